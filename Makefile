@@ -1,0 +1,127 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+# The doorway: with Python >= 3.11, make and a package index, `make run EXP=cnn` works in a fresh clone.
+# Targets are thin over the app (`jaxbench run cnn`); only the virtual environment is made here.
+
+VENV ?= .venv
+JOBS ?= logical
+known_extras := cuda12 cuda13 tpu tensorboard dev
+
+comma := ,
+extras := $(subst $(comma), ,$(EXTRAS))
+ifneq ($(filter-out $(known_extras),$(extras)),)
+  $(error EXTRAS knows only: $(known_extras))
+endif
+created := $(VENV)/.created
+runtime := $(VENV)/.installed-run$(addprefix -,$(extras))
+runtime := $(subst $() ,,$(runtime))
+develop := $(subst /.installed-run,/.installed-dev,$(runtime))
+
+# Values reach the shell as "$$NAME", through the environment, so that no character in them is special there.
+export ARGS EXP K JOBS PRESET PYTHON RUN VENV WORKDIR
+app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
+pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: run train report list test lint lock clean ci help need-exp need-run
+
+run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
+	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+train: need-exp $(runtime)  ## train EXP to its target, with checkpoints: make train EXP=cnn
+	@$(app) train "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+report: need-run $(runtime)  ## draw the figures and pages of a run again: make report RUN=results/...
+	@$(app) report --run="$$RUN"
+
+list: $(runtime)  ## the experiments and presets there are
+	@$(app) list
+
+test: $(develop)  ## run the tests, in parallel; K=word runs those with the word in their name
+	@$(pytest) --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal $(if $(K),-k "$$K")
+
+lint: $(develop)  ## ruff and the type checker
+	"$$VENV/bin/ruff" check .
+	"$$VENV/bin/ruff" format --check .
+	"$$VENV/bin/mypy" jaxbench
+
+lock:  ## pin every dependency again (needs uv); ARGS=--upgrade moves to the newest
+	@command -v uv >/dev/null || { echo "make lock needs uv: install it first." >&2; exit 1; }
+	uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate \
+	  $(ARGS) --output-file requirements.lock pyproject.toml
+
+clean:  ## remove caches and builds; the environment and results/ stay
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name '.venv*' -prune -o -name results -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+ci:  ## everything the continuous integration does
+	@.ci/run
+
+help:  ## this list
+	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|tensorboard, VENV=.venv, PYTHON=python3.x, JOBS=n (of make test)"
+
+need-exp:
+	@:$(if $(strip $(EXP)),,$(error EXP is missing, say which experiment: make $(firstword $(MAKECMDGOALS)) EXP=cnn (see: make list)))
+
+need-run:
+	@:$(if $(strip $(RUN)),,$(error RUN is missing, say which run folder: make report RUN=results/name))
+
+# A stamp is written after its step succeeded, so an interrupted installation is taken up again by the next make.
+$(created):
+	@sh -c "$$MAKE_VENV"
+	@touch "$@"
+
+$(runtime): pyproject.toml requirements.lock | $(created)
+	@sh -c "$$INSTALL" - "$(EXTRAS)"
+	@touch "$@"
+
+$(develop): pyproject.toml requirements.lock | $(created)
+	@sh -c "$$INSTALL" - "dev$(addprefix $(comma),$(EXTRAS))"
+	@touch "$@" "$(runtime)"
+
+# A Python is tried before it is chosen: a version manager's shim may be there and not run.
+define MAKE_VENV
+if command -v uv >/dev/null; then exec uv venv --quiet --seed --allow-existing --python "$${PYTHON:->=3.11}" "$$VENV"; fi
+try() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+if test -n "$$PYTHON"; then
+  if try "$$PYTHON"; then exec "$$PYTHON" -m venv "$$VENV"; fi
+  echo "PYTHON=$$PYTHON is not a Python >= 3.11 with venv: name another." >&2
+  exit 1
+fi
+for python in python3 python3.14 python3.13 python3.12 python3.11 python; do
+  if try "$$python"; then exec "$$python" -m venv "$$VENV"; fi
+done
+echo "No Python >= 3.11 with venv was found: install one (or uv), or name it with PYTHON=path/to/python3." >&2
+exit 1
+endef
+export MAKE_VENV
+
+# requirements.lock constrains what is installed and what builds it. Byte code is compiled now, not at first import: a run
+# starts many processes, and in containers Python is often told not to write any.
+define INSTALL
+echo "Installing jaxbench$${1:+ with $$1} into $$VENV (once; a minute or two) ..." >&2
+if command -v uv >/dev/null; then
+  exec uv pip install --quiet --compile-bytecode --python "$$VENV/bin/python" \
+    --constraints requirements.lock --build-constraints requirements.lock --editable ".$${1:+[$$1]}"
+fi
+export PIP_CONSTRAINT=requirements.lock PIP_BUILD_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1
+exec "$$VENV/bin/python" -m pip install --quiet --editable ".$${1:+[$$1]}"
+endef
+export INSTALL
+
+# Splits ARGS as a shell would, quotes included, and runs nothing in it. The app then sees the environment as if it had
+# been started by hand.
+define WITH_ARGS
+import os, shlex, sys
+try:
+    args = shlex.split(os.environ.get("ARGS", ""))
+except ValueError as error:
+    sys.exit(f"ARGS cannot be split into words: {error}.")
+ours = "ARGS EXP K JOBS PRESET PYTHON RUN VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
+for name in ours.split():
+    os.environ.pop(name, None)
+os.execv(sys.executable, [sys.executable, "-m", *sys.argv[1:], *args])
+endef
+export WITH_ARGS

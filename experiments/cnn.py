@@ -1,0 +1,75 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A LeNet-class convolutional classifier of 28x28 images: the first thing to scale."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from flax import nnx
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
+from jaxbench.workloads.data import load
+from jaxbench.workloads.flops import conv2d, dense, training
+from jaxbench.workloads.optimizers import tolerance
+
+SIZE, CLASSES = 28, 10
+
+
+class LeNet(nnx.Module):
+    """`depth` stages of (5x5 convolution, ReLU, 2x2 max-pool), the width doubling, then two dense layers."""
+
+    def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
+        dtype = jnp.dtype(config.dtype)
+        widths = [config.width * 2**i for i in range(config.depth)]
+        self.convolutions = nnx.List(
+            nnx.Conv(i, o, (5, 5), dtype=dtype, rngs=rngs) for i, o in zip([1, *widths], widths, strict=False)
+        )
+        self.hidden = nnx.Linear(flat_features(config), config.hidden, dtype=dtype, rngs=rngs)
+        self.logits = nnx.Linear(config.hidden, CLASSES, dtype=dtype, rngs=rngs)
+
+    def __call__(self, x_BHWC):
+        for convolution in self.convolutions:
+            x_BHWC = nnx.max_pool(nnx.relu(convolution(x_BHWC)), (2, 2), strides=(2, 2))
+        x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
+        return self.logits(nnx.relu(self.hidden(x_BF)))
+
+
+def flat_features(config: ConfigDict) -> int:
+    side = SIZE // 2**config.depth
+    return side * side * config.width * 2 ** (config.depth - 1)
+
+
+def layer_flops(config: ConfigDict) -> list[float]:
+    """Forward FLOPs of each layer, one image."""
+    flops, channels = [], 1
+    for i in range(config.depth):
+        side, width = SIZE // 2**i, config.width * 2**i
+        flops.append(conv2d(side, side, kernel=5, inputs=channels, outputs=width))
+        channels = width
+    return [*flops, dense(flat_features(config), config.hidden), dense(config.hidden, CLASSES)]
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.batch = 64
+    config.model = ConfigDict({"width": 16, "depth": 2, "hidden": 128, "dtype": "float32"})
+    config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
+    config.train = ConfigDict({"batch": 32, "epochs": 30, "target": 0.97})
+    return config
+
+
+def build(config: ConfigDict) -> TrainWorkload:
+    model = from_nnx(partial(LeNet, config.model))
+    return TrainWorkload(
+        name="cnn",
+        init=model.init,
+        loss=classification(model),
+        optimizer=make_optimizer(config.optimizer),
+        example={"image": Field((SIZE, SIZE, 1)), "label": Field((), jnp.int32, classes=CLASSES)},
+        flops_per_example=training(layer_flops(config.model)),
+        unit="images",
+        data=lambda: load(config.data.path, seed=config.seed),
+        **tolerance(config.optimizer.name, config.model.dtype),
+    )

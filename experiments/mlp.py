@@ -1,0 +1,61 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A perceptron with one hidden layer, 784-128-10: so little work that it shows what every step costs besides."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from flax import nnx
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
+from jaxbench.workloads.data import load
+from jaxbench.workloads.flops import dense, training
+from jaxbench.workloads.optimizers import tolerance
+
+SIZE, CLASSES = 28, 10
+
+
+class Perceptron(nnx.Module):
+    """Flatten, `depth` hidden layers of `width` with ReLU, logits."""
+
+    def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
+        dtype = jnp.dtype(config.dtype)
+        sizes = layer_sizes(config)
+        self.layers = nnx.List(nnx.Linear(i, o, dtype=dtype, rngs=rngs) for i, o in sizes)
+
+    def __call__(self, x_BHWC):
+        x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
+        for layer in self.layers[:-1]:
+            x_BF = nnx.relu(layer(x_BF))
+        return self.layers[-1](x_BF)
+
+
+def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
+    widths = [SIZE * SIZE, *[config.width] * config.depth, CLASSES]
+    return list(zip(widths[:-1], widths[1:], strict=True))
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.batch = 100
+    config.model = ConfigDict({"width": 128, "depth": 1, "dtype": "float32"})
+    config.optimizer = ConfigDict({"name": "adam", "learning_rate": 1e-3})
+    config.train = ConfigDict({"batch": 100, "epochs": 60, "target": 0.95})
+    return config
+
+
+def build(config: ConfigDict) -> TrainWorkload:
+    model = from_nnx(partial(Perceptron, config.model))
+    return TrainWorkload(
+        name="mlp",
+        init=model.init,
+        loss=classification(model),
+        optimizer=make_optimizer(config.optimizer),
+        example={"image": Field((SIZE, SIZE, 1)), "label": Field((), jnp.int32, classes=CLASSES)},
+        flops_per_example=training([dense(i, o) for i, o in layer_sizes(config.model)]),
+        unit="images",
+        data=lambda: load(config.data.path, seed=config.seed),
+        **tolerance(config.optimizer.name, config.model.dtype),
+    )

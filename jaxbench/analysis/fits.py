@@ -1,0 +1,166 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Scaling laws fitted to honest points, with intervals from refitting every bootstrap draw.
+
+    Amdahl 1967     S(n) = 1 / (s + (1 - s)/n)            strong    s: the serial share of the work
+    Gustafson 1988  S(n) = n - s (n - 1)                  weak      s: the serial share of the time
+    Gunther 1993    S(n) = n / (1 + a (n-1) + b n (n-1))  strong    a: contention, b: coherency (the USL)
+
+n counts devices in units of the base's. Each law is linear in its parameters once divided by n or into n, and that is
+the form it is fitted in by bounded least squares: the error of n/S (or S/n) is then roughly the same relative timing
+error at every n, whereas in S the largest counts would decide alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from jaxbench.analysis.intervals import Estimate, estimate
+from jaxbench.analysis.scaling import Row
+
+REFITS = 400
+Law = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def _amdahl(n: np.ndarray, speedup: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return (n - 1)[:, None], n / speedup - 1  # n/S = 1 + s (n - 1)
+
+
+def _gustafson(n: np.ndarray, speedup: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return (1 - 1 / n)[:, None], 1 - speedup / n  # S/n = 1 - s (1 - 1/n)
+
+
+def _usl(n: np.ndarray, speedup: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.stack([n - 1, n * (n - 1)], axis=1), n / speedup - 1  # n/S = 1 + a (n - 1) + b n (n - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    name: str
+    scaling: str
+    parameters: tuple[tuple[str, str], ...]  # (symbol, meaning)
+    counts: int  # distinct device counts, the base included, that it needs
+    upper: float
+    linear: Law
+
+
+_KINDS = (
+    _Kind(name="Amdahl", scaling="strong", parameters=(("s", "serial share"),), counts=3, upper=1.0, linear=_amdahl),
+    _Kind(
+        name="Gustafson", scaling="weak", parameters=(("s", "serial share"),), counts=3, upper=1.0, linear=_gustafson
+    ),
+    _Kind(
+        name="USL",
+        scaling="strong",
+        parameters=(("a", "contention"), ("b", "coherency")),
+        counts=4,
+        upper=np.inf,
+        linear=_usl,
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """One law on one strategy's points, or the reason why there is none.
+
+    Attributes:
+      parameters: (symbol, meaning, value with interval); empty when there is no fit.
+      misfit: the largest relative distance of a measured speed-up from the law's.
+      why_not: a sentence; "" when there is a fit.
+    """
+
+    law: str
+    strategy: str
+    scaling: str
+    devices: tuple[int, ...]
+    parameters: tuple[tuple[str, str, Estimate], ...] = ()
+    misfit: float = float("nan")
+    why_not: str = ""
+
+
+def sentences(fits: list[Fit]) -> list[str]:
+    """One sentence a fit; laws that lack a fit for the same reason share one."""
+    said, missing = [], dict[tuple[str, str, str], list[str]]()
+    for fit in fits:
+        if fit.why_not:
+            missing.setdefault((fit.law, fit.scaling, fit.why_not), []).append(fit.strategy)
+            continue
+        found = ", ".join(f"{meaning} {symbol} = {_show(value)}" for symbol, meaning, value in fit.parameters)
+        counts = ", ".join(map(str, fit.devices))
+        said.append(
+            f"{fit.law}, {fit.strategy} {fit.scaling}: {found}; fitted to {counts} devices, "
+            f"the law misses no point by more than {100 * fit.misfit:.1f} %."
+        )
+    for (law, scaling, why), strategies in missing.items():
+        said.append(f"{law}, {scaling}: no fit for {', '.join(strategies)}, {why}.")
+    return said
+
+
+def _show(value: Estimate) -> str:
+    return f"{value.value:.3g}" + (f" [{value.lo:.3g}, {value.hi:.3g}]" if value.has_interval else "")
+
+
+def fit_all(rows: list[Row]) -> list[Fit]:
+    """Every law for every strategy that was asked for in its scaling, in the order of the rows."""
+    families = dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows)
+    pairs = itertools.product(families, _KINDS)
+    return [
+        _fit(kind, strategy, [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling)])
+        for (strategy, scaling), kind in pairs
+        if kind.scaling == scaling
+    ]
+
+
+def _fit(kind: _Kind, strategy: str, family: list[Row]) -> Fit:
+    honest = sorted((r for r in family if r.point.honest and r.speedup.known), key=lambda r: r.point.devices)
+    devices = tuple(dict.fromkeys(r.point.devices for r in honest))
+    base = next((r.base for r in family if r.base is not None), None)
+    why = ""
+    if len(devices) < kind.counts:
+        noun = "count" if len(devices) == 1 else "counts"
+        why = f"{len(devices)} honest device {noun}, {kind.name} needs {kind.counts}"
+    elif base is not None and not base.honest:
+        why = f"its base {base.point} is not an honest point"
+    if why:
+        return Fit(law=kind.name, strategy=strategy, scaling=kind.scaling, devices=devices, why_not=why)
+    n = np.array([r.relative_devices for r in honest])
+    measured = np.array([r.speedup.value for r in honest])
+    best = _solve(kind, n, measured)
+    draws = np.stack([r.speedup_draws for r in honest], axis=1)[:REFITS]
+    refits = np.array([_solve(kind, n, draw) for draw in draws if np.isfinite(draw).all()])
+    refits = refits.reshape(-1, len(best))
+    rounds = min(r.timing.rounds for r in honest)
+    values = [estimate(float(value), refits[:, i], rounds=rounds) for i, value in enumerate(best)]
+    misfit = np.max(np.abs(predict(kind.name, n, *best) / measured - 1))
+    return Fit(
+        law=kind.name,
+        strategy=strategy,
+        scaling=kind.scaling,
+        devices=devices,
+        misfit=float(misfit),
+        parameters=tuple((*names, value) for names, value in zip(kind.parameters, values, strict=True)),
+    )
+
+
+def _solve(kind: _Kind, n: np.ndarray, speedup: np.ndarray) -> np.ndarray:
+    """Least squares with every parameter in [0, upper]. One parameter's bounded optimum is its clipped free one."""
+    matrix, target = kind.linear(n, speedup)
+    solution, _ = optimize.nnls(matrix, target)
+    return np.minimum(solution, kind.upper)
+
+
+def predict(law: str, n: np.ndarray, *parameters: float) -> np.ndarray:
+    """The speed-up a law gives at `n` devices (in units of the base's)."""
+    if law == "Amdahl":
+        (s,) = parameters
+        return 1 / (s + (1 - s) / n)
+    if law == "Gustafson":
+        (s,) = parameters
+        return n - s * (n - 1)
+    a, b = parameters
+    return n / (1 + a * (n - 1) + b * n * (n - 1))

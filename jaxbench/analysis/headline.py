@@ -1,0 +1,71 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The sentence a run is for, or why there is none."""
+
+from __future__ import annotations
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.scaling import Row
+
+
+def headlines(rows: list[Row]) -> list[str]:
+    """One sentence a strategy: its efficiency at the largest honest device count, with the base's absolute time.
+
+    A single sentence that starts with "No headline" says why when no point allows one.
+    """
+    strategies = dict.fromkeys(r.point.strategy for r in rows)
+    found = [sentence for name in strategies if (sentence := _sentence([r for r in rows if r.point.strategy == name]))]
+    return found or [f"No headline: {_why_not(rows)}."]
+
+
+def seconds(value: float) -> str:
+    """A time with three digits, in the unit that suits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / size:.{max(0, 2 - len(str(int(value / size))) + 1)}f} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def percent(value: Estimate, *, fine: bool = True) -> str:
+    """ "91 % [89, 93]"; one more digit where the interval is narrow, if `fine`."""
+    digits = 1 if fine and value.has_interval and value.hi - value.lo < 0.02 else 0
+    between = f" [{100 * value.lo:.{digits}f}, {100 * value.hi:.{digits}f}]" if value.has_interval else ""
+    return f"{100 * value.value:.{digits}f} %{between}"
+
+
+def devices(count: int) -> str:
+    return f"{count} device" if count == 1 else f"{count} devices"
+
+
+def _sentence(rows: list[Row]) -> str:
+    """The sentence about one strategy; "" when it has no honest point beyond its base."""
+    largest = [row for scaling in ("strong", "weak") if (row := _largest(rows, scaling)) is not None]
+    if not largest:
+        return ""
+    parts = []
+    for row in largest:
+        base = row.base
+        assert base is not None
+        parts.append(
+            f"{row.point.scaling} efficiency {percent(row.efficiency)} on {devices(row.point.devices)} "
+            f"(base {devices(base.devices)}, {seconds(row.base_step_s)} per step)"
+        )
+    return f"{largest[0].point.strategy}: {', '.join(parts)}."
+
+
+def _largest(rows: list[Row], scaling: str) -> Row | None:
+    family = (r for r in rows if r.point.scaling == scaling and r.point.honest)
+    good = [r for r in family if r.base is not None and r.base.honest and r.base is not r.point]
+    return max(good, key=lambda r: r.point.devices, default=None)
+
+
+def _why_not(rows: list[Row]) -> str:
+    if not any(r.timing.step_s.known for r in rows):
+        return "nothing was measured"
+    if not any(r.point.status == "ok" and r.point.check_ok for r in rows):
+        return "no point has all its rounds and passed its checks"
+    honest = {r.point.devices for r in rows if r.point.honest}
+    if not honest:
+        return "every point that passed has more devices than cores"
+    if len(honest) == 1:
+        return f"only one honest device count ({honest.pop()}) was measured, and scaling needs two"
+    return "no strategy has two honest device counts with a base that passed its checks"

@@ -1,0 +1,160 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From points to rows: speed-up and efficiency against a stated base, with intervals from the same draws."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxbench.analysis import timing, utilisation
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, estimate
+from jaxbench.analysis.points import Point
+from jaxbench.analysis.timing import Timing
+from jaxbench.analysis.utilisation import Utilisation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One point with its numbers.
+
+    Attributes:
+      base: the point whose speed counts as 1: the smallest measured, not oversubscribed device count of the same
+        strategy and scaling. None when nothing was measured.
+      speedup: examples per second over the base's, both from median step times.
+      efficiency: speedup / (devices / base devices).
+      speedup_draws: (draws,) for the fits.
+      notes: sentences that a reader of the row must know.
+    """
+
+    point: Point
+    timing: Timing
+    base: Point | None = None
+    base_step_s: float = float("nan")
+    speedup: Estimate = UNKNOWN
+    efficiency: Estimate = UNKNOWN
+    speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    use: Utilisation = Utilisation()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def relative_devices(self) -> float:
+        """Devices in units of the base's."""
+        return self.point.devices / self.base.devices if self.base is not None else float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """The same program measured twice in one run: its ratio should be 1, and what it is instead is the noise floor."""
+
+    strategy: str
+    devices: int
+    ratio: Estimate  # step_s of the strong point over step_s of the weak point
+
+    @property
+    def sentence(self) -> str:
+        ratio = self.ratio
+        ends = (ratio.lo, ratio.hi) if ratio.has_interval else (ratio.value,)
+        between = f" [{ratio.lo:.3f}, {ratio.hi:.3f}]" if ratio.has_interval else ""
+        floor = max(0.001, *(abs(end - 1) for end in ends))
+        devices = f"{self.devices} device{'s' if self.devices > 1 else ''}"
+        return (
+            f"Noise floor, {self.strategy}: on {devices} strong and weak are the same program, and their step times "
+            f"have the ratio {ratio.value:.3f}{between}: differences below {100 * floor:.1f} % mean nothing here."
+        )
+
+
+def analyse(points: list[Point], *, config: dict[str, Any]) -> list[Row]:
+    """Computes every number of every point. `config` is the run's; only ``model.dtype`` and ``seed`` are read."""
+    model = config.get("model", {})
+    dtype = str(model.get("dtype", "float32")) if isinstance(model, dict) else "float32"
+    draws = Draws((r.round for p in points for r in p.rounds), seed=0)
+    rows = [Row(point=point, timing=timing.measure(point, draws)) for point in points]
+    return [_finish(row, _base(row.point, rows), dtype=dtype) for row in rows]
+
+
+def controls(rows: list[Row]) -> list[Control]:
+    """Strong and weak points that are one program, at the base device count of each strategy."""
+    found = []
+    measured = {(r.point.strategy, r.point.scaling, r.point.devices): r for r in rows if r.timing.step_s.known}
+    for (strategy, scaling, devices), strong in measured.items():
+        weak = measured.get((strategy, "weak", devices))
+        if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
+            continue
+        if strong.point.global_batch == weak.point.global_batch:
+            rounds = min(strong.timing.rounds, weak.timing.rounds)
+            ratio = strong.timing.step_s.value / weak.timing.step_s.value
+            draws = strong.timing.step_draws / weak.timing.step_draws
+            found.append(Control(strategy=strategy, devices=devices, ratio=estimate(ratio, draws, rounds=rounds)))
+    return found
+
+
+def _base(point: Point, rows: list[Row]) -> Row | None:
+    family = [
+        row
+        for row in rows
+        if (row.point.strategy, row.point.scaling) == (point.strategy, point.scaling)
+        and row.timing.step_s.known
+        and row.point.status != "failed"
+        and not row.point.oversubscribed
+    ]
+    return min(family, key=lambda row: row.point.devices, default=None)
+
+
+def _finish(row: Row, base: Row | None, *, dtype: str) -> Row:
+    if not row.timing.step_s.known:
+        return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
+    use = utilisation.utilisation(row.point, row.timing.step_s.value, dtype=dtype)
+    if base is None:
+        return dataclasses.replace(row, use=use, notes=_notes(row, base))
+    work = row.point.global_batch / base.point.global_batch
+    relative = row.point.devices / base.point.devices
+    if row.point is base.point:
+        speedup, draws = Estimate(value=1.0, lo=1.0, hi=1.0), np.ones_like(row.timing.step_draws)
+        if not row.timing.step_s.has_interval:
+            speedup = Estimate(value=1.0)
+    else:
+        draws = work * base.timing.step_draws / row.timing.step_draws
+        value = work * base.timing.step_s.value / row.timing.step_s.value
+        speedup = estimate(value, draws, rounds=min(row.timing.rounds, base.timing.rounds))
+    scaled = Estimate(value=speedup.value / relative, lo=speedup.lo / relative, hi=speedup.hi / relative)
+    done = dataclasses.replace(
+        row,
+        base=base.point,
+        base_step_s=base.timing.step_s.value,
+        speedup=speedup,
+        efficiency=scaled,
+        speedup_draws=draws,
+        use=use,
+    )
+    return dataclasses.replace(done, notes=_notes(done, base))
+
+
+def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
+    point, notes = row.point, []
+    if point.oversubscribed:
+        notes.append("more devices than cores: the times are measured but say nothing about scaling")
+    if row.timing.step_s.known and row.timing.rounds < MIN_ROUNDS:
+        notes.append(f"no interval: {row.timing.rounds} of the {MIN_ROUNDS} rounds that one needs")
+    if row.timing.step_s.known and base is None:
+        notes.append("no speed-up: nothing that could be the base was measured")
+    elif base is not None and base.point is not point and base.point.check_ok is not True:
+        notes.append(f"its base, {base.point.point}, did not pass its checks")
+    if not point.oversubscribed:
+        notes.extend(_above_ideal(row.efficiency))
+    unsettled = sum(not r.settled for r in point.rounds)
+    if unsettled:
+        notes.append(f"warm-up had not settled in {unsettled} of {row.timing.rounds} rounds")
+    if row.timing.clock_note:
+        notes.append(row.timing.clock_note)
+    return tuple(notes)
+
+
+def _above_ideal(efficiency: Estimate) -> list[str]:
+    if efficiency.has_interval and efficiency.lo > 1:
+        return ["efficiency above 1 beyond its interval: look for a base that runs badly (caches, memory, small batch)"]
+    if not efficiency.has_interval and efficiency.value > 1:
+        return ["efficiency above 1, with no interval to judge it by"]
+    return []

@@ -1,0 +1,51 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Model FLOP/s, and the share of the devices' peak that it is (MFU), where the peak is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from jaxbench.analysis.points import Point
+from jaxbench.catalog import hardware
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utilisation:
+    """flop_per_s: of all devices together. mfu: a fraction of their peak, NaN when unknown. note: peak, or why not."""
+
+    flops_per_step: float = math.nan
+    flop_per_s: float = math.nan
+    mfu: float = math.nan
+    note: str = ""
+
+
+def utilisation(point: Point, step_s: float, *, dtype: str) -> Utilisation:
+    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`)."""
+    record = point.record
+    if record is None:
+        return Utilisation(note="no MFU: the point has no compile passport")
+    flops = record.passport.flops_per_step
+    if not flops > 0:
+        return Utilisation(note="no MFU: the experiment states no FLOPs per step")
+    flop_per_s = flops / step_s
+    unknown = Utilisation(flops_per_step=flops, flop_per_s=flop_per_s)
+    peak = hardware.find(record.device_kind)
+    if peak is None:
+        return _because(unknown, f"no MFU: {hardware.why_not(record.device_kind)}")
+    rate = peak.rate(dtype)
+    if rate is None:
+        return _because(unknown, f"no MFU: the catalogue has no {dtype} peak for {peak.name}")
+    note = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
+    if not rate.verified:
+        note += ", which the catalogue marks as unverified"
+    if not math.isfinite(flop_per_s):
+        return _because(unknown, note)
+    mfu = flop_per_s / (point.devices * rate.flop_per_s)
+    if mfu > 1:
+        note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
+    return Utilisation(flops_per_step=flops, flop_per_s=flop_per_s, mfu=mfu, note=note)
+
+
+def _because(unknown: Utilisation, note: str) -> Utilisation:
+    return Utilisation(flops_per_step=unknown.flops_per_step, flop_per_s=unknown.flop_per_s, note=note)

@@ -1,0 +1,167 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The config tree: the harness's defaults, an experiment's own, a preset's changes, and the reading of all of them.
+
+A config is plain data (numbers, strings, booleans) from start to end. Lists are written as comma-separated strings, as
+they are typed: ``--config.mesh.devices=1,2,4``. `Settings` is the harness's part of it, parsed and checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records.store import flatten
+
+SCALINGS = ("strong", "weak")
+
+
+def defaults() -> ConfigDict:
+    """The harness's fields. An experiment adds model.*, optimizer.* and what else it needs."""
+    config = ConfigDict()
+    config.seed = 0
+    config.strategy = "jit_auto"  # names, comma-separated, or "all"
+    config.scaling = "strong,weak"
+    config.batch = 64  # global batch of strong scaling, per-device batch of weak scaling
+    config.mesh = ConfigDict({"platform": "auto", "devices": "auto"})  # "1,2,4", or "auto", or "auto:4" (at most 4)
+    config.measure = ConfigDict({"rounds": 10, "blocks": 1, "block_s": 0.05})
+    config.model = ConfigDict()
+    config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
+    config.data = ConfigDict({"path": ""})
+    config.train = ConfigDict(
+        {"batch": 64, "epochs": 20, "target": 0.97, "checkpoint_every": 50, "keep": 3, "tensorboard": False}
+    )
+    config.report = ConfigDict({"overlay": "tf_dgx1_p100_synth"})
+    return config
+
+
+def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDict:
+    """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
+
+    An experiment may add keys inside its own groups but may not change the type of a harness field.
+    """
+    config = defaults()
+    config.experiment = experiment
+    if hasattr(module, "get_config"):
+        try:
+            config.update(module.get_config())
+        except TypeError as error:
+            raise UserError(f"experiment '{experiment}' changes the type of a harness field ({error}).") from error
+    config = preset.get_config(config)
+    return config.lock()
+
+
+def check_overrides(argv: list[str], config: ConfigDict) -> None:
+    """Reads every ``--config.a.b=value`` of a command line against the config it is meant for.
+
+    Raises:
+      UserError: there is no such field, or the value is not of the field's type.
+    """
+    fields = flatten(config.to_dict())
+    for word in argv:
+        match = re.fullmatch(r"--config\.([^=]+)=(.*)", word, re.DOTALL)
+        if not match:
+            if word.startswith("--config"):
+                raise UserError(f"'{word}' is no setting: write --config.<field>=<value>, such as --config.batch=64.")
+            continue
+        name, text = match.groups()
+        if name not in fields:
+            raise UserError(f"--config.{name} is unknown: {did_you_mean(name, fields)}")
+        kind = type(fields[name])
+        try:
+            _READERS.get(kind, str)(text)
+        except (ValueError, KeyError) as error:
+            raise UserError(f"--config.{name}={text} is not of type {kind.__name__}, as {fields[name]} is.") from error
+
+
+_READERS: dict[type, Callable[[str], Any]] = {
+    int: int,
+    float: float,
+    bool: lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
+}
+
+
+def plain(config: ConfigDict) -> dict[str, Any]:
+    """The config as nested dictionaries, ready for JSON."""
+    return config.to_dict()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The harness's part of a config. Times in seconds."""
+
+    experiment: str
+    seed: int
+    strategies: tuple[str, ...]
+    scalings: tuple[str, ...]
+    batch: int
+    platform: str
+    devices: tuple[int, ...] | None  # None: by what the machine has
+    max_devices: int | None
+    rounds: int
+    blocks: int
+    block_s: float
+
+
+def parse(config: ConfigDict, strategies: list[str]) -> Settings:
+    """Reads the harness fields. `strategies`: the names there are. Raises UserError naming the field and its value."""
+    platform = _one_of("mesh.platform", config.mesh.platform, ("auto", "cpu", "gpu", "tpu"))
+    devices, max_devices = _devices(str(config.mesh.devices))
+    asked = "strategy", str(config.strategy)
+    return Settings(
+        experiment=config.experiment,
+        seed=_at_least("seed", config.seed, 0),
+        strategies=tuple(strategies) if config.strategy == "all" else _names(*asked, strategies),
+        scalings=_names("scaling", str(config.scaling), SCALINGS),
+        batch=_at_least("batch", config.batch, 1),
+        platform=platform,
+        devices=devices,
+        max_devices=max_devices,
+        rounds=_at_least("measure.rounds", config.measure.rounds, 1),
+        blocks=_at_least("measure.blocks", config.measure.blocks, 1),
+        block_s=_positive("measure.block_s", config.measure.block_s),
+    )
+
+
+def _devices(text: str) -> tuple[tuple[int, ...] | None, int | None]:
+    """ "auto" -> (None, None); "auto:4" -> (None, 4); "1,2,4" -> ((1, 2, 4), None)."""
+    head, _, most = text.partition(":")
+    try:
+        if head.strip() == "auto":
+            return None, _at_least("mesh.devices", int(most), 1) if most else None
+        counts = tuple(int(word) for word in text.strip("()[] ").rstrip(",").split(","))
+    except ValueError:
+        counts = ()
+    if not counts or min(counts) < 1 or len(set(counts)) < len(counts):
+        raise UserError(f"--config.mesh.devices={text} is not a list of different device counts such as 1,2,4 or auto.")
+    return tuple(sorted(counts)), None
+
+
+def _names(field: str, text: str, legal: Any) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not names:
+        raise UserError(f"--config.{field} is empty: choose from {', '.join(legal)}.")
+    return tuple(_one_of(field, name, legal) for name in names)
+
+
+def _one_of(field: str, value: str, legal: Any) -> str:
+    if value not in legal:
+        raise UserError(f"--config.{field}={value} is unknown: {did_you_mean(value, legal)}")
+    return value
+
+
+def _at_least(field: str, value: int, least: int) -> int:
+    if value < least:
+        raise UserError(f"--config.{field}={value} is too small: it must be at least {least}.")
+    return value
+
+
+def _positive(field: str, value: float) -> float:
+    if not value > 0:
+        raise UserError(f"--config.{field}={value} must be above 0, such as 0.05.")
+    return float(value)

@@ -1,0 +1,18 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The one exception that is shown to a person as a sentence, without a stack trace."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Bad input. The message is one sentence that names the value and a legal one."""
+
+
+def did_you_mean(word: str, legal: Iterable[str]) -> str:
+    """Returns `` did you mean 'x'?`` when some legal word is close to `word`, else lists the legal words."""
+    legal = sorted(legal)
+    close = difflib.get_close_matches(word, legal, n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'?" if close else f"choose one of: {', '.join(legal)}."

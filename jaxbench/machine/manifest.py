@@ -1,0 +1,112 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a result was obtained with: versions, flags, devices, cores and source. Run as a child, so that the asking
+process never starts a backend (which would take an accelerator's memory from the workers)."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform as os_platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from jaxbench.errors import UserError
+
+PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "absl-py")
+FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
+
+
+def capture(platform: str) -> dict[str, Any]:
+    """Starts the backend of this process and describes it. `platform`: auto, cpu, gpu or tpu."""
+    import jax
+
+    from jaxbench.machine import start
+
+    if platform != "auto":
+        start.require(platform)
+    devices = jax.local_devices()
+    return {
+        "platform": devices[0].platform,
+        "device_kind": devices[0].device_kind,
+        "devices": len(devices),
+        "processes": jax.process_count(),
+        "cores": start.available_cores(),
+        "affinity": hasattr(os, "sched_setaffinity"),
+        "cpu_model": _cpu_model(),
+        "memory_bytes": _memory_bytes(),
+        "os": os_platform.platform(),
+        "python": os_platform.python_version(),
+        "versions": versions(),
+        "environment": {k: v for k, v in os.environ.items() if k in FLAGS or k.startswith(("JAX_", "NCCL_"))},
+        "git": git_state(Path(__file__).resolve().parents[2]),
+    }
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def git_state(folder: Path) -> dict[str, Any]:
+    """The commit of the checkout this package runs from; empty for an installed wheel."""
+    if not (folder / ".git").exists():
+        return {}
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain"))}
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True, timeout=30)
+    return done.stdout.strip()
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return os_platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def probe(platform: str) -> dict[str, Any]:
+    """Asks a child process for `capture(platform)`.
+
+    Raises:
+      UserError: the platform is absent, or JAX cannot start here; the message says which.
+    """
+    command = [sys.executable, "-m", __name__, platform]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})
+    lines = done.stdout.splitlines()
+    answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
+    if "error" in answer:
+        raise UserError(answer["error"])
+    if done.returncode or not answer:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise UserError(f"JAX does not start on this machine ({last}).")
+    return answer
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(json.dumps(capture(sys.argv[1])) + "\n")
+    except UserError as error:
+        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
+        sys.exit(1)

@@ -1,0 +1,83 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Starts the devices of this process, before JAX's backend exists: fake CPU devices pinned to cores, or real ones."""
+
+from __future__ import annotations
+
+import os
+
+import jax
+
+from jaxbench.errors import UserError
+
+# What `config.mesh.platform` may say besides "auto".
+PLATFORMS = ("cpu", "gpu", "tpu")
+
+
+def available_cores() -> int:
+    """The cores this process may run on, which a container or a batch system may have limited."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def pin_to_cores(count: int) -> bool:
+    """Confines this process to its first `count` allowed cores (all of them if fewer). False: this OS cannot."""
+    if not hasattr(os, "sched_setaffinity"):
+        return False
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    return True
+
+
+def start_fake_cpu(devices: int, *, pin: bool = True) -> None:
+    """Makes this process a machine of `devices` CPU devices with one core and one thread each, as far as cores go.
+
+    By default XLA lets one CPU device use every core, so that going from one device to two would show no gain, and a
+    count above the cores a false one. Raises RuntimeError when the backend has already started.
+    """
+    # Many devices on few cores reach a collective far apart; XLA aborts the process after 40 s unless told to wait.
+    flags = [f"--xla_cpu_collective_call_{what}_timeout_seconds=600" for what in ("warn_stuck", "terminate")]
+    if pin:
+        pin_to_cores(devices)
+        flags.append("--xla_cpu_multi_thread_eigen=false")
+    # XLA's pool has one thread a core unless NPROC says otherwise. A collective holds its thread until every device has
+    # arrived, and a device's other work may be queued behind it: with 2 threads for 2 devices a step of six collectives
+    # hung within seconds, every time it was tried. Idle threads cost nothing.
+    os.environ["NPROC"] = str(max(16, 4 * devices))
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", devices)
+
+
+def start(platform: str, devices: int, *, pin: bool = True) -> list[jax.Device]:
+    """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them.
+
+    Raises:
+      UserError: the platform is absent here or has fewer devices.
+    """
+    if platform == "cpu":
+        start_fake_cpu(devices, pin=pin)
+    else:
+        require(platform)
+    found = jax.devices()
+    if len(found) < devices:
+        raise UserError(f"{devices} {platform} devices were asked for, this machine has {len(found)}.")
+    return found[:devices]
+
+
+def require(platform: str) -> None:
+    """Makes JAX use `platform` or fail; it never falls back to the CPU."""
+    jax.config.update("jax_platforms", _gpu_platform() if platform == "gpu" else platform)
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # the second: a plug-in that is not there at all, in some releases
+        raise UserError(
+            f"a {platform.upper()} was asked for (--config.mesh.platform={platform}), but JAX finds none: install the "
+            f"driver and the extra (EXTRAS=cuda13, cuda12 or tpu), or use --config.mesh.platform=cpu."
+        ) from error
+
+
+def _gpu_platform() -> str:
+    """JAX wants the vendor: rocm where its plug-in is installed, else cuda."""
+    from importlib.util import find_spec
+
+    return "rocm" if find_spec("jax_rocm7_plugin") or find_spec("jax_rocm60_plugin") else "cuda"

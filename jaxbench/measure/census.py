@@ -1,0 +1,85 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The collective census: which collectives the compiled module holds, how many, and how many bytes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+import jax
+
+from jaxbench.records.schema import Collective, Verdict
+from jaxbench.workloads.base import PyTree
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast")
+
+# One instruction of HLO text: "%name = <result type> <opcode>(...". An asynchronous pair is counted at its -start.
+_INSTRUCTION = re.compile(rf"=\s+(?P<type>\(.*?\)|\S+)\s+(?P<kind>{'|'.join(KINDS)})(?P<start>-start)?\(")
+_ARRAY = re.compile(r"\b(?P<dtype>pred|[sufc]\d+|bf16|f8\w+)\[(?P<shape>[\d,]*)\]")
+
+
+def read(hlo: str) -> tuple[Collective, ...]:
+    """Reads the optimised HLO text of one module.
+
+    Bytes are those of the results one device gets, summed over the operands that XLA combined into one instruction.
+    An instruction inside a loop body is counted once.
+    """
+    found: dict[str, list[tuple[int, bool]]] = {}
+    for match in _INSTRUCTION.finditer(hlo):
+        arrays = _arrays(match["type"])
+        if match["start"]:  # the result of a -start is (operands..., results...), of all-reduce-start the results alone
+            arrays = arrays if match["kind"] == "all-reduce" else arrays[len(arrays) // 2 :]
+        found.setdefault(match["kind"], []).extend(arrays)
+    return tuple(_sum(kind, arrays) for kind, arrays in sorted(found.items()))
+
+
+def _arrays(text: str) -> list[tuple[int, bool]]:
+    """(bytes, is rank 0) of each array in an HLO type."""
+    out = []
+    for match in _ARRAY.finditer(text):
+        shape = [int(d) for d in match["shape"].split(",") if d]
+        out.append((math.prod(shape) * _itemsize(match["dtype"]), not shape))
+    return out
+
+
+def _itemsize(dtype: str) -> int:
+    if dtype == "pred":
+        return 1
+    digits = re.search(r"\d+", dtype)
+    assert digits is not None  # every other HLO array type names its bits
+    return max(1, int(digits[0]) // 8)
+
+
+def _sum(kind: str, arrays: list[tuple[int, bool]]) -> Collective:
+    total = sum(size for size, _ in arrays)
+    scalars = sum(size for size, rank0 in arrays if rank0)
+    return Collective(kind=kind, count=len(arrays), bytes=total, scalar_bytes=scalars)
+
+
+def gradient_bytes(params: PyTree, model_state: PyTree, devices: int) -> int:
+    """What data parallelism must reduce: every parameter (and averaged statistic) once, on more than one device.
+
+    Rank-0 arrays are left out: in the census they cannot be told from the loss.
+    """
+    if devices == 1:
+        return 0
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves((params, model_state)) if x.shape)
+
+
+def verify(collectives: Iterable[Collective], expected: int, devices: int) -> Verdict:
+    """Data parallelism reduces exactly `expected` gradient bytes by all-reduce and needs no other collective."""
+    if devices == 1:  # a collective among one, if the compiler left one in, moves nothing
+        return Verdict(name="collectives", ok=True, reason="one device: nothing to communicate", value=0, limit=0)
+    collectives = tuple(collectives)
+    surprises = [f"{c.count} {c.kind} of {c.bytes} bytes" for c in collectives if c.kind != "all-reduce"]
+    reduced = sum(c.bytes - c.scalar_bytes for c in collectives if c.kind == "all-reduce")
+    if surprises:
+        reason = f"data parallelism needs all-reduce only; the compiled step also has {', '.join(surprises)}"
+    elif reduced != expected:
+        reason = f"the compiled step reduces {reduced} gradient bytes, the closed form is {expected}"
+    else:
+        reason = f"the compiled step reduces {reduced} gradient bytes, the closed form, and has no other collective"
+    return Verdict(
+        name="collectives", ok=not surprises and reduced == expected, reason=reason, value=reduced, limit=expected
+    )

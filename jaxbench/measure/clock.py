@@ -1,0 +1,105 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Times chained steps in fenced blocks. The clock and the fence are arguments, so that tests can fake both.
+
+A block is K steps, each fed with the state of the one before, and one fence at its end: the host runs ahead of the
+devices inside the block, as in real training, and the fence's cost is paid once. The second clock is the slope
+between blocks of K and of 2 K steps, in which every cost that a block pays once cancels.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
+
+
+@dataclass(frozen=True)
+class Round:
+    """Raw wall times, seconds per block, and the state after the last step."""
+
+    block_s: tuple[float, ...]
+    double_block_s: tuple[float, ...]
+    warmup_block_s: tuple[float, ...]
+    settled: bool
+    compilations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timer:
+    """How blocks are timed.
+
+    Attributes:
+      blocks: timed blocks of K steps per round, and as many of 2 K: the two kinds alternate.
+      warmup_blocks: at most this many blocks are run until two successive ones agree within `agreement` (relative).
+      clock: seconds, monotonic. fence: waits until its argument is computed.
+    """
+
+    blocks: int = 1
+    warmup_blocks: int = 6
+    agreement: float = 0.1
+    clock: Callable[[], float] = time.perf_counter
+    fence: Callable[[Any], Any] = jax.block_until_ready
+
+    def block(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> tuple[float, Any]:
+        """Runs `steps` dependent steps. Returns (seconds, state)."""
+        start = self.clock()
+        for _ in range(steps):
+            state, metrics = step(state, batch)
+        self.fence((state, metrics))
+        return self.clock() - start, state
+
+    def steps_per_block(self, step: Callable[..., Any], state: Any, batch: Any, least_s: float) -> tuple[int, Any]:
+        """The smallest power of two K (at most 1024) of which a block lasts `least_s`. Returns (K, state)."""
+        seconds, state = self.block(step, state, batch, 2)
+        steps = 2 ** max(0, math.ceil(math.log2(least_s / max(seconds / 2, 1e-9))))
+        return min(1024, steps), state
+
+    def round(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> Round:
+        """Warms up until two successive blocks agree, then times the blocks. Host transfers inside raise."""
+        warmup: list[float] = []
+        settled = False
+        while not settled and len(warmup) < self.warmup_blocks:
+            seconds, state = self.block(step, state, batch, steps)
+            warmup.append(seconds)
+            settled = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
+        single, double = [], []
+        with jax.transfer_guard("disallow"), count_compilations() as compilations:
+            for _ in range(self.blocks):
+                seconds, state = self.block(step, state, batch, steps)
+                single.append(seconds)
+                seconds, state = self.block(step, state, batch, 2 * steps)
+                double.append(seconds)
+        return Round(tuple(single), tuple(double), tuple(warmup), settled, len(compilations))
+
+
+_listeners: list[list[str]] = []
+
+
+def _on_event(event: str, duration_secs: float, **kwargs: str | int) -> None:
+    if event == COMPILE_EVENT:
+        for listener in _listeners:
+            listener.append(str(kwargs.get("fun_name", event)))
+
+
+@contextmanager
+def count_compilations() -> Iterator[list[str]]:
+    """Yields a list that grows by one entry for each program compiled while the context is open."""
+    if _on_event not in _registered:
+        jax.monitoring.register_event_duration_secs_listener(_on_event)
+        _registered.add(_on_event)
+    listener: list[str] = []
+    _listeners.append(listener)
+    try:
+        yield listener
+    finally:
+        _listeners.remove(listener)
+
+
+_registered: set[Callable[..., None]] = set()

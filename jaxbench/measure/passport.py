@@ -1,0 +1,95 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Compiles a step ahead of time and writes down what that took: the compile passport."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxbench.measure import census
+from jaxbench.parallel.program import Program
+from jaxbench.records.schema import Passport
+from jaxbench.workloads import flops
+from jaxbench.workloads.base import PyTree, TrainWorkload
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    """The executable, which cannot retrace, and its passport (`first_run_s` still 0)."""
+
+    call: Callable[[Any, Any], tuple[Any, Any]]
+    passport: Passport
+
+
+def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
+    shardings = jax.tree.broadcast(sharding, avals)
+    return jax.tree.map(lambda a, s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), avals, shardings)
+
+
+def compile_step(
+    workload: TrainWorkload, program: Program, global_batch: int, *, clock: Callable[[], float] = time.perf_counter
+) -> CompiledStep:
+    """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing."""
+    key = jax.ShapeDtypeStruct((2,), "uint32")
+    devices = program.mesh.size
+    with jax.set_mesh(program.mesh):
+        state = _with_sharding(jax.eval_shape(program.init, key), program.state_sharding)
+        batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
+        batch = _with_sharding(batch, program.batch_sharding)
+        start = clock()
+        trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced apart from its lowering
+        traced = trace(state, batch) if trace else None
+        traced_at = clock()
+        lowered = traced.lower() if traced is not None else program.step.lower(state, batch)
+        lowered_at = clock()
+        compiled = lowered.compile()
+        compiled_at = clock()
+    memory = compiled.memory_analysis()
+    params, model_state = jax.eval_shape(workload.init, key)
+    passport = Passport(
+        trace_s=traced_at - start if trace else None,
+        lower_s=lowered_at - traced_at,
+        compile_s=compiled_at - lowered_at,
+        first_run_s=0.0,
+        parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
+        flops_per_step=example_flops(workload) * global_batch,
+        compiler_flops_per_step=_compiler_flops(compiled, devices),
+        collectives=census.read(compiled.as_text()),
+        expected_gradient_bytes=census.gradient_bytes(params, model_state, devices),
+        argument_bytes=memory.argument_size_in_bytes,
+        output_bytes=memory.output_size_in_bytes,
+        temp_bytes=memory.temp_size_in_bytes,
+        alias_bytes=memory.alias_size_in_bytes,
+        peak_bytes=_peak_bytes(memory),
+    )
+    return CompiledStep(compiled, passport)
+
+
+def example_flops(workload: TrainWorkload) -> float:
+    """The workload's own formula, or, where it states none, the products counted in the jaxpr of its gradient."""
+    if workload.flops_per_example is not None:
+        return workload.flops_per_example
+    key = jax.ShapeDtypeStruct((2,), "uint32")
+    params, model_state = jax.eval_shape(workload.init, key)
+    gradient = jax.value_and_grad(workload.loss, has_aux=True)
+    return flops.count(gradient, params, model_state, workload.batch_avals(1), key)
+
+
+def _peak_bytes(memory: Any) -> int:
+    """What one device must hold while the step runs: its arguments, results and scratch, what they share once.
+
+    Not the compiler's own ``peak_memory_in_bytes``: on the CPU that leaves the scratch buffers out.
+    """
+    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return held - memory.alias_size_in_bytes
+
+
+def _compiler_flops(compiled: Any, devices: int) -> float | None:
+    cost = compiled.cost_analysis()
+    if not cost or "flops" not in cost:
+        return None
+    return float(cost["flops"]) * devices

@@ -1,0 +1,145 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The three kinds of line in ``records.jsonl``. Units live in the names: ``_s`` seconds, ``_bytes`` bytes.
+
+A *point* is one thing that was asked for: (strategy, scaling, devices). A run is a sweep over points, measured in
+rounds that visit every point once in random order. The life of a point in the file is
+
+    point (compiled, weighed, checked)  ->  round 0 .. round R-1        or at any time  ->  failure
+
+A later line about the same point wins: a `point` line written by a resumed run replaces the earlier passport, and a
+`round` after a `failure` means that the point has recovered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collective:
+    """One kind of collective in the compiled step, as one device executes it."""
+
+    kind: str  # all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, ...
+    count: int  # operands reduced or moved (XLA may combine several into one instruction)
+    bytes: int  # sum of the result sizes of all of them
+    scalar_bytes: int = 0  # the part of `bytes` that is rank-0 values (the loss and other metrics)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passport:
+    """What the compiler did for a point, each phase on its own clock. None: this strategy cannot tell it apart."""
+
+    trace_s: float | None
+    lower_s: float
+    compile_s: float
+    first_run_s: float
+    parameters: int
+    flops_per_step: float  # analytic, the whole global batch, forward and backward
+    compiler_flops_per_step: float | None  # XLA's own count x devices: a cross-check only
+    collectives: tuple[Collective, ...]
+    expected_gradient_bytes: int  # closed form: 4 bytes x parameters in float32, 0 on one device
+    argument_bytes: int  # the memory_analysis of the compiled step, per device
+    output_bytes: int
+    temp_bytes: int
+    alias_bytes: int
+    peak_bytes: int  # per device: argument + output + temp - alias
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One yes-or-no finding about a point, with the sentence that explains it."""
+
+    name: str  # parameters | collectives | retrace | ...
+    ok: bool
+    reason: str
+    value: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointRecord:
+    point: str  # the id: "strategy/scaling/devices"
+    experiment: str
+    strategy: str
+    scaling: str  # strong | weak
+    devices: int
+    processes: int
+    platform: str  # cpu | gpu | tpu
+    device_kind: str
+    oversubscribed: bool
+    global_batch: int
+    unit: str  # what one example is: "images"
+    passport: Passport
+    checks: tuple[Verdict, ...]
+    worker: str  # names the process that measured it
+    kind: str = "point"
+    schema: int = SCHEMA_VERSION
+    time: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRecord:
+    """Raw samples: each number is the wall time of one block of dependent steps that ended in one fence."""
+
+    point: str
+    round: int
+    steps: int  # K: steps per block
+    block_s: tuple[float, ...]  # blocks of K steps
+    double_block_s: tuple[float, ...]  # blocks of 2 K steps: the second clock is the slope between the two
+    warmup_block_s: tuple[float, ...]
+    settled: bool  # two successive warm-up blocks agreed before timing began
+    compilations: int  # programs compiled inside the timed region; must be 0
+    worker: str
+    kind: str = "round"
+    schema: int = SCHEMA_VERSION
+    time: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureRecord:
+    point: str
+    experiment: str
+    strategy: str
+    scaling: str
+    devices: int
+    global_batch: int
+    stage: str  # start | build | compile | check | measure
+    reason: str  # one sentence
+    detail: str = ""  # the stack trace, for the report's fold-out
+    kind: str = "failure"
+    schema: int = SCHEMA_VERSION
+    time: str = ""
+
+
+Record = PointRecord | RoundRecord | FailureRecord
+
+
+def to_json(record: Record) -> dict[str, Any]:
+    """Returns the record as a JSON-able dictionary."""
+    return dataclasses.asdict(record)
+
+
+def from_json(line: dict[str, Any]) -> Record:
+    """Rebuilds a record. Raises KeyError, TypeError or ValueError when a field is missing, unknown or impossible."""
+    kind = line["kind"]
+    if kind == "point":
+        passport = dict(line["passport"])
+        passport["collectives"] = tuple(Collective(**c) for c in passport["collectives"])
+        checks = tuple(Verdict(**v) for v in line["checks"])
+        return PointRecord(**{**line, "passport": Passport(**passport), "checks": checks})
+    if kind == "round":
+        arrays = {k: tuple(line[k]) for k in ("block_s", "double_block_s", "warmup_block_s")}
+        for name, values in arrays.items():
+            if not all(0 < v < math.inf for v in values):
+                raise ValueError(f"{name} holds a time that is not positive")
+        if not (isinstance(line["steps"], int) and line["steps"] >= 1 and isinstance(line["round"], int)):
+            raise ValueError("steps and round must be whole numbers")
+        return RoundRecord(**{**line, **arrays})
+    if kind == "failure":
+        return FailureRecord(**line)
+    raise KeyError(f"unknown record kind '{kind}'")

@@ -1,0 +1,158 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A run folder: created, resumed, appended to and read back without ever losing a finished measurement."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from jaxbench.errors import UserError
+from jaxbench.records import schema
+
+RECORDS = "records.jsonl"
+CONFIG = "config.json"
+MANIFEST = "manifest.json"
+
+
+def write_atomic(path: Path, text: str | bytes) -> None:
+    """Replaces `path` in one step: a reader, or a crash, sees the old file or the new one, never half of it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with open(part, "wb") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_atomic(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+class RunFolder:
+    """``manifest.json``, ``config.json``, ``records.jsonl`` and, once reported on, the figures and pages."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        self.notes: list[str] = []  # sentences a person should see, such as a repaired file
+        self._file: TextIO | None = None
+
+    @classmethod
+    def begin(cls, path: str | os.PathLike[str], config: dict[str, Any]) -> RunFolder:
+        """Creates the folder, or continues it when it holds the same config.
+
+        Raises:
+          UserError: the folder cannot be written, holds another config, or holds records of another schema.
+        """
+        run = cls(path)
+        try:
+            run.path.mkdir(parents=True, exist_ok=True)
+            (run.path / "figures").mkdir(exist_ok=True)
+            if (run.path / CONFIG).exists():
+                run._require_same_config(config)
+            else:
+                if (run.path / RECORDS).exists():
+                    raise UserError(f"'{run.path}' has records but no {CONFIG}: choose a new WORKDIR.")
+                write_json(run.path / CONFIG, config)
+            run._repair_last_line()
+            run.records()
+            run._file = open(run.path / RECORDS, "a", encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another WORKDIR.") from error
+        return run
+
+    def _require_same_config(self, config: dict[str, Any]) -> None:
+        old, new = flatten(self.config()), flatten(config)
+        changed = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
+        if changed:
+            shown = ", ".join(f"{k} was {old.get(k)!r} and is now {new.get(k)!r}" for k in changed[:3])
+            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+            raise UserError(f"'{self.path}' holds results of another config ({shown}{more}): choose a new WORKDIR.")
+
+    def _repair_last_line(self) -> None:
+        """Cuts a last line that a crash left unfinished, and says so."""
+        path = self.path / RECORDS
+        if not path.exists():
+            return
+        data = path.read_bytes()
+        end = data.rfind(b"\n") + 1
+        if end < len(data):
+            write_atomic(path, data[:end])
+            cut = len(data) - end
+            self.notes.append(f"{path}: the last line was cut off by a crash and was removed ({cut} bytes).")
+
+    def append(self, record: schema.Record) -> None:
+        """Writes one record through to the disk."""
+        if self._file is None:
+            raise ValueError("this run folder was opened for reading")
+        line = schema.to_json(record)
+        line["time"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        self._file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def config(self) -> dict[str, Any]:
+        return self._json(CONFIG)
+
+    def manifest(self) -> dict[str, Any]:
+        return self._json(MANIFEST)
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        if not path.exists():
+            raise UserError(f"'{self.path}' is not a run folder: it has no {name}.")
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UserError(f"{path} is damaged ({error}).") from error
+        if not isinstance(value, dict):
+            raise UserError(f"{path} is damaged (it holds no JSON object).")
+        return value
+
+    def records(self) -> list[schema.Record]:
+        """Reads all records. An unfinished last line is passed over and noted; any other damage is an error.
+
+        Raises:
+          UserError: a line in the middle is not a record, or the schema version is another one.
+        """
+        path = self.path / RECORDS
+        return list(self._parse(path)) if path.exists() else []
+
+    def _parse(self, path: Path) -> Iterator[schema.Record]:
+        with open(path, "rb") as file:
+            for number, text in enumerate(file, start=1):
+                if not text.endswith(b"\n"):
+                    self.notes.append(f"{path}, line {number}: unfinished, passed over.")
+                    return
+                try:
+                    line = json.loads(text)
+                    version = line["schema"]
+                    if version == schema.SCHEMA_VERSION:
+                        yield schema.from_json(line)
+                        continue
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    said = f"{path}, line {number} is damaged ({error}): restore or delete that line."
+                    raise UserError(said) from error
+                raise UserError(
+                    f"{path}, line {number} has schema {version}, this jaxbench reads schema "
+                    f"{schema.SCHEMA_VERSION}: use the jaxbench that wrote it or a new WORKDIR."
+                )
+
+
+def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"a": {"b": 1}} -> {"a.b": 1}."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat

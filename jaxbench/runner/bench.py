@@ -1,0 +1,145 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One point in one process: build, compile, check, then measure rounds. Owns no process, file or pipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from jaxbench import discovery, parallel
+from jaxbench.errors import UserError
+from jaxbench.measure import census, check
+from jaxbench.measure.clock import Timer
+from jaxbench.measure.passport import CompiledStep, compile_step
+from jaxbench.parallel.program import Program
+from jaxbench.records.schema import Passport, PointRecord, RoundRecord, Verdict
+from jaxbench.runner.plan import Point
+from jaxbench.workloads.base import Batch, TrainWorkload
+
+
+class StageError(Exception):
+    """A point failed; `stage` says where, the cause says why."""
+
+    def __init__(self, stage: str):
+        super().__init__(stage)
+        self.stage = stage
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A compiled, checked point. `steps`: K, the steps of one block."""
+
+    point: Point
+    program: Program
+    compiled: CompiledStep
+    steps: int
+
+
+class Bench:
+    """Measures points of one experiment on the devices of this process."""
+
+    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
+        self.config = ConfigDict(config)
+        self.workload = build_workload(self.config, experiment)
+        self.devices = devices
+        self.worker = worker
+        self.key = jax.random.PRNGKey(self.config.seed)
+        self.timer = Timer(blocks=self.config.measure.blocks)
+        self._draw = jax.jit(self.workload.synthetic, static_argnums=1)
+        self.prepared: dict[str, Prepared] = {}
+        self._reference: tuple[int, check.Reference] | None = None  # of the newest global batch
+
+    def compile(self, point: Point) -> tuple[Program, CompiledStep]:
+        """Builds and compiles; runs nothing. Raises StageError."""
+        with _stage("build"):
+            program = parallel.build(point.strategy, self.workload, self.devices[: point.devices])
+        with _stage("compile"):
+            return program, compile_step(self.workload, program, point.global_batch)
+
+    def prepare(self, point: Point) -> PointRecord:
+        """Compiles, checks against one device, and finds the block length. Raises StageError."""
+        program, compiled = self.compile(point)
+        with _stage("check"):
+            batch = self.batch(point)
+            first_run_s = self._first_run(program, compiled, batch)
+            passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
+            checks = (
+                self._check_parameters(program, compiled, batch),
+                census.verify(passport.collectives, passport.expected_gradient_bytes, point.devices),
+            )
+        with _stage("measure"), jax.set_mesh(program.mesh):
+            state, placed = program.init(self.key), program.put(batch)
+            steps, _ = self.timer.steps_per_block(compiled.call, state, placed, self.config.measure.block_s)
+        self.prepared[point.point] = Prepared(point, program, compiled, steps)
+        return self._record(point, passport, checks)
+
+    def round(self, point: str, number: int) -> RoundRecord:
+        """Measures one round of a prepared point on a fresh state. Raises StageError."""
+        ready = self.prepared[point]
+        with _stage("measure"), jax.set_mesh(ready.program.mesh):
+            state, placed = ready.program.init(self.key), ready.program.put(self.batch(ready.point))
+            jax.block_until_ready((state, placed))
+            measured = self.timer.round(ready.compiled.call, state, placed, ready.steps)
+        return RoundRecord(
+            point=point, round=number, steps=ready.steps, worker=self.worker, **dataclasses.asdict(measured)
+        )
+
+    def batch(self, point: Point) -> Batch:
+        """The synthetic batch of a point: the same values in every round, strategy and process."""
+        return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+
+    def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> float:
+        with jax.set_mesh(program.mesh):
+            state, placed = program.init(self.key), program.put(batch)
+            jax.block_until_ready((state, placed))
+            start = time.perf_counter()
+            jax.block_until_ready(compiled.call(state, placed))
+            return time.perf_counter() - start
+
+    def _check_parameters(self, program: Program, compiled: CompiledStep, batch: Batch) -> Verdict:
+        """One device's answer is kept for the next point, which often has the same global batch."""
+        size = len(next(iter(batch.values())))
+        if self._reference is None or self._reference[0] != size:
+            self._reference = size, check.reference(self.workload, self.key, batch, device=self.devices[0])
+        actual = check.program_parameters(program, compiled.call, self.key, batch)
+        return check.judge(actual, self._reference[1], self.workload)
+
+    def _record(self, point: Point, passport: Passport, checks: tuple[Verdict, ...]) -> PointRecord:
+        return PointRecord(
+            experiment=self.config.experiment,
+            processes=jax.process_count(),
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            unit=self.workload.unit,
+            passport=passport,
+            checks=checks,
+            worker=self.worker,
+            **point.to_json(),
+        )
+
+
+def build_workload(config: ConfigDict, experiment: str) -> TrainWorkload:
+    """Loads the experiment (a name or a path) and builds its workload. Raises UserError if it returns another thing."""
+    workload = discovery.load_experiment(experiment).build(config)
+    if not isinstance(workload, TrainWorkload):
+        raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
+    return workload
+
+
+class _stage:
+    """Names the stage in which an error happened."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception):
+            raise StageError(self.name) from error

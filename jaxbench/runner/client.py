@@ -1,0 +1,113 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The asking side of a worker process."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+START_LIMIT_S = 300.0
+ANSWER_LIMIT_S = 1800.0
+
+
+class WorkerError(Exception):
+    """The worker answered that it failed, died or hung. `stage` and `detail` go into the failure record."""
+
+    def __init__(self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True):
+        super().__init__(reason)
+        self.stage, self.detail, self.alive = stage, detail, alive
+
+
+class Worker:
+    """A child process with its own devices. Its stderr goes to `log`."""
+
+    def __init__(self, setup: dict[str, Any], log: Path):
+        self.log = log
+        self._setup = setup
+        self._buffer = b""
+        with open(log, "ab") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "jaxbench.runner.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"},
+            )
+        self._send(setup)
+        self._ready = False
+
+    def wait_ready(self) -> None:
+        """Waits for the devices. Raises WorkerError."""
+        if not self._ready:
+            self._receive("start", START_LIMIT_S)
+            self._ready = True
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Sends a request and waits for its answer. Raises WorkerError."""
+        self.wait_ready()
+        self._send(request)
+        return self._receive("measure" if request["do"] == "round" else "compile", ANSWER_LIMIT_S)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the worker is gone; the read that follows says how
+
+    def _receive(self, stage: str, limit_s: float) -> dict[str, Any]:
+        answer = json.loads(self._read_line(stage, limit_s))
+        if "failed" in answer:
+            failed = answer["failed"]
+            raise WorkerError(failed["reason"], stage=failed["stage"], detail=failed["detail"])
+        return answer
+
+    def _read_line(self, stage: str, limit_s: float) -> bytes:
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                if not selector.select(limit_s):
+                    self.kill()
+                    raise WorkerError(f"no answer for {limit_s:.0f} s: worker stopped", stage=stage, alive=False)
+                data = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not data:
+                    raise WorkerError(self._epitaph(), stage=stage, detail=self._log_tail(), alive=False)
+                self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        return line
+
+    def _epitaph(self) -> str:
+        code = self._process.wait()
+        if code >= 0:
+            return f"the worker process ended with exit code {code}"
+        name = signal.Signals(-code).name
+        hint = " (the system kills so when memory runs out)" if name == "SIGKILL" else ""
+        return f"the worker process was ended by {name}{hint}"
+
+    def _log_tail(self) -> str:
+        return self.log.read_bytes()[-4000:].decode(errors="replace")
+
+    def close(self) -> None:
+        """Lets the worker finish and waits for it."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process.stdout.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()

@@ -1,0 +1,80 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The live line: what is being measured, how much is done, the time left; drawn between measurements only."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+# First guesses, seconds; replaced by what is seen.
+GUESS_S = {"prepare": 5.0, "round": 0.6}
+
+
+class SweepProgress:
+    """Counts tasks of two kinds, `prepare` and `round`, by point, and guesses the time left from those that ended."""
+
+    def __init__(self, console: Console, tasks: list[tuple[str, str]]):
+        """`tasks`: (kind, point) of everything to come."""
+        self._left = list(tasks)
+        self._seen: dict[tuple[str, str], float] = {}
+        self._begun = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            auto_refresh=False,  # a refreshing thread would run on the cores that are measured
+            transient=True,
+        )
+        self._task = self._bar.add_task("starting", total=len(tasks), left="")
+
+    def __enter__(self) -> SweepProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def begin(self, kind: str, point: str, text: str) -> None:
+        self._begun = time.monotonic()
+        self._bar.update(self._task, description=text, left=f"about {format_s(self.left_s())} left", refresh=True)
+
+    def end(self, kind: str, point: str) -> None:
+        self._seen[kind, point] = time.monotonic() - self._begun
+        self._left.remove((kind, point))
+        self._bar.update(self._task, advance=1)
+
+    def add(self, kind: str, point: str) -> None:
+        """Something has to be done again."""
+        self._left.append((kind, point))
+        self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
+
+    def drop(self, point: str) -> None:
+        """A point failed: what was to come for it is no longer counted."""
+        self._left = [task for task in self._left if task[1] != point]
+        done = self._bar.tasks[0].completed
+        self._bar.update(self._task, total=done + len(self._left))
+
+    def left_s(self) -> float:
+        """Seconds: each task as long as the same one took before, else as the mean of its kind, else as a guess."""
+        by_kind = defaultdict(list)
+        for (kind, _), seconds in self._seen.items():
+            by_kind[kind].append(seconds)
+        mean = {kind: sum(by_kind[kind]) / len(by_kind[kind]) if by_kind[kind] else GUESS_S[kind] for kind in GUESS_S}
+        return sum(self._seen.get(task, mean[task[0]]) for task in self._left)
+
+
+def format_s(seconds: float) -> str:
+    """75 -> "1 min 15 s"."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

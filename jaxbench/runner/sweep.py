@@ -1,0 +1,182 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The sweep: prepares every point, then measures all in rounds of random order, so that drift hits all alike."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from absl import logging
+from rich.console import Console
+
+from jaxbench.errors import UserError
+from jaxbench.records import schema
+from jaxbench.records.schema import FailureRecord
+from jaxbench.records.store import RunFolder
+from jaxbench.runner.client import Worker, WorkerError
+from jaxbench.runner.plan import Point, groups
+from jaxbench.runner.progress import SweepProgress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Everything a sweep needs to know."""
+
+    run: RunFolder
+    points: list[Point]
+    platform: str
+    config: dict[str, Any]
+    experiment: str  # a name or an absolute path
+    session: int  # how many times this run folder was continued
+
+    @property
+    def rounds(self) -> int:
+        return self.config["measure"]["rounds"]
+
+
+def missing_rounds(records: list[schema.Record], points: list[Point], rounds: int) -> dict[str, list[int]]:
+    """For each point that is not complete, the rounds it lacks."""
+    have: dict[str, set[int]] = {point.point: set() for point in points}
+    for record in records:
+        if isinstance(record, schema.RoundRecord) and record.point in have:
+            have[record.point].add(record.round)
+    lacking = {point: [r for r in range(rounds) if r not in seen] for point, seen in have.items()}
+    return {point: todo for point, todo in lacking.items() if todo}
+
+
+class Workers:
+    """The worker processes of a sweep, by group; a dead one is started anew."""
+
+    def __init__(self, job: Job, points: list[Point]):
+        self._job = job
+        self._groups = groups(points, job.platform)
+        self._of = {point.point: name for name, members in self._groups.items() for point in members}
+        self._workers = {name: self._start(name) for name in self._groups}
+        self._starts = dict.fromkeys(self._groups, 1)
+
+    def _start(self, name: str) -> Worker:
+        logs = self._job.run.path / "logs"
+        logs.mkdir(exist_ok=True)
+        setup = {
+            "platform": self._job.platform,
+            "devices": max(point.devices for point in self._groups[name]),
+            "experiment": self._job.experiment,
+            "config": self._job.config,
+            "worker": f"session{self._job.session}/{name}",
+        }
+        return Worker(setup, logs / f"{name}.log")
+
+    def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Raises WorkerError; if that killed the worker, a new one is ready for the group's other points."""
+        name = self._of[point]
+        try:
+            return self._workers[name].ask(request)
+        except WorkerError as error:
+            if not error.alive or error.stage == "start":
+                self._workers[name].close()
+                self._workers[name] = self._start(name)
+            raise
+
+    def neighbours(self, point: str) -> list[str]:
+        """The points whose preparation is lost when this point's worker dies."""
+        return [p.point for p in self._groups[self._of[point]] if p.point != point]
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Lets the workers finish, or, on the way out of an interrupt, stops them where they are."""
+        for worker in self._workers.values():
+            worker.close() if kind is None else worker.kill()
+
+
+def run(job: Job, console: Console) -> None:
+    """Measures what the run folder lacks. Failures are recorded and the rest goes on; Ctrl-C loses nothing."""
+    todo = missing_rounds(job.run.records(), job.points, job.rounds)
+    points = [point for point in job.points if point.point in todo]
+    if not points:
+        return
+    tasks = [("prepare", p.point) for p in points] + [("round", p) for p, lacking in todo.items() for _ in lacking]
+    with Workers(job, points) as workers, SweepProgress(console, tasks) as progress:
+        _Sweep(job, workers, progress, points, todo).run()
+
+
+class _Sweep:
+    def __init__(
+        self, job: Job, workers: Workers, progress: SweepProgress, points: list[Point], todo: dict[str, list[int]]
+    ):
+        self.job, self.workers, self.progress, self.todo = job, workers, progress, todo
+        self.points = {point.point: point for point in points}
+        self.ready: set[str] = set()
+        self.failed: set[str] = set()
+
+    def run(self) -> None:
+        for point in self.points.values():
+            self.prepare(point)
+        random_order = random.Random(f"{self.job.config['seed']}/{self.job.session}")
+        for number in range(self.job.rounds):
+            names = [name for name in self.points if number in self.todo[name]]
+            random_order.shuffle(names)
+            for name in names:
+                self.measure(name, number)
+
+    def prepare(self, point: Point) -> None:
+        text = f"compile and check {describe(point)}"
+        if self.attempt("prepare", point, text, {"do": "prepare", "point": point.to_json()}):
+            self.ready.add(point.point)
+
+    def measure(self, name: str, number: int) -> None:
+        point = self.points[name]
+        if name not in self.ready and name not in self.failed:
+            self.prepare_again(point)
+        if name in self.ready:
+            text = f"round {number + 1}/{self.job.rounds}: {describe(point)}"
+            self.attempt("round", point, text, {"do": "round", "point": name, "round": number})
+
+    def prepare_again(self, point: Point) -> None:
+        """A neighbour killed the worker that had this point ready."""
+        self.progress.add("prepare", point.point)
+        self.prepare(point)
+
+    def attempt(self, kind: str, point: Point, text: str, request: dict[str, Any]) -> bool:
+        self.progress.begin(kind, point.point, text)
+        try:
+            answer = self.workers.ask(point.point, request)
+        except WorkerError as error:
+            self.fail(point, error)
+            return False
+        self.job.run.append(schema.from_json(answer["record"]))
+        self.progress.end(kind, point.point)
+        return True
+
+    def fail(self, point: Point, error: WorkerError) -> None:
+        if error.stage == "start" and error.alive:  # the model itself cannot be built: no point can be measured
+            raise UserError(str(error)) from error
+        logging.warning("%s failed: %s", point.point, error)
+        self.job.run.append(
+            FailureRecord(
+                point=point.point,
+                experiment=self.job.config["experiment"],
+                strategy=point.strategy,
+                scaling=point.scaling,
+                devices=point.devices,
+                global_batch=point.global_batch,
+                stage=error.stage,
+                reason=str(error),
+                detail=error.detail,
+            )
+        )
+        self.failed.add(point.point)
+        self.ready.discard(point.point)
+        if not error.alive:
+            self.ready.difference_update(self.workers.neighbours(point.point))
+        self.progress.drop(point.point)
+
+
+def describe(point: Point) -> str:
+    """ "jit_auto, strong, 4 devices"."""
+    return f"{point.strategy}, {point.scaling}, {point.devices} device{'s' if point.devices > 1 else ''}"

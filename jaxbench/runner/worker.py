@@ -1,0 +1,100 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
+
+The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. Then {"do": "prepare" |
+"compile", "point": {...}} or {"do": "round", "point": id, "round": r}. The process ends as soon as stdin does, also in
+the middle of a measurement: no worker outlives the one that asked, however it died.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+from jaxbench.errors import UserError
+from jaxbench.records import schema
+from jaxbench.runner.plan import Point
+
+
+def serve(requests: Iterator[str], answers: TextIO) -> None:
+    """Answers one request after the other; `requests` never ends."""
+    setup = json.loads(next(requests))
+    # Everything below imports jax, after the process is pinned: libraries size their thread pools as they load.
+    from jaxbench.machine import start
+
+    def begin() -> Any:
+        devices = start.start(setup["platform"], setup["devices"])
+        from jaxbench.runner.bench import Bench
+
+        return Bench(setup["config"], setup["experiment"], devices, setup["worker"])
+
+    bench, answer = _attempt(begin)
+    _send(answers, answer or {"ready": True})
+    for line in requests if bench else ():
+        request = json.loads(line)
+        result, answer = _attempt(lambda request=request: handle(bench, request))  # type: ignore[misc]
+        _send(answers, answer or result)
+
+
+def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Carries out one request and returns its answer."""
+    if request["do"] == "round":
+        return {"record": schema.to_json(bench.round(request["point"], request["round"]))}
+    point = Point(**request["point"])
+    if request["do"] == "compile":
+        _, compiled = bench.compile(point)
+        passport = compiled.passport
+        seconds = (passport.trace_s or 0) + passport.lower_s + passport.compile_s
+        return {"compile_s": seconds, "peak_bytes": passport.peak_bytes, "flops": passport.flops_per_step}
+    return {"record": schema.to_json(bench.prepare(point))}
+
+
+def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
+    """Returns (result, None) or (None, the failure to send)."""
+    try:
+        return action(), None
+    except Exception as error:  # the one broad except: whatever a model or a compiler raises is a failed point
+        cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
+        reason = " ".join(str(cause).split()) or type(cause).__name__
+        if not isinstance(cause, UserError):
+            reason = f"{type(cause).__name__}: {reason}"
+        detail = "".join(traceback.format_exception(cause))
+        stage = getattr(error, "stage", "start")
+        return None, {"failed": {"stage": stage, "reason": reason[:1000], "detail": detail[-8000:]}}
+
+
+def _send(answers: TextIO, answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
+
+
+def follow(stdin: TextIO) -> Iterator[str]:
+    """Yields the lines of `stdin` and ends the process when it ends. A blocked thread costs the measurement nothing."""
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in stdin:
+            lines.put(line)
+        os._exit(0)  # answers are flushed one by one: nothing is lost
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        yield lines.get()
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print must not mix with the answers
+    serve(follow(sys.stdin), answers)
+
+
+if __name__ == "__main__":
+    main()

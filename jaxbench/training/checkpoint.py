@@ -1,0 +1,241 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of a training: saved in the background, proved when read, the same on any strategy and device count.
+
+A checkpoint is a folder named by its step: the canonical state as orbax writes it, a flat {name: array}, and a seal
+with the sha256 of each file and of all values. Orbax alone reads some flipped bits back as numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import absl.logging
+import jax
+import numpy as np
+from orbax.checkpoint import v1 as ocp
+
+from jaxbench.errors import UserError
+from jaxbench.parallel.program import TrainState
+from jaxbench.records.store import write_atomic
+from jaxbench.training.digest import named_leaves, sha256, shapes
+
+FORMAT = 1
+STATE = "state"
+SEAL = "seal.json"
+PART = ".part"  # what the name of a checkpoint ends in until it is complete
+Header = dict[str, Any]  # format, shapes, sha256, files, progress
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was found.
+
+    Attributes:
+      state: canonical, leaves in host memory; None when there is no checkpoint and training starts afresh.
+      progress: what `Writer.save` was given with it.
+      notes: one sentence for every checkpoint that could not be used.
+    """
+
+    state: TrainState | None
+    progress: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+class _Damaged(Exception):
+    """A checkpoint that cannot be used; the message says why."""
+
+
+class Writer:
+    """Saves into `folder`, one checkpoint at a time, in the background; the newest `keep` stay.
+
+    A checkpoint gets its name when it is complete and sealed, and an older one goes only after that. Call
+    `restore_latest` before, so that no damaged one is counted.
+    """
+
+    def __init__(self, folder: Path, *, keep: int):
+        self._folder, self._keep = folder.absolute(), keep
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for path in _unfinished(self._folder):
+            shutil.rmtree(path)
+        self._quiet = contextlib.ExitStack()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._saving: Future[None] | None = None
+
+    def __enter__(self) -> Writer:
+        self._quiet.enter_context(_quiet_orbax())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._quiet, self._thread:
+            self.wait()
+
+    def save(self, state: TrainState, progress: dict[str, Any]) -> None:
+        """Begins to save a canonical state that is in host memory (`to_host`); waits only for the save before it.
+
+        `progress`: JSON, such as what was measured so far.
+        """
+        leaves = named_leaves(state)
+        header = {"format": FORMAT, "shapes": shapes(leaves), "sha256": sha256(leaves), "progress": progress}
+        text = json.dumps(header)  # now: the caller may go on changing `progress`
+        stored = {name: leaf for name, leaf in leaves.items() if leaf.size}  # orbax refuses arrays without elements
+        self.wait()
+        part = self._folder / f"{int(state.step)}{PART}"
+        written = ocp.save_async(part / STATE, stored, checkpointable_name=STATE)
+        self._saving = self._thread.submit(self._commit, written, part, text)
+
+    def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str) -> None:
+        written.result()
+        files = {name: _file_sha256(part / name) for name in _files(part)}
+        _write_seal(part, {**json.loads(header), "files": files})
+        os.rename(part, part.with_suffix(""))
+        for step in _steps(self._folder)[self._keep :]:
+            shutil.rmtree(self._folder / str(step))
+
+    def wait(self) -> None:
+        """Returns when the newest checkpoint is on the disk. Raises what went wrong in the background."""
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()
+
+
+def restore_latest(folder: Path, like: TrainState) -> Restored:
+    """Reads the newest checkpoint of `folder` that is whole; damaged newer ones are moved aside and noted.
+
+    Args:
+      folder: where a `Writer` saved.
+      like: the canonical state to restore, as arrays or as jax.ShapeDtypeStruct.
+
+    Raises:
+      UserError: there are checkpoints and none is whole, or the newest whole one is of another model or optimizer.
+    """
+    notes = [f"{path} was not finished and is removed." for path in _unfinished(folder)]
+    damaged: list[Path] = []
+    for step in _steps(folder):
+        path = folder.absolute() / str(step)
+        try:
+            with _quiet_orbax():
+                state, progress = _read(path, like)
+        except _Damaged as error:
+            damaged.append(path)
+            notes.append(f"checkpoint {folder / str(step)} is damaged ({error}) and is passed over.")
+            continue
+        for bad in damaged:
+            _move_aside(bad)
+        return Restored(state, progress, tuple(notes))
+    if damaged:
+        raise UserError(
+            f"none of the {len(damaged)} checkpoints in '{folder}' is whole; the newest: {notes[-len(damaged)]} Delete "
+            "that folder to train from the start, or choose a new WORKDIR."
+        )
+    return Restored(None, {}, tuple(notes))
+
+
+def _steps(folder: Path) -> list[int]:
+    """The steps that have a checkpoint, newest first."""
+    return sorted((int(path.name) for path in folder.glob("*") if path.name.isdigit()), reverse=True)
+
+
+def _unfinished(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"*{PART}"))
+
+
+def _read(path: Path, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
+    """Files first: orbax and its threads have much to say about damaged ones, and not all of it can be caught."""
+    leaves = named_leaves(like)
+    try:
+        header = _read_seal(path)
+        for name, digest in header["files"].items():
+            if _file_sha256(path / name) != digest:
+                raise _Damaged(f"{name} is not the file that was saved")
+        _require_same_shapes(path, header["shapes"], shapes(leaves))
+        values = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in leaves.items()}
+        stored = {name: leaf for name, leaf in values.items() if leaf.size}
+        values.update(ocp.load(path / STATE, stored, checkpointable_name=STATE))
+    except OSError as error:
+        raise _Damaged(f"{Path(error.filename or path).name}: {error.strerror}") from error
+    if sha256(values) != header["sha256"]:
+        raise _Damaged("its arrays are not those that were saved")
+    return jax.tree.unflatten(jax.tree.structure(like), [values[name] for name in leaves]), header["progress"]
+
+
+def _write_seal(path: Path, header: Header) -> None:
+    text = json.dumps(header)
+    write_atomic(path / SEAL, json.dumps({"header": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}))
+
+
+def _read_seal(path: Path) -> Header:
+    try:
+        sealed = json.loads((path / SEAL).read_text())
+        text = sealed["header"]
+        whole = sealed["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # altered, but perhaps still JSON
+        raise _Damaged(f"{SEAL} cannot be read") from error
+    if not whole:
+        raise _Damaged(f"{SEAL} is not the file that was saved")
+    header: Header = json.loads(text)
+    if header["format"] != FORMAT:
+        raise UserError(
+            f"checkpoint {path} is of format {header['format']}, this jaxbench reads format {FORMAT}: use the jaxbench "
+            "that wrote it or a new WORKDIR."
+        )
+    return header
+
+
+def _files(path: Path) -> list[str]:
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+
+
+def _file_sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _require_same_shapes(path: Path, saved: dict[str, str], wanted: dict[str, str]) -> None:
+    different = sorted(name for name in saved.keys() | wanted.keys() if saved.get(name) != wanted.get(name))
+    if not different:
+        return
+    name = different[0]
+    there, here = saved.get(name, "absent"), wanted.get(name, "absent")
+    raise UserError(
+        f"checkpoint {path} is of another model or optimizer ({name} is {there} there and {here} here; "
+        f"{len(different)} of {len(saved)} arrays differ): choose a new WORKDIR."
+    )
+
+
+def _move_aside(path: Path) -> None:
+    """Into the sibling folder "<folder>.damaged", where it neither counts nor is lost."""
+    aside = path.parent.with_name(f"{path.parent.name}.damaged")
+    aside.mkdir(exist_ok=True)
+    target, number = aside / path.name, 1
+    while target.exists():
+        target, number = aside / f"{path.name}.{number}", number + 1
+    path.rename(target)
+
+
+@contextlib.contextmanager
+def _quiet_orbax() -> Iterator[None]:
+    """Keeps orbax's account of its own work out of the log unless --verbosity=1; its warnings stay."""
+
+    def keep(record: logging.LogRecord) -> bool:
+        chatter = "orbax" in record.pathname and record.levelno < logging.WARNING
+        return not chatter or absl.logging.get_verbosity() >= absl.logging.DEBUG
+
+    logger = absl.logging.get_absl_logger()
+    logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        logger.removeFilter(keep)

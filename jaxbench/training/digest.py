@@ -1,0 +1,47 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The bits of a tree of arrays: its names, its shapes, and one hash that two equal trainings share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbench.workloads.base import PyTree
+
+
+def params_sha256(params: PyTree) -> str:
+    """Hex sha256 over the leaves in the order of their names: name, dtype, shape and bytes (little-endian, C order)."""
+    return sha256(named_leaves(params))
+
+
+def to_host(tree: PyTree) -> PyTree:
+    """A copy in host memory: a mere view would change when the next step takes over a donated buffer."""
+    return jax.tree.map(lambda leaf: np.array(leaf), tree)
+
+
+def named_leaves(tree: PyTree) -> dict[str, np.ndarray]:
+    """{"params.hidden.kernel": array}, in the tree's own order."""
+    pairs, _ = jax.tree_util.tree_flatten_with_path(tree)
+    named = {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in pairs}
+    if len(named) < len(pairs):
+        raise ValueError("two leaves of the tree have the same name")
+    return named
+
+
+def sha256(leaves: Mapping[str, Any]) -> str:
+    """`params_sha256` of leaves that have their names."""
+    digest = hashlib.sha256()
+    for name in sorted(leaves):
+        leaf = np.ascontiguousarray(leaves[name]).reshape(np.shape(leaves[name]))  # the former makes () into (1,)
+        digest.update(f"{name}\0{leaf.dtype.name}\0{leaf.shape}\0".encode())
+        digest.update(leaf.tobytes())
+    return digest.hexdigest()
+
+
+def shapes(leaves: Mapping[str, Any]) -> dict[str, str]:
+    """{"params.hidden.kernel": "float32[784, 128]"}"""
+    return {name: f"{np.dtype(leaf.dtype).name}{list(leaf.shape)}" for name, leaf in leaves.items()}

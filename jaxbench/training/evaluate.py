@@ -1,0 +1,62 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The accuracy on the whole test set, exact: every example counts once and none is padded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbench.errors import UserError
+from jaxbench.workloads.base import PyTree, TrainWorkload
+
+CHUNK = 1024  # examples at once; a float32 mean over so few gives the count of right answers back exactly
+
+
+@dataclass(frozen=True)
+class Score:
+    accuracy: float
+    loss: float
+
+
+class Evaluator:
+    """Compiled evaluation of one test set on one device, where parameters of any strategy arrive in the same form."""
+
+    def __init__(
+        self, workload: TrainWorkload, test: dict[str, np.ndarray], *, params: PyTree, model_state: PyTree, device: Any
+    ):
+        """Compiles. Raises UserError when the workload's loss reports no accuracy."""
+        self._device = device
+        self._key = jax.device_put(np.zeros(2, np.uint32), device)
+        examples = len(next(iter(test.values())))
+        cuts = [slice(at, min(at + CHUNK, examples)) for at in range(0, examples, CHUNK)]
+        self._sizes = [cut.stop - cut.start for cut in cuts]
+        self._chunks = [jax.device_put({k: v[cut] for k, v in test.items()}, device) for cut in cuts]
+
+        def score(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> dict[str, jax.Array]:
+            loss, (_, metrics) = workload.loss(params, model_state, batch, key)
+            if "accuracy" not in metrics:
+                raise UserError(
+                    f"the loss of '{workload.name}' reports {sorted(metrics)}: training to a target needs 'accuracy'."
+                )
+            return {"loss": loss, "accuracy": metrics["accuracy"]}
+
+        arguments = jax.device_put((params, model_state), device)
+        compiled: dict[int, Callable[..., Any]] = {}  # one for the full chunks, one for the last
+        for size, chunk in zip(self._sizes, self._chunks, strict=True):
+            if size not in compiled:
+                compiled[size] = jax.jit(score).lower(*arguments, chunk, self._key).compile()
+        self._compiled = compiled
+
+    def __call__(self, params: PyTree, model_state: PyTree) -> Score:
+        """`params`, `model_state`: canonical, in host memory."""
+        arguments = jax.device_put((params, model_state), self._device)
+        right, loss = 0, 0.0
+        for size, chunk in zip(self._sizes, self._chunks, strict=True):
+            result = self._compiled[size](*arguments, chunk, self._key)
+            right += round(float(result["accuracy"]) * size)
+            loss += float(result["loss"]) * size
+        return Score(right / sum(self._sizes), loss / sum(self._sizes))

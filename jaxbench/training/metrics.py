@@ -1,0 +1,117 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a training writes down: means over an epoch, a row per epoch in metrics.jsonl and, if asked for, TensorBoard."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from jaxbench.errors import UserError
+from jaxbench.records.store import write_atomic
+from jaxbench.workloads.base import Metrics
+
+METRICS = "metrics.jsonl"
+Row = dict[str, Any]
+
+
+class EpochMeans:
+    """Means of a step's metrics over one epoch, as sums that a checkpoint can carry in the middle of it.
+
+    The newest step's metrics stay on the device until the next step is dispatched, so that reading them does not stop
+    the devices, and no more than two steps are ever in flight.
+    """
+
+    def __init__(self, sums: dict[str, float] | None = None, count: int = 0):
+        self._sums = dict(sums or {})
+        self._count = count
+        self._newest: tuple[int, Metrics] | None = None
+
+    def add(self, step: int, metrics: Metrics) -> None:
+        """`step`: the step that gave `metrics`, scalars or one equal copy per device."""
+        self._settle()
+        self._newest = step, metrics
+
+    def _settle(self) -> None:
+        """Adds what the newest step left. Raises UserError when its loss is not a number."""
+        if self._newest is None:
+            return
+        step, metrics = self._newest
+        self._newest = None
+        values = {name: float(np.asarray(value).flat[0]) for name, value in metrics.items()}
+        if not math.isfinite(values["loss"]):
+            raise UserError(
+                f"the loss became {values['loss']} at step {step}: lower --config.optimizer.learning_rate and choose a "
+                "new WORKDIR."
+            )
+        for name, value in values.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        self._count += 1
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``EpochMeans(**...)`` continues from; waits for the newest step."""
+        self._settle()
+        return {"sums": dict(self._sums), "count": self._count}
+
+    def means(self) -> dict[str, float]:
+        """Waits for the newest step."""
+        self._settle()
+        return {name: value / self._count for name, value in self._sums.items()}
+
+
+class MetricLog:
+    """metrics.jsonl: one JSON object per epoch, on the disk before the next epoch begins."""
+
+    def __init__(self, folder: Path, rows: list[Row], *, tensorboard: bool):
+        """Sets the file to `rows`, those of the checkpoint: what a killed run wrote past it goes, what is lost returns.
+
+        Raises:
+          UserError: TensorBoard files are asked for and tensorboardX is not installed.
+        """
+        self.rows = list(rows)
+        self._board = _board(folder, first_step=rows[-1]["step"] + 1 if rows else 0) if tensorboard else None
+        path = folder / METRICS
+        write_atomic(path, "".join(_line(row) for row in rows))
+        self._file = open(path, "a")
+
+    def __enter__(self) -> MetricLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        if self._board is not None:
+            self._board.close()
+
+    def add(self, row: Row) -> None:
+        """Appends one row. Numbers that JSON cannot hold become null."""
+        row = {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in row.items()}
+        self.rows.append(row)
+        self._file.write(_line(row))
+        self._file.flush()
+        if self._board is not None:
+            for name, value in row.items():
+                if name.startswith(("train_", "test_")) and value is not None:
+                    self._board.add_scalar(name.replace("_", "/", 1), value, row["step"])
+            self._board.flush()
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, allow_nan=False) + "\n"
+
+
+def _board(folder: Path, *, first_step: int) -> Any:
+    if find_spec("tensorboardX") is None:
+        raise UserError(
+            "--config.train.tensorboard=True needs tensorboardX, which is not installed: install jaxbench[tensorboard] "
+            "or set it to False."
+        )
+    from tensorboardX import SummaryWriter  # late: an optional extra
+
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=first_step or None)

@@ -1,0 +1,103 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What is trained and for how long: the data and the numbers of a training, checked before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from jaxbench.errors import UserError
+from jaxbench.training.metrics import Row
+from jaxbench.workloads.base import Dataset, TrainWorkload
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Whether a training is at its end is a function of these, the step and the rows measured so far.
+
+    Attributes:
+      checkpoint_every: steps; 0 saves only after each epoch.
+      keep: checkpoints that stay on the disk.
+      examples: in the training split.
+    """
+
+    seed: int
+    batch: int
+    epochs: int
+    target: float
+    checkpoint_every: int
+    keep: int
+    tensorboard: bool
+    examples: int
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.examples // self.batch
+
+    @property
+    def steps(self) -> int:
+        return self.epochs * self.steps_per_epoch
+
+    def reached(self, rows: list[Row]) -> bool:
+        return bool(rows) and rows[-1]["test_accuracy"] >= self.target
+
+    def finished(self, step: int, rows: list[Row]) -> bool:
+        return self.reached(rows) or step >= self.steps
+
+
+def read_plan(config: ConfigDict, examples: int) -> Plan:
+    """Reads ``config.seed`` and ``config.train``. Raises UserError naming the field, the value and a legal one."""
+    train = config.train
+    for field, value, least in (
+        ("seed", config.seed, 0),
+        ("train.batch", train.batch, 1),
+        ("train.epochs", train.epochs, 1),
+        ("train.checkpoint_every", train.checkpoint_every, 0),
+        ("train.keep", train.keep, 1),
+    ):
+        if value < least:
+            raise UserError(f"--config.{field}={value} is too small: it must be at least {least}.")
+    if not 0 < train.target <= 1:
+        raise UserError(f"--config.train.target={train.target} is not an accuracy: use a number such as 0.97.")
+    if train.batch > examples:
+        raise UserError(
+            f"--config.train.batch={train.batch} is more than the {examples} examples there are: use fewer."
+        )
+    return Plan(
+        seed=config.seed,
+        batch=train.batch,
+        epochs=train.epochs,
+        target=train.target,
+        checkpoint_every=train.checkpoint_every,
+        keep=train.keep,
+        tensorboard=train.tensorboard,
+        examples=examples,
+    )
+
+
+def read_data(workload: TrainWorkload) -> Dataset:
+    """Loads the workload's data. Raises UserError when there are none or they are not what the workload takes."""
+    if workload.data is None:
+        raise UserError(f"'{workload.name}' has no data to train on: give its TrainWorkload `data`, or use cnn or mlp.")
+    data = workload.data()
+    for part, arrays in (("train", data.train), ("test", data.test)):
+        missing = sorted(workload.example.keys() - arrays.keys())
+        if missing:
+            raise UserError(f"the {part} split of '{data.name}' has no '{missing[0]}': it has {', '.join(arrays)}.")
+        if not count(arrays) or len({len(array) for array in arrays.values()}) > 1:
+            raise UserError(f"the arrays of the {part} split of '{data.name}' have no common, positive length.")
+        for name, field in workload.example.items():
+            found, wanted = arrays[name], np.dtype(field.dtype)
+            if found.shape[1:] != field.shape or found.dtype != wanted:
+                raise UserError(
+                    f"'{name}' in the {part} split of '{data.name}' is {found.dtype} of shape {found.shape}: "
+                    f"'{workload.name}' takes {wanted} of shape {('N', *field.shape)}."
+                )
+    return data
+
+
+def count(arrays: dict[str, np.ndarray]) -> int:
+    """Examples in one split."""
+    return len(next(iter(arrays.values())))

@@ -1,0 +1,57 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench train`: from an experiment and a config to a trained model in a folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import config as config_lib
+from jaxbench import parallel
+from jaxbench.errors import UserError
+from jaxbench.machine import manifest as manifest_lib
+from jaxbench.machine import start
+from jaxbench.records.store import MANIFEST, write_json
+from jaxbench.runner import plan
+from jaxbench.runner.bench import build_workload
+from jaxbench.training.train import train as train_workload
+
+
+def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> int:
+    """Trains to ``config.train.target`` on as many devices as ``config.mesh.devices`` says; returns the exit code.
+
+    0: the target is reached; 1: it is not; 130: stopped by a signal. Raises UserError.
+    """
+    settings = config_lib.parse(config, parallel.strategies())
+    if len(settings.strategies) > 1:
+        raise UserError(f"--config.strategy={config.strategy}: training uses one strategy, such as jit_auto.")
+    machine = manifest_lib.probe(settings.platform)
+    devices = start.start(machine["platform"], device_count(settings, machine, config.train.batch))
+    workload = build_workload(config, experiment)
+    result = train_workload(
+        workload,
+        lambda w: parallel.build(settings.strategies[0], w, devices),
+        config=config,
+        folder=workdir,
+        console=console,
+    )
+    write_json(workdir / MANIFEST, {**machine, "command": sys.argv, "training_devices": len(devices)})
+    console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
+    if result.stopped_by:
+        return 130
+    return 0 if result.reached else 1
+
+
+def device_count(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> int:
+    """The device count asked for, or the largest that has a core or an accelerator each and divides the batch."""
+    if settings.devices is not None:
+        if len(settings.devices) > 1:
+            asked = ",".join(map(str, settings.devices))
+            raise UserError(f"--config.mesh.devices={asked}: training uses one device count, such as {asked[-1]}.")
+        return plan.device_counts(settings, machine)[0]
+    most = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
+    return max(n for n in plan.device_counts(settings, machine) if n == 1 or (n <= most and batch % n == 0))

@@ -1,0 +1,186 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Trains a workload on its real data to a target. Whatever it decides follows from what a checkpoint holds.
+
+The batches, the random key, the optimizer, the rows measured and the decision to stop are functions of (config, step),
+so a run that was killed and started again ends with the same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench.errors import UserError
+from jaxbench.parallel.program import Program, TrainState, create_state
+from jaxbench.training.checkpoint import Restored, Writer, restore_latest
+from jaxbench.training.digest import params_sha256
+from jaxbench.training.folder import hold
+from jaxbench.training.loop import Loop
+from jaxbench.training.metrics import MetricLog, Row
+from jaxbench.training.plan import Plan, count, read_data, read_plan
+from jaxbench.workloads.base import Dataset, PyTree, TrainWorkload
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainResult:
+    """How a training ended.
+
+    Attributes:
+      reached: the newest test accuracy is at least the target.
+      finished: the target is reached or the epochs are used up; False after a signal.
+      was_finished: it was so before, and nothing was trained now.
+      stopped_by: "SIGTERM" or "SIGINT" when it is not finished for that reason.
+      step, epoch: steps taken; whole epochs.
+      test_accuracy: after the newest whole epoch; None before the first.
+      elapsed_s: seconds of work, summed over resumes: compiling, training, evaluating and waiting for checkpoints; not
+        loading data. What a kill threw away does not count.
+      compile_s: the part of it spent compiling.
+      params_sha256: of the parameters, see `digest.params_sha256`.
+      notes: a sentence for each checkpoint that could not be used.
+    """
+
+    reached: bool
+    finished: bool
+    was_finished: bool
+    stopped_by: str | None
+    step: int
+    epoch: int
+    test_accuracy: float | None
+    elapsed_s: float
+    compile_s: float
+    params_sha256: str
+    notes: tuple[str, ...]
+
+
+def train(
+    workload: TrainWorkload,
+    program_builder: Callable[[TrainWorkload], Program],
+    *,
+    config: ConfigDict,
+    folder: Path,
+    console: Console,
+) -> TrainResult:
+    """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
+
+    Args:
+      workload: must have `data`, and its loss must report "accuracy".
+      program_builder: spreads the workload over devices; not called when there is nothing left to do.
+      config: seed and train.{batch, epochs, target, checkpoint_every, keep, tensorboard} are used; all of it is kept.
+      folder: gets config.json, metrics.jsonl, checkpoints/ and, if asked for, tensorboard/.
+      console: where the live progress, one line per epoch, the notes and the closing sentences go.
+
+    Raises:
+      UserError: a value or data that do not fit, a folder of another training, no checkpoint that is whole, a loss that
+        is not a number.
+    """
+    if jax.process_count() > 1:
+        raise UserError(f"training runs in one process and this is one of {jax.process_count()}: start it on one host.")
+    data = read_data(workload)
+    plan = read_plan(config, count(data.train))
+    with hold(folder, config.to_dict()) as checkpoints:
+        restored = restore_latest(checkpoints, _abstract_state(workload))
+        for note in restored.notes:
+            console.print(note, style="yellow", highlight=False, soft_wrap=True)
+        rows: list[Row] = restored.progress.get("rows", [])
+        data_sha256 = _same_data(data, restored)
+        with MetricLog(folder, rows, tensorboard=plan.tensorboard) as log:
+            if restored.state is not None and plan.finished(int(restored.state.step), rows):
+                result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
+            else:
+                _say_start(console, workload, data, plan=plan, restored=restored)
+                loop = Loop(workload, _build(program_builder, workload, plan), plan=plan, data=data, restored=restored)
+                with Writer(checkpoints, keep=plan.keep) as writer:
+                    state, stop = loop.run(log, writer, data_sha256=data_sha256, console=console)
+                clock = loop.clock.to_json()
+                result = _result(plan, state, log.rows, notes=restored.notes, stopped_by=stop.name, clock=clock)
+    _say_end(console, result, plan.target)
+    return result
+
+
+def _abstract_state(workload: TrainWorkload) -> TrainState:
+    return jax.eval_shape(lambda key: create_state(workload, key), jax.ShapeDtypeStruct((2,), np.uint32))
+
+
+def _same_data(data: Dataset, restored: Restored) -> str:
+    """The data's sha256. Raises UserError when the checkpoint was trained on other data of the same name."""
+    digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
+    if restored.progress.get("data_sha256", digest) != digest:
+        raise UserError(f"the data '{data.name}' have changed since this training began: choose a new WORKDIR.")
+    return digest
+
+
+def _build(builder: Callable[[TrainWorkload], Program], workload: TrainWorkload, plan: Plan) -> Program:
+    """Builds the program and raises UserError when the batch does not divide over its devices."""
+    program = builder(workload)
+    avals: PyTree = workload.batch_avals(plan.batch)
+    for name, sharding in jax.tree.broadcast(program.batch_sharding, avals).items():
+        try:
+            sharding.shard_shape(avals[name].shape)
+        except ValueError as error:
+            raise UserError(
+                f"--config.train.batch={plan.batch} does not divide over {program.mesh.size} devices: use a multiple, "
+                f"such as {-(-plan.batch // program.mesh.size) * program.mesh.size}."
+            ) from error
+    return program
+
+
+def _result(
+    plan: Plan,
+    state: TrainState,
+    rows: list[Row],
+    *,
+    notes: tuple[str, ...],
+    was_finished: bool = False,
+    stopped_by: str | None = None,
+    clock: dict[str, float] | None = None,
+) -> TrainResult:
+    finished = plan.finished(int(state.step), rows)
+    # At its end both clocks stand where the newest epoch's row read them: the same when it is asked again.
+    elapsed = rows[-1] if finished or clock is None else clock
+    return TrainResult(
+        reached=plan.reached(rows),
+        finished=finished,
+        was_finished=was_finished,
+        stopped_by=None if finished else stopped_by,
+        step=int(state.step),
+        epoch=int(state.step) // plan.steps_per_epoch,
+        test_accuracy=rows[-1]["test_accuracy"] if rows else None,
+        elapsed_s=elapsed["elapsed_s"],
+        compile_s=elapsed["compile_s"],
+        params_sha256=params_sha256(state.params),
+        notes=notes,
+    )
+
+
+def _say_start(console: Console, workload: TrainWorkload, data: Dataset, *, plan: Plan, restored: Restored) -> None:
+    console.print(
+        f"{workload.name} on {data.name}: {plan.examples} {workload.unit} to train on in {plan.steps_per_epoch} steps "
+        f"of {plan.batch}, {count(data.test)} to test on; to a test accuracy of {plan.target} or {plan.epochs} epochs.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if restored.state is not None:
+        console.print(
+            f"continuing from the checkpoint of step {int(restored.state.step)}.", highlight=False, soft_wrap=True
+        )
+
+
+def _say_end(console: Console, result: TrainResult, target: float) -> None:
+    if result.stopped_by:
+        text = f"stopped by {result.stopped_by} after step {result.step}, which is saved: the same command continues."
+    elif result.reached:
+        text = (
+            f"target {target} reached: test accuracy {result.test_accuracy:.4f} after {result.epoch} epochs, "
+            f"{result.elapsed_s:.2f} s with compilation, {result.elapsed_s - result.compile_s:.2f} s without."
+        )
+    else:
+        text = f"target {target} not reached: test accuracy {result.test_accuracy:.4f} after {result.epoch} epochs."
+    if result.was_finished:
+        text = f"this training was finished before. {text}"
+    console.print(text, highlight=False, soft_wrap=True)

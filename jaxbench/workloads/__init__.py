@@ -1,0 +1,18 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What can be measured: the Workload doorway, ways to pass through it, Flax models and data."""
+
+from jaxbench.workloads.adapters import from_functions, from_linen, from_nnx
+from jaxbench.workloads.base import Dataset, Field, TrainWorkload
+from jaxbench.workloads.losses import classification
+from jaxbench.workloads.optimizers import make_optimizer
+
+__all__ = [
+    "Dataset",
+    "Field",
+    "TrainWorkload",
+    "classification",
+    "from_functions",
+    "from_linen",
+    "from_nnx",
+    "make_optimizer",
+]

@@ -1,0 +1,91 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The Workload doorway: what is measured, as pure functions and facts. It knows nothing of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+PyTree = Any
+Batch = dict[str, jax.Array]
+Metrics = dict[str, jax.Array]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array of an example, without the batch axis.
+
+    `classes` makes it an integer label in [0, classes); otherwise values are drawn from a normal distribution.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Any = jnp.float32
+    classes: int | None = None
+
+
+class Dataset(Protocol):
+    """Real data held in host memory, already split. Arrays have a leading example axis and match the example fields."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def train(self) -> dict[str, np.ndarray]: ...
+
+    @property
+    def test(self) -> dict[str, np.ndarray]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainWorkload:
+    """A model that is trained.
+
+    Attributes:
+      name: the experiment's name.
+      init: key -> (params, model_state). `model_state` holds what is not trained, such as batch statistics; {} if none.
+      loss: (params, model_state, batch, key) -> (scalar, (model_state, metrics)). The scalar is the mean over the
+        examples it is given, so that the mean of equal shards' gradients is the gradient of the whole batch. Metrics
+        are scalars that are means over the same examples ("accuracy").
+      optimizer: an optax transformation.
+      example: the fields of one example.
+      flops_per_example: analytic, forward and backward, two per multiply-add (docs/METRICS.md). None: the products in
+        the jaxpr of the gradient are counted.
+      unit: what one example is called in a throughput ("images").
+      data: loads the real data; None when there is none to train on.
+      tolerance: how far (relative L2) the parameters of two correct programs may differ after the check's updates.
+      tolerance_reason: why it is not the default.
+      logical_axes: params-shaped tree of logical axis names, for strategies that split parameters.
+    """
+
+    name: str
+    init: Callable[[jax.Array], tuple[PyTree, PyTree]]
+    loss: Callable[[PyTree, PyTree, Batch, jax.Array], tuple[jax.Array, tuple[PyTree, Metrics]]]
+    optimizer: optax.GradientTransformation
+    example: Mapping[str, Field]
+    flops_per_example: float | None = None
+    unit: str = "examples"
+    data: Callable[[], Dataset] | None = None
+    tolerance: float = 1e-5
+    tolerance_reason: str = "float32 sums in another order"
+    logical_axes: PyTree | None = None
+
+    def synthetic(self, key: jax.Array, batch: int) -> Batch:
+        """Draws one batch; each field has shape (batch, *field.shape)."""
+        out = {}
+        for name, field in sorted(self.example.items()):
+            key, sub = jax.random.split(key)
+            shape = (batch, *field.shape)
+            if field.classes is not None:
+                out[name] = jax.random.randint(sub, shape, 0, field.classes, field.dtype)
+            else:
+                out[name] = jax.random.normal(sub, shape, field.dtype)
+        return out
+
+    def batch_avals(self, batch: int) -> dict[str, jax.ShapeDtypeStruct]:
+        return {k: jax.ShapeDtypeStruct((batch, *f.shape), f.dtype) for k, f in self.example.items()}

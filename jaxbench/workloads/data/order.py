@@ -1,0 +1,25 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The order in which examples are visited, as a pure function of the seed and the epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def permutation(examples: int, *entropy: int) -> np.ndarray:
+    """A permutation of ``range(examples)``, shape (examples,), int64; the same for the same non-negative `entropy`.
+
+    It sorts raw generator words: numpy promises the words of a bit generator for good, but not those of `permutation`.
+    """
+    words = np.random.Philox(np.random.SeedSequence(entropy)).random_raw(examples)
+    return np.argsort(words, kind="stable")
+
+
+def order(examples: int, batch: int, *, seed: int, epoch: int) -> np.ndarray:
+    """The batches of one epoch: indices of shape (examples // batch, batch), int64.
+
+    A resumed run sees the batches an uninterrupted one would have seen. The remainder is dropped; another epoch
+    drops other examples.
+    """
+    steps = examples // batch
+    return permutation(examples, seed, epoch)[: steps * batch].reshape(steps, batch)

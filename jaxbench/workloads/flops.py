@@ -1,0 +1,77 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Floating-point operations by formula and from a jaxpr; two per multiply-add, convolutions and products only.
+
+Element-wise work is not counted: it is small beside the products and belongs to no accelerator's quoted peak. The
+compiler's own count (``cost_analysis``) misses library calls on GPUs and is only a cross-check.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+def dense(inputs: int, outputs: int) -> float:
+    """Forward FLOPs of a matrix product, one example: 2 x inputs x outputs."""
+    return 2.0 * inputs * outputs
+
+
+def conv2d(height: int, width: int, *, kernel: int, inputs: int, outputs: int) -> float:
+    """Forward FLOPs of a k x k convolution with height x width outputs, one example (padding counted as work)."""
+    return 2.0 * height * width * kernel * kernel * inputs * outputs
+
+
+def training(layers: list[float]) -> float:
+    """FLOPs of forward and backward, from the forward FLOPs of the layers, input side first.
+
+    Backward does two products of the forward's size for each layer: one for the weights, one for the layer's input.
+    The first layer needs no gradient of its input.
+    """
+    return 3.0 * sum(layers) - layers[0]
+
+
+def count(function: Callable[..., Any], *avals: Any) -> float:
+    """FLOPs of the products and convolutions in `function`'s jaxpr, by the shapes of their operands."""
+    return _count(jax.make_jaxpr(function)(*avals).jaxpr)
+
+
+def _count(jaxpr: Any) -> float:
+    return sum(_count_equation(equation) for equation in jaxpr.eqns)
+
+
+def _count_equation(equation: Any) -> float:
+    name = equation.primitive.name
+    if name == "dot_general":
+        (contract, _), _ = equation.params["dimension_numbers"]
+        lhs = equation.invars[0].aval.shape
+        return 2.0 * math.prod(equation.outvars[0].aval.shape) * math.prod(lhs[i] for i in contract)
+    if name == "conv_general_dilated":
+        return _count_convolution(equation)
+    inner = sum(_count(sub) for sub in _sub_jaxprs(equation.params))
+    return inner * equation.params.get("length", 1) if name == "scan" else inner
+
+
+def _count_convolution(equation: Any) -> float:
+    """2 x outputs x kernel size, padding counted as work, the zeros of a dilated input not.
+
+    The input gradient of a strided convolution is a convolution of a gradient that is spread out with zeros; counting
+    them would call the same mathematics more work backward than forward.
+    """
+    params = equation.params
+    rhs, out = equation.invars[1].aval.shape, equation.outvars[0].aval.shape
+    spec = params["dimension_numbers"].rhs_spec
+    kernel = math.prod(rhs[i] for i in spec[2:]) * rhs[spec[1]]
+    return 2.0 * math.prod(out) * kernel / math.prod(params["lhs_dilation"])
+
+
+def _sub_jaxprs(params: dict[str, Any]) -> list[Any]:
+    found = []
+    for value in params.values():
+        for item in value if isinstance(value, tuple | list) else (value,):
+            inner = getattr(item, "jaxpr", item)
+            if hasattr(inner, "eqns"):
+                found.append(inner)
+    return found

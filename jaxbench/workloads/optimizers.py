@@ -1,0 +1,45 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Optimizers by name, as the ``config.optimizer`` block of an experiment names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import optax
+
+from jaxbench.errors import UserError, did_you_mean
+
+# Adam divides by the root of a running mean of squares. Where a gradient is near zero this turns a difference in the
+# last bit into a difference of the order of the learning rate, so equal programs agree less closely than under SGD.
+ADAPTIVE = {"adam", "adamw"}
+
+_MAKERS: dict[str, Callable[[Any], optax.GradientTransformation]] = {
+    "sgd": lambda c: optax.sgd(c.learning_rate),
+    "momentum": lambda c: optax.sgd(c.learning_rate, momentum=0.9),
+    "adam": lambda c: optax.adam(c.learning_rate),
+    "adamw": lambda c: optax.adamw(c.learning_rate),
+}
+
+
+def make_optimizer(config: Any) -> optax.GradientTransformation:
+    """`config`: has `name` and `learning_rate`. Raises UserError for an unknown name."""
+    if config.name not in _MAKERS:
+        raise UserError(f"there is no optimizer '{config.name}': {did_you_mean(config.name, _MAKERS)}")
+    return _MAKERS[config.name](config)
+
+
+def tolerance(optimizer: str, dtype: str) -> dict[str, Any]:
+    """The correctness tolerance and its reason, as TrainWorkload takes them (relative L2 of the parameters)."""
+    if dtype in ("bfloat16", "float16"):
+        bits = {"bfloat16": 8, "float16": 11}[dtype]
+        return {
+            "tolerance": 4 * 2.0**-bits,
+            "tolerance_reason": f"{dtype} keeps {bits} bits: gradients of shards round differently",
+        }
+    if optimizer in ADAPTIVE:
+        return {
+            "tolerance": 1e-3,
+            "tolerance_reason": f"{optimizer} divides by a root of squares: last-bit differences near 0 grow",
+        }
+    return {"tolerance": 1e-5, "tolerance_reason": "float32 sums in another order"}

@@ -1,0 +1,87 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Lines become points: ok, partial, failed, missing, wrong, unchecked."""
+
+import dataclasses
+from pathlib import Path
+
+import fabricate
+import pytest
+
+from jaxbench.analysis import points
+from jaxbench.errors import UserError
+from jaxbench.records import schema, store
+
+NAME = "shard_map/strong/1"
+PLAN = [
+    {
+        "point": NAME,
+        "strategy": "shard_map",
+        "scaling": "strong",
+        "devices": 1,
+        "global_batch": 256,
+        "oversubscribed": False,
+    }
+]
+
+
+def _round(number: int, **changes: object) -> schema.RoundRecord:
+    record = schema.RoundRecord(
+        point=NAME, round=number, steps=5, block_s=(0.1,), double_block_s=(0.2,), warmup_block_s=(), settled=True,
+        compilations=0, worker="w",
+    )  # fmt: skip
+    return dataclasses.replace(record, **changes)  # type: ignore[arg-type]
+
+
+FAILURE = schema.FailureRecord(
+    point=NAME, experiment="cnn", strategy="shard_map", scaling="strong", devices=1, global_batch=256, stage="measure",
+    reason="out of memory",
+)  # fmt: skip
+
+
+def _load(path: Path, *records: schema.Record, rounds: int = 2, plan: list | None = None) -> list[points.Point]:
+    fabricate.write(path, plan=PLAN if plan is None else plan, records=records, rounds=rounds)
+    return points.load(store.RunFolder(path))
+
+
+POINT = fabricate.point_record()
+CASES = {
+    "ok": ((POINT, _round(0), _round(1)), "ok", True, ""),
+    "partial": ((POINT, _round(1)), "partial", True, "1 of 2 rounds"),
+    "missing": ((), "missing", None, "no round"),
+    "only compiled": ((POINT,), "missing", True, "no round"),
+    "no passport": ((_round(0), _round(1)), "partial", None, "no compile passport"),
+    "failed": ((POINT, _round(0), FAILURE), "failed", True, "measure: out of memory"),
+    "recovered": ((POINT, FAILURE, _round(0), _round(1)), "ok", True, ""),
+    "empty round": ((POINT, _round(0), _round(1, block_s=())), "partial", True, "1 of 2"),
+    "wrong": ((fabricate.point_record(ok=False), _round(0), _round(1)), "ok", False, "differ from those of one"),
+    "mended": ((fabricate.point_record(ok=False), POINT, _round(0), _round(1)), "ok", True, ""),
+    "retraced": ((POINT, _round(0), _round(1, compilations=2)), "ok", False, "retrace: 2 programs"),
+    "unchecked": ((dataclasses.replace(POINT, checks=()), _round(0), _round(1)), "ok", None, ""),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_status(tmp_path: Path, case: str) -> None:
+    records, status, check_ok, reason = CASES[case]
+    (point,) = _load(tmp_path, *records)
+    assert (point.status, point.check_ok) == (status, check_ok)
+    assert reason in point.reason and bool(reason) == bool(point.reason)
+    assert point.honest == (status == "ok" and check_ok is True)
+
+
+def test_a_later_round_replaces_an_earlier_one(tmp_path: Path) -> None:
+    (point,) = _load(tmp_path, POINT, _round(0), _round(0, block_s=(0.5,)), rounds=1)
+    assert point.rounds[0].block_s == (0.5,)
+
+
+def test_a_point_the_plan_does_not_know_is_shown(tmp_path: Path) -> None:
+    (point,) = _load(tmp_path, POINT, _round(0), rounds=1, plan=[])
+    assert point.point == NAME and point.status == "ok"
+
+
+@pytest.mark.parametrize("plan", [None, {"points": 3}, {"points": [{}], "rounds": 1}, {"points": [7], "rounds": 1}])
+def test_a_folder_without_a_plan_is_no_run(tmp_path: Path, plan: object) -> None:
+    _load(tmp_path)
+    store.write_json(tmp_path / store.MANIFEST, {"plan": plan} if plan is not None else {})
+    with pytest.raises(UserError, match="plan"):
+        points.load(store.RunFolder(tmp_path))

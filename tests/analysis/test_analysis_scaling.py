@@ -1,0 +1,130 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Speed-up, efficiency, clocks, utilisation and the headline, from made records with a known answer."""
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import pytest
+
+from jaxbench.analysis import points, scaling
+from jaxbench.analysis.headline import headlines, percent, seconds
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.records.store import RunFolder
+
+
+def analyse(path: Path, **facts: Any) -> dict[str, scaling.Row]:
+    run = RunFolder(fabricate.run_folder(path, **facts))
+    return {row.point.point: row for row in scaling.analyse(points.load(run), config=run.config())}
+
+
+def test_exact_times_give_exact_numbers(tmp_path: Path) -> None:
+    rows = analyse(tmp_path, law=fabricate.amdahl(0.1), noise=0, drift=0, base_step_s=0.01)
+    strong, weak = rows["shard_map/strong/4"], rows["shard_map/weak/4"]
+    assert strong.timing.step_s.value == pytest.approx(0.01 * 0.325)
+    assert strong.speedup.value == pytest.approx(1 / 0.325)
+    assert strong.efficiency.value == pytest.approx(1 / 1.3)
+    assert strong.timing.examples_per_s.value == pytest.approx(256 / 0.00325)
+    assert (strong.base_step_s, strong.base and strong.base.devices) == (pytest.approx(0.01), 1)
+    assert weak.speedup.value == pytest.approx(4 - 0.3)
+    assert weak.timing.samples == 10
+    assert strong.timing.clock_ratio.value == pytest.approx(1)
+    assert strong.notes == ()
+
+
+def test_drift_that_hits_all_points_cancels_in_ratios(tmp_path: Path) -> None:
+    row = analyse(tmp_path, drift=0.1, noise=0.001, rounds=10)["shard_map/strong/8"]
+    assert row.timing.step_s.hi / row.timing.step_s.lo > 1.05
+    assert row.speedup.hi / row.speedup.lo < 1.02
+    assert row.speedup.lo <= row.speedup.value <= row.speedup.hi
+
+
+def test_the_base_is_the_smallest_honest_count(tmp_path: Path) -> None:
+    rows = analyse(tmp_path, devices=(2, 4, 8), cores=4, law=lambda scaling, n: float(n), noise=0, drift=0)
+    row = rows["shard_map/strong/8"]
+    assert row.base is not None and row.base.devices == 2
+    assert (row.speedup.value, row.efficiency.value) == (pytest.approx(4), pytest.approx(1))
+    assert "more devices than cores" in row.notes[0]
+
+
+def test_no_base_no_speedup(tmp_path: Path) -> None:
+    row = analyse(tmp_path, devices=(4,), cores=2)["shard_map/strong/4"]
+    assert row.timing.step_s.known and not row.speedup.known
+    assert any("no speed-up" in note for note in row.notes)
+
+
+def test_efficiency_above_one_is_flagged_and_noise_is_not(tmp_path: Path) -> None:
+    rows = analyse(tmp_path, law=lambda scaling, n: n * (1.3 if n > 1 and scaling == "strong" else 1.0), noise=0.002)
+    assert any("efficiency above 1" in note for note in rows["shard_map/strong/4"].notes)
+    assert not any("efficiency above 1 beyond" in note for note in rows["shard_map/strong/1"].notes)
+
+
+def test_two_rounds_have_no_interval_and_say_so(tmp_path: Path) -> None:
+    row = analyse(tmp_path, rounds=2)["shard_map/strong/2"]
+    assert row.speedup.known and not row.speedup.has_interval and math.isnan(row.timing.step_s.lo)
+    assert any("no interval: 2 of the 3 rounds" in note for note in row.notes)
+
+
+def test_points_with_other_rounds_still_get_intervals(tmp_path: Path) -> None:
+    run = RunFolder(fabricate.run_folder(tmp_path, rounds=8))
+    loaded = points.load(run)
+    cut = [dataclasses.replace(p, rounds=p.rounds[3:], status="partial") if p.devices == 2 else p for p in loaded]
+    rows = {r.point.point: r for r in scaling.analyse(cut, config={})}
+    assert rows["shard_map/strong/2"].speedup.has_interval
+    assert rows["shard_map/strong/2"].timing.samples == 10
+
+
+def test_a_fixed_cost_per_block_makes_the_clocks_disagree(tmp_path: Path) -> None:
+    row = analyse(tmp_path, fixed_s=0.1, noise=0.002, drift=0.002)["shard_map/strong/1"]
+    assert row.timing.clock_ratio.hi < 0.95
+    assert "fixed cost" in row.timing.clock_note and row.timing.clock_note in row.notes
+
+
+def test_strong_and_weak_at_the_base_are_a_control(tmp_path: Path) -> None:
+    run = RunFolder(fabricate.run_folder(tmp_path, strategies=("pmap", "shard_map")))
+    found = scaling.controls(scaling.analyse(points.load(run), config={}))
+    assert [c.strategy for c in found] == ["pmap", "shard_map"]
+    assert found[0].ratio.value == pytest.approx(1, abs=0.03)
+    assert "Noise floor" in found[0].sentence
+
+
+def test_mfu_only_with_a_known_peak(tmp_path: Path) -> None:
+    known = analyse(tmp_path / "a", device_kind="NVIDIA H200", noise=0, drift=0)["shard_map/strong/2"]
+    assert known.use.mfu == pytest.approx(3.2e9 / known.timing.step_s.value / (2 * 494.5e12))
+    unknown = analyse(tmp_path / "b", device_kind="cpu")["shard_map/strong/2"]
+    assert math.isnan(unknown.use.mfu) and "no MFU" in unknown.use.note and unknown.use.flop_per_s > 0
+    config = {"model": {"dtype": "float64"}}
+    run = RunFolder(fabricate.run_folder(tmp_path / "c", device_kind="TPU v4", config=config))
+    assert "no float64 peak" in scaling.analyse(points.load(run), config=config)[0].use.note
+    shady = analyse(tmp_path / "d", device_kind="NVIDIA A10G")["shard_map/strong/1"]
+    assert "unverified" in shady.use.note
+
+
+def test_headline_takes_the_largest_honest_count(tmp_path: Path) -> None:
+    (sentence,) = headlines(list(analyse(tmp_path, cores=4).values()))
+    assert "on 4 devices" in sentence and "strong efficiency" in sentence and "base 1 device, 12." in sentence
+    assert "8 devices" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"cores": 1}, "only one honest device count"),
+        ({"wrong": tuple(f"shard_map/{s}/{n}" for s in ("strong", "weak") for n in (1, 2, 4, 8))}, "passed its checks"),
+        ({"wrong": ("shard_map/strong/1", "shard_map/weak/1")}, "no strategy has two"),
+        ({"rounds": 0}, "nothing was measured"),
+        ({"devices": (4, 8), "cores": 2}, "more devices than cores"),
+    ],
+)
+def test_no_headline_says_why(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
+    (sentence,) = headlines(list(analyse(tmp_path, **facts).values()))
+    assert sentence.startswith("No headline") and why in sentence
+
+
+def test_numbers_as_people_read_them() -> None:
+    shown = [seconds(v) for v in (12.34, 1.234, 0.01234, 0.1234, 1.5e-6, 2e-9)]
+    assert shown == ["12.3 s", "1.23 s", "12.3 ms", "123 ms", "1.50 µs", "2 ns"]
+    assert percent(Estimate(value=0.91, lo=0.89, hi=0.93)) == "91 % [89, 93]"
+    assert percent(Estimate(value=0.914, lo=0.912, hi=0.919)) == "91.4 % [91.2, 91.9]"

@@ -1,0 +1,79 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Device kinds find the right row, per JAX device; what is not known is not guessed."""
+
+import pytest
+
+from jaxbench.catalog import hardware
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "tflops", "column"),
+    [
+        ("NVIDIA H200", "bfloat16", 989, "bf16_tflops"),
+        ("NVIDIA H200", "float32", 494.5, "tf32_tflops"),
+        ("NVIDIA H100 80GB HBM3", "bfloat16", 989, "bf16_tflops"),
+        ("NVIDIA H100 PCIe", "bfloat16", 756, "bf16_tflops"),
+        ("NVIDIA A100-SXM4-80GB", "float32", 156, "tf32_tflops"),
+        ("A100-SXM4-40GB", "bfloat16", 312, "bf16_tflops"),
+        ("Tesla V100-SXM2-16GB", "float32", 15.7, "fp32_tflops"),
+        ("TPU v2", "bfloat16", 22.5, "bf16_tflops"),
+        ("TPU v3", "bfloat16", 61.5, "bf16_tflops"),
+        ("TPU v4", "bfloat16", 275, "bf16_tflops"),
+        ("TPU v5 lite", "bfloat16", 197, "bf16_tflops"),
+        ("TPU v5", "bfloat16", 459, "bf16_tflops"),
+        ("TPU v6 lite", "float32", 918, "bf16_tflops"),
+        ("TPU7x", "bfloat16", 1153.5, "bf16_tflops"),
+        ("AMD Instinct MI250X", "bfloat16", 191.5, "bf16_tflops"),
+    ],
+)
+def test_peak_of_one_jax_device(kind: str, dtype: str, tflops: float, column: str) -> None:
+    peak = hardware.find(kind)
+    assert peak is not None
+    rate = peak.rate(dtype)
+    assert rate is not None
+    assert rate.flop_per_s == pytest.approx(tflops * 1e12)
+    assert rate.column == column
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "cpu",
+        "NVIDIA H100",
+        "NVIDIA H100 NVL",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+        "TPU v4 lite",
+        "Tesla V100-PCIE-16GB",
+        "",
+    ],
+)
+def test_unknown_and_ambiguous_kinds_are_none_with_a_reason(kind: str) -> None:
+    assert hardware.find(kind) is None
+    assert hardware.why_not(kind)
+
+
+def test_unverified_fields_are_carried() -> None:
+    peak = hardware.find("NVIDIA A10G")
+    assert peak is not None
+    rate = peak.rate("bfloat16")
+    assert rate is not None and not rate.verified
+
+
+def test_a_dtype_without_a_peak_is_none() -> None:
+    peak = hardware.find("Tesla K80")
+    assert peak is not None and peak.rate("bfloat16") is None
+
+
+def test_every_listed_kind_names_a_row_or_a_reason() -> None:
+    rows = hardware._rows()
+    for entry in hardware._kinds().values():
+        assert (entry["name"] in rows) != bool(entry["reason"]), entry
+        if entry["name"]:
+            shared = "2 JAX devices" in rows[entry["name"]]["notes"] or "two devices" in rows[entry["name"]]["notes"]
+            assert entry["devices_per_row"] == ("2" if shared else "1"), entry
+
+
+def test_memory_of_the_larger_part() -> None:
+    small, large = hardware.find("Tesla V100-SXM2-16GB"), hardware.find("Tesla V100-SXM2-32GB")
+    assert small is not None and large is not None
+    assert (small.memory_bytes, large.memory_bytes) == (16 * 2**30, 32 * 2**30)

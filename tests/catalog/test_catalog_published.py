@@ -1,0 +1,25 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Published tables are read with their source, and agree with the figures derived from them."""
+
+import pytest
+
+from jaxbench.catalog import published
+from jaxbench.errors import UserError
+
+
+@pytest.mark.parametrize("id", published.ids())
+def test_every_source_has_a_table_and_a_citation(id: str) -> None:
+    table = published.read(id)
+    assert len(table.frame) and table.project and table.reference and table.facts["status"]
+
+
+def test_dgx1_speedups_at_8() -> None:
+    frame = published.read("tf_dgx1_p100_synth").frame.set_index("gpus")
+    speedup = (frame.loc[8] / frame.loc[1]).round(2).to_dict()
+    expected = {"InceptionV3": 7.96, "ResNet-50": 7.92, "ResNet-152": 7.80, "AlexNet": 5.97, "VGG16": 7.02}
+    assert speedup == pytest.approx(expected, abs=0.006)
+
+
+def test_unknown_id_says_what_was_meant() -> None:
+    with pytest.raises(UserError, match="did you mean 'gpipe_analytic'"):
+        published.read("gpipe_analitic")

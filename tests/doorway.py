@@ -1,0 +1,37 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The app as a person types it: a real process, its exit code and what it printed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# The smallest sweep that is still one: two points of one strategy, two short rounds.
+QUICK = (
+    "--preset=smoke",
+    "--config.strategy=jit_auto",
+    "--config.scaling=strong",
+    "--config.mesh.platform=cpu",
+    "--config.measure.rounds=2",
+    "--config.measure.block_s=0.001",
+)
+QUICK_MLP = (*QUICK, "--config.optimizer.name=sgd", "--config.optimizer.learning_rate=0.1")
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "jaxbench", *words]
+
+
+def environment() -> dict[str, str]:
+    """This process's, without what pytest or a developer set for JAX; the package is found from any folder."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("XLA_", "JAX_", "NPROC"))}
+    return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+
+
+def jaxbench(*words: str, cwd: Path | None = None, limit_s: float = 240) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*words), capture_output=True, text=True, timeout=limit_s, env=environment(), cwd=cwd or ROOT
+    )

@@ -1,0 +1,108 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A floor imports only floors below it, and what needs no jax imports none."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+from house.tree import ROOT, findings, python_files
+
+# Lowest first. A room may import the rooms that stand before it in this list, and itself.
+FLOORS = (
+    {"errors"},
+    {"catalog", "records"},
+    {"discovery"},
+    {"config"},
+    {"machine"},
+    {"workloads"},
+    {"parallel"},
+    {"measure"},
+    {"runner"},
+    {"training"},
+)
+# The right wing meets the left one only in files.
+WINGS = {"analysis": {"errors", "catalog", "records"}, "report": {"errors", "catalog", "records", "analysis"}}
+ROOF = {"app", "commandline", "__main__"}
+OUTSIDE = {"experiments": {"errors", "workloads"}, "configs": {"errors"}}
+NO_JAX = {"errors", "catalog", "records", "discovery", "analysis", "report", "configs"}
+JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
+
+
+def room_of(path: str) -> str:
+    """jaxbench/measure/clock.py -> measure; jaxbench/errors.py -> errors; configs/auto.py -> configs."""
+    parts = path.removesuffix(".py").split("/")
+    return parts[1] if parts[0] == "jaxbench" else parts[0]
+
+
+def imports(path: str, text: str) -> list[str]:
+    """Every module the file imports, anywhere in it, as absolute names; `from a import b` gives a.b."""
+    package = path.removesuffix(".py").split("/")[:-1]
+    names: list[str] = []
+    for node in ast.walk(ast.parse(text, path)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            names += [".".join([*base, *([node.module] if node.module else []), a.name]) for a in node.names]
+    return names
+
+
+def allowed_rooms(room: str) -> set[str] | None:
+    """The rooms this one may import; None for a room that is in no list."""
+    below: set[str] = set()
+    for floor in FLOORS:
+        if room in floor:
+            return below | {room}
+        below |= floor
+    if room in WINGS:
+        return WINGS[room] | {room}
+    if room in ROOF:
+        return below | set(WINGS) | ROOF
+    return OUTSIDE.get(room, set() if room == "__init__" else None)
+
+
+def wrong_imports(path: str, text: str) -> list[str]:
+    room = room_of(path)
+    allowed = allowed_rooms(room)
+    if allowed is None:
+        return [f"{path}: room '{room}' has no floor: give it one in {__name__}.FLOORS"]
+    wrong = []
+    for name in imports(path, text):
+        top, *rest = name.split(".")
+        if top == "jaxbench" and rest and not rest[0].startswith("__version") and rest[0] not in allowed:
+            wrong.append(f"{path}: '{room}' must not import '{name}'")
+        if top in JAX and room in NO_JAX:
+            wrong.append(f"{path}: '{room}' does without jax and imports '{name}'")
+    return wrong
+
+
+def test_floors_import_only_what_is_below() -> None:
+    assert not findings(wrong_imports, python_files("jaxbench", "experiments", "configs"))
+
+
+def test_planted_violations_are_found() -> None:
+    assert wrong_imports("jaxbench/measure/clock.py", "from jaxbench.runner import sweep")
+    assert wrong_imports("jaxbench/measure/clock.py", "def f():\n    from jaxbench import runner")
+    assert wrong_imports("jaxbench/measure/deep/clock.py", "from ...runner import sweep")
+    assert wrong_imports("jaxbench/records/store.py", "import jax.numpy as jnp")
+    assert wrong_imports("jaxbench/records/store.py", "from jaxbench.catalog import hardware")
+    assert wrong_imports("jaxbench/report/html.py", "from jaxbench.measure import clock")
+    assert wrong_imports("jaxbench/analysis/fits.py", "import optax")
+    assert wrong_imports("jaxbench/runner/sweep.py", "from jaxbench.report import html")
+    assert wrong_imports("experiments/cnn.py", "from jaxbench.parallel import pmap")
+    assert wrong_imports("jaxbench/attic/x.py", "")
+    assert not wrong_imports("jaxbench/runner/sweep.py", "import jax\nfrom jaxbench.measure import clock")
+    assert not wrong_imports("jaxbench/measure/passport.py", "from .clock import now\nfrom jaxbench import __version__")
+
+
+def test_analysis_and_report_work_without_jax() -> None:
+    """The proof by running it: every module of the jax-free rooms is imported, and jax is not there afterwards."""
+    rooms = sorted(NO_JAX - {"configs"})
+    modules = [p.with_suffix("").as_posix() for p in python_files("jaxbench") if room_of(p.as_posix()) in rooms]
+    names = [m.replace("/", ".").removesuffix(".__init__") for m in modules]
+    code = f"import sys, importlib\nfor n in {names}: importlib.import_module(n)\nprint({JAX} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,62 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The built wheel carries all it needs, and works from an empty folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from house.tree import ROOT, files, python_files
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = out.glob("*.whl")
+    return built
+
+
+def test_wheel_carries_code_experiments_presets_and_data(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder in ("experiments", "configs"):
+        assert {f"jaxbench/_bundled/{p.as_posix()}" for p in python_files(folder)} <= names
+    assert {p.as_posix() for p in python_files("jaxbench")} <= names
+    data = [p.as_posix() for p in files() if p.parts[0] == "jaxbench" and p.suffix != ".py"]
+    assert any("csv" in name for name in data) and any("html" in name for name in data)
+    assert set(data) <= names
+
+
+def test_wheel_puts_one_name_into_site_packages(wheel: Path) -> None:
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"jaxbench"}
+
+
+def test_wheel_carries_the_licence(wheel: Path) -> None:
+    assert any(name.endswith("licenses/LICENSE") for name in zipfile.ZipFile(wheel).namelist())
+
+
+def test_wheel_works_from_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+    """Unpacked as an installer would, ahead of the checkout on the path."""
+    site, empty = tmp_path / "site", tmp_path / "empty"
+    zipfile.ZipFile(wheel).extractall(site)
+    empty.mkdir()
+    env = {**os.environ, "PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
+    code = (
+        "from jaxbench import discovery as d; print(*d.experiments().values(), *d.presets().values(), sep='\\n');"
+        "print(d.load_experiment('cnn').__file__)"
+    )
+    for command in (["-c", code], ["-m", "jaxbench", "list"]):
+        done = subprocess.run([sys.executable, *command], cwd=empty, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        if command[0] == "-c":
+            assert all(line.startswith(str(site)) for line in done.stdout.splitlines())
+        else:
+            assert "cnn" in done.stdout and "smoke" in done.stdout
+    assert not list(empty.iterdir())

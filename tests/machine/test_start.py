@@ -1,0 +1,46 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Devices are what was asked for, in a process of their own, or the program says why not."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from doorway import environment
+
+from jaxbench.errors import UserError
+from jaxbench.machine import manifest, start
+
+
+def in_child(code: str) -> dict:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_fake_cpu_devices_are_pinned_and_single_threaded(devices):
+    seen = in_child(
+        "import json, os\n"
+        "from jaxbench.machine import start\n"
+        f"found = start.start('cpu', {devices})\n"
+        "cores = len(os.sched_getaffinity(0))\n"
+        "print(json.dumps({'devices': len(found), 'cores': cores, 'flags': os.environ['XLA_FLAGS']}))"
+    )
+    assert seen["devices"] == devices
+    assert seen["cores"] == min(devices, start.available_cores())
+    assert "--xla_cpu_multi_thread_eigen=false" in seen["flags"]
+
+
+def test_a_missing_accelerator_is_said_not_replaced():
+    with pytest.raises(UserError, match="a TPU was asked for .* but JAX finds none"):
+        manifest.probe("tpu")
+
+
+def test_the_manifest_says_with_what():
+    found = manifest.probe("cpu")
+    assert found["platform"] == "cpu"
+    assert found["cores"] == len(os.sched_getaffinity(0))
+    assert found["versions"]["jax"] == __import__("jax").__version__
+    assert found["git"].keys() <= {"commit", "dirty"}

@@ -1,0 +1,34 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The correctness verdict: what passes, what fails, and what proves nothing."""
+
+import numpy as np
+import pytest
+from workload_cases import linear_workload
+
+from jaxbench.measure import check
+
+START = {"w": np.zeros(4, np.float32)}
+ONE_DEVICE = {"w": np.ones(4, np.float32)}
+
+
+def judge(value, start=START):
+    actual = {"w": np.full(4, value, np.float32)}
+    return check.judge(actual, check.Reference(start, ONE_DEVICE), linear_workload())
+
+
+def test_equal_passes_and_says_by_how_much():
+    verdict = judge(1.0)
+    assert verdict.ok
+    assert verdict.value == 0.0
+    assert "within 1e-05" in verdict.reason
+
+
+@pytest.mark.parametrize("value", [1.0001, 0.0, np.nan, np.inf])
+def test_different_or_not_finite_fails(value):
+    assert not judge(value).ok
+
+
+def test_parameters_that_never_moved_prove_nothing():
+    verdict = judge(1.0, start=ONE_DEVICE)
+    assert not verdict.ok
+    assert "nothing is proven" in verdict.reason

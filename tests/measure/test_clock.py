@@ -1,0 +1,104 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The timing engine with a fake clock: it must charge a block what the clock says and nothing else."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxbench.measure.clock import Timer, count_compilations
+
+
+class FakeMachine:
+    """A step costs `step_s`, a fence `fence_s`; the first `slow` steps cost ten times as much."""
+
+    def __init__(self, step_s=0.25, fence_s=0.0, slow=0):
+        self.now, self.step_s, self.fence_s, self.slow, self.steps = 0.0, step_s, fence_s, slow, 0
+
+    def clock(self):
+        return self.now
+
+    def step(self, state, batch):
+        self.steps += 1
+        self.now += self.step_s * (10 if self.steps <= self.slow else 1)
+        return state + 1, None
+
+    def fence(self, value):
+        self.now += self.fence_s
+
+    def timer(self, **options):
+        return Timer(clock=self.clock, fence=self.fence, **options)
+
+
+def test_blocks_chain_the_state_and_pay_one_fence():
+    machine = FakeMachine(fence_s=0.5)
+    assert machine.timer().block(machine.step, 0, None, 4) == (1.5, 4)
+
+
+def test_the_slope_cancels_the_fence():
+    machine = FakeMachine(fence_s=0.5)
+    measured = machine.timer(blocks=3).round(machine.step, 0, None, 4)
+    assert measured.block_s == (1.5, 1.5, 1.5)
+    assert measured.double_block_s == (2.5, 2.5, 2.5)
+    slopes = [(d - b) / 4 for b, d in zip(measured.block_s, measured.double_block_s, strict=True)]
+    assert slopes == [0.25, 0.25, 0.25]
+
+
+def test_warm_up_lasts_until_two_blocks_agree():
+    machine = FakeMachine(slow=4)
+    measured = machine.timer().round(machine.step, 0, None, 2)
+    assert measured.warmup_block_s == (5.0, 5.0)  # agree, though both slow: the limits of any warm-up rule
+    machine = FakeMachine(slow=3)
+    measured = machine.timer().round(machine.step, 0, None, 2)
+    assert measured.warmup_block_s == (5.0, 2.75, 0.5, 0.5)
+    assert measured.settled
+
+
+def test_a_machine_that_never_settles_is_said_to():
+    machine = FakeMachine()
+    original = machine.step
+
+    def drifting(state, batch):
+        machine.step_s *= 1.5
+        return original(state, batch)
+
+    measured = machine.timer(warmup_blocks=4).round(drifting, 0, None, 1)
+    assert len(measured.warmup_block_s) == 4
+    assert not measured.settled
+
+
+@pytest.mark.parametrize(
+    ("step_s", "least_s", "steps"), [(0.25, 1.0, 4), (2.0, 1.0, 1), (0.3, 1.0, 4), (1e-6, 1, 1024)]
+)
+def test_block_length(step_s, least_s, steps):
+    machine = FakeMachine(step_s=step_s)
+    assert machine.timer().steps_per_block(machine.step, 0, None, least_s)[0] == steps
+
+
+def test_a_retrace_in_the_timed_region_is_counted():
+    step = jax.jit(lambda state, batch: (state + batch, None))
+    growing = iter(range(2, 100))
+
+    def retracing(state, batch):
+        _, metrics = step(jnp.zeros(()), jnp.asarray(batch))
+        return state, metrics
+
+    def changes_shape(state, batch):
+        return step(jnp.ones(next(growing)), batch)[0], None
+
+    timer = Timer(blocks=1)
+    batch = jnp.ones(())
+    assert timer.round(lambda s, b: step(s, b), jnp.zeros(()), batch, 1).compilations == 0
+    with jax.transfer_guard("allow"), count_compilations() as compilations:
+        changes_shape(None, batch)
+    assert compilations
+    del retracing
+
+
+def test_a_host_transfer_in_the_timed_region_raises():
+    step = jax.jit(lambda state, batch: (state + batch, None))
+
+    def leaky(state, batch):
+        return step(state, 1.0)
+
+    with pytest.raises(Exception, match="[Dd]isallowed host-to-device"):
+        Timer(blocks=1).round(leaky, jnp.zeros(()), None, 1)

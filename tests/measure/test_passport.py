@@ -1,0 +1,39 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The compile passport: phases apart, closed forms met, FLOPs by formula equal to those counted in the jaxpr."""
+
+import dataclasses
+
+import jax
+import pytest
+from workload_cases import KEY, experiment_workload, linear_workload
+
+from jaxbench import discovery, parallel
+from jaxbench.measure.passport import compile_step, example_flops
+
+
+@pytest.mark.parametrize("strategy", parallel.strategies())
+def test_phases_and_memory(strategy):
+    ticks = iter(range(100))
+    workload = linear_workload()
+    program = parallel.build(strategy, workload, jax.devices()[:2])
+    passport = compile_step(workload, program, 8, clock=lambda: float(next(ticks))).passport
+    assert passport.trace_s == (None if strategy == "pmap" else 1.0)
+    assert (passport.lower_s, passport.compile_s) == (1.0, 1.0)
+    assert passport.parameters == 8
+    assert passport.expected_gradient_bytes == 32
+    # float32 state (8 parameters, step, key) and half of the batch of 8 x 5 values live on each device
+    assert passport.argument_bytes == pytest.approx(4 * (8 + 1 + 2 + 20), rel=0.2)
+    assert passport.peak_bytes >= passport.argument_bytes
+
+
+@pytest.mark.parametrize("name", sorted(discovery.experiments()))
+def test_formula_equals_the_jaxpr(name):
+    workload = experiment_workload(name)
+    counted = example_flops(dataclasses.replace(workload, flops_per_example=None))
+    assert workload.flops_per_example == pytest.approx(counted, rel=0.01)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("cnn", 215_370), ("mlp", 101_770)])
+def test_parameter_count(name, parameters):
+    params, _ = jax.eval_shape(experiment_workload(name).init, KEY)
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == parameters

@@ -1,0 +1,136 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Every discovered experiment under every strategy gives one device's parameters, on 1, 2 and 8 devices."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, PartitionSpec
+from workload_cases import KEY, experiment_workload, linear_workload
+
+from jaxbench import discovery, parallel
+from jaxbench.errors import UserError
+from jaxbench.machine.mesh import data_mesh
+from jaxbench.measure import census, check
+from jaxbench.measure.passport import compile_step
+from jaxbench.parallel.program import data_parallel, gradients, mean_over, update
+from jaxbench.workloads.base import TrainWorkload
+
+BATCH = 16
+
+
+def verdicts(workload: TrainWorkload, program: parallel.Program, reference: object = None):
+    compiled = compile_step(workload, program, BATCH)
+    batch = workload.synthetic(KEY, BATCH)
+    if reference is None:
+        reference = check.reference(workload, KEY, batch, device=jax.devices()[0])
+    actual = check.program_parameters(program, compiled.call, KEY, batch)
+    parameters = check.judge(actual, reference, workload)
+    passport = compiled.passport
+    expected = passport.expected_gradient_bytes
+    return parameters, census.verify(passport.collectives, expected, program.mesh.size), passport
+
+
+@pytest.fixture(scope="module", params=sorted(discovery.experiments()))
+def case(request):
+    workload = experiment_workload(request.param)
+    batch = workload.synthetic(KEY, BATCH)
+    return workload, check.reference(workload, KEY, batch, device=jax.devices()[0])
+
+
+@pytest.mark.parametrize("devices", [1, 2, 8])
+@pytest.mark.parametrize("strategy", parallel.strategies())
+def test_same_parameters_as_one_device(case, strategy, devices):
+    workload, reference = case
+    program = parallel.build(strategy, workload, jax.devices()[:devices])
+    parameters, collectives, passport = verdicts(workload, program, reference)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+    assert passport.expected_gradient_bytes == (4 * passport.parameters if devices > 1 else 0)
+
+
+@pytest.mark.parametrize("strategy", parallel.strategies())
+def test_state_is_born_sharded_and_round_trips(strategy):
+    workload = linear_workload()
+    program = parallel.build(strategy, workload, jax.devices()[:4])
+    with jax.set_mesh(program.mesh):
+        state = program.init(KEY)
+        assert all(leaf.sharding.device_set == set(jax.devices()[:4]) for leaf in jax.tree.leaves(state))
+        before = jax.device_get(program.export(state))
+        assert before.params["w"].shape == (3, 2)
+        again = jax.device_get(program.export(program.load(before)))
+    jax.tree.map(np.testing.assert_array_equal, before, again)
+
+
+@pytest.mark.parametrize("strategy", parallel.strategies())
+def test_the_state_is_donated(strategy):
+    workload = linear_workload()
+    program = parallel.build(strategy, workload, jax.devices()[:2])
+    with jax.set_mesh(program.mesh):
+        state = program.init(KEY)
+        program.step(state, program.put(workload.synthetic(KEY, 8)))
+    assert state.params["w"].is_deleted()
+
+
+def test_an_unknown_strategy_names_a_near_one():
+    with pytest.raises(UserError, match="did you mean 'jit_auto'"):
+        parallel.load("jit_atuo")
+
+
+def build_naive_shard_map(workload, devices):
+    """The trap: a pmap body in shard_map. The gradient of an invariant parameter is a sum already."""
+    mesh = data_mesh(devices, AxisType.Auto)
+
+    def step(state, batch):
+        grads, model_state, metrics = gradients(workload, state, batch)
+        grads = jax.tree.map(lambda g: jax.lax.pmean(g, "data"), grads)
+        return update(workload, state, grads, model_state), mean_over("data", metrics)
+
+    specs = PartitionSpec(), PartitionSpec("data")
+    return data_parallel(workload, mesh, jax.shard_map(step, mesh=mesh, in_specs=specs, out_specs=PartitionSpec()))
+
+
+def test_the_naive_shard_map_has_the_right_loss_and_the_wrong_update():
+    workload = linear_workload()
+    program = build_naive_shard_map(workload, jax.devices()[:8])
+    good = parallel.build("shard_map", workload, jax.devices()[:8])
+    batch = workload.synthetic(KEY, BATCH)
+    losses = []
+    for each in (program, good):
+        with jax.set_mesh(each.mesh):
+            losses.append(each.step(each.init(KEY), each.put(batch))[1]["loss"])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-6)
+    parameters, _, _ = verdicts(workload, program)
+    assert not parameters.ok
+    assert "NOT within" in parameters.reason
+
+
+def test_a_strategy_that_never_averages_fails_both_checks():
+    workload = linear_workload()
+    mesh = data_mesh(jax.devices()[:2], AxisType.Auto)
+
+    def step(state, batch):
+        grads, model_state, metrics = gradients(workload, state, batch)
+        return update(workload, state, grads, model_state), metrics
+
+    specs = PartitionSpec(), PartitionSpec("data")
+    body = jax.shard_map(step, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(), check_vma=False)
+    parameters, collectives, _ = verdicts(workload, data_parallel(workload, mesh, body))
+    assert not parameters.ok
+    assert not collectives.ok
+    assert "closed form is 32" in collectives.reason
+
+
+def test_a_surprise_all_gather_fails_the_census():
+    workload = linear_workload()
+
+    def loss(params, model_state, batch, key):
+        everywhere = jax.lax.with_sharding_constraint(batch["x"], PartitionSpec())  # each device gets the whole batch
+        return workload.loss(params, model_state, {**batch, "x": jnp.sort(everywhere, axis=0)}, key)
+
+    program = parallel.build("jit_auto", dataclasses.replace(workload, loss=loss), jax.devices()[:2])
+    _, collectives, _ = verdicts(workload, program)
+    assert not collectives.ok
+    assert "all-gather" in collectives.reason

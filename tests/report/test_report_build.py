@@ -1,0 +1,201 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A report is complete, repeatable, safe to open, honest about what is amiss, and made without jax."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import pytest
+from rich.console import Console
+
+from jaxbench.analysis import summary
+from jaxbench.errors import UserError
+from jaxbench.records import schema, store
+from jaxbench.report import build, page, tables
+from jaxbench.report.findings import find
+
+HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
+
+
+def _summary(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    with open(path / "summary.csv", newline="") as file:
+        return {(row["strategy"], row["scaling"], row["devices"]): row for row in csv.DictReader(file)}
+
+
+def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path) -> None:
+    fabricate.run_folder(tmp_path, cores=2)
+    outcome = build.write(tmp_path)
+    assert outcome.ok and outcome.sentences == []
+    made = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
+    figures = {f"figures/scaling.{suffix}" for suffix in ("svg", "png", "pdf")}
+    inputs = {store.MANIFEST, store.CONFIG, store.RECORDS}
+    assert made == {"summary.csv", "report.html", *figures, *inputs}, "no part files are left"
+
+
+def test_the_columns_are_frozen(tmp_path: Path) -> None:
+    build.write(fabricate.run_folder(tmp_path))
+    header = (tmp_path / "summary.csv").read_text().splitlines()[0]
+    assert header == (
+        "experiment,strategy,scaling,devices,processes,platform,oversubscribed,global_batch,step_s,step_s_lo,step_s_hi,"
+        "samples,throughput,throughput_unit,speedup,speedup_lo,speedup_hi,efficiency,efficiency_lo,efficiency_hi,"
+        "compile_s,peak_bytes,check_ok,status,step_s_p95,step_s_cv,throughput_lo,throughput_hi,clock_ratio,"
+        "clock_ratio_lo,clock_ratio_hi,clock_note,base_devices,base_step_s,flops_per_step,flop_per_s,mfu,mfu_note,"
+        "gradient_bytes,rounds,device_kind,notes,reason"
+    )
+
+
+def test_the_summary_says_what_was_measured(tmp_path: Path) -> None:
+    build.write(fabricate.run_folder(tmp_path, cores=2, noise=0, drift=0, base_step_s=0.01))
+    rows = _summary(tmp_path)
+    assert len(rows) == 8
+    row = rows["shard_map", "strong", "2"]
+    expected = {"experiment": "cnn", "platform": "cpu", "global_batch": "256", "samples": "10", "check_ok": "true"}
+    expected |= {"status": "ok", "oversubscribed": "false", "throughput_unit": "images/s", "step_s": "0.00525"}
+    expected |= {"gradient_bytes": "246824", "mfu": "", "base_devices": "1", "compile_s": "1.25", "reason": ""}
+    assert {key: row[key] for key in expected} == expected
+    assert rows["shard_map", "strong", "8"]["oversubscribed"] == "true"
+    assert "inf" not in {cell.lower() for r in rows.values() for cell in r.values()}
+    assert "nan" not in {cell.lower() for r in rows.values() for cell in r.values()}
+
+
+def test_missing_failed_partial_and_wrong_points_are_shown_and_not_ok(tmp_path: Path) -> None:
+    fabricate.run_folder(tmp_path, rounds=4, wrong=("shard_map/weak/1",))
+    path = tmp_path / store.RECORDS
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [r for r in lines if r["point"] != "shard_map/strong/8"]
+    lines = [r for r in lines if (r["point"], r.get("round")) != ("shard_map/strong/4", 2)]
+    failure = schema.FailureRecord(
+        point="shard_map/weak/8", experiment="cnn", strategy="shard_map", scaling="weak", devices=8, global_batch=2048,
+        stage="measure", reason="out of memory", detail="Traceback <b>here</b>",
+    )  # fmt: skip
+    lines.append(schema.to_json(failure))
+    path.write_text("".join(json.dumps(r) + "\n" for r in lines))
+    outcome = build.write(tmp_path)
+    assert not outcome.ok
+    said = " ".join(outcome.sentences)
+    for sentence in (
+        "shard_map/strong/8 is missing: no round was measured.",
+        "shard_map/strong/4 is partial: 3 of 4 rounds were measured.",
+        "shard_map/weak/8 is recorded as failed: measure: out of memory.",
+        "shard_map/weak/1 is wrong: parameters: differ from those of one device.",
+    ):
+        assert sentence in said
+    rows = _summary(tmp_path)
+    missing = rows["shard_map", "strong", "8"]
+    unknown = ("step_s", "samples", "throughput", "speedup", "efficiency", "compile_s", "peak_bytes", "check_ok")
+    assert [missing[name] for name in unknown] == [""] * len(unknown)
+    assert rows["shard_map", "weak", "1"]["check_ok"] == "false"
+    html = (tmp_path / "report.html").read_text()
+    assert "Traceback &lt;b&gt;here" in html and "out of memory" in html
+
+
+def test_unchecked_points_are_not_ok(tmp_path: Path) -> None:
+    fabricate.run_folder(tmp_path, devices=(1,), scalings=("strong",))
+    path = tmp_path / store.RECORDS
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(r | ({"checks": []} if r["kind"] == "point" else {})) + "\n" for r in lines))
+    assert build.write(tmp_path).sentences == ["shard_map/strong/1 is unchecked."]
+    assert _summary(tmp_path)["shard_map", "strong", "1"]["check_ok"] == ""
+
+
+def test_an_empty_plan_is_not_ok(tmp_path: Path) -> None:
+    fabricate.write(tmp_path, plan=[], records=[], rounds=1)
+    outcome = build.write(tmp_path)
+    assert not outcome.ok and outcome.sentences == ["The plan asks for no points."]
+
+
+def test_nothing_measured_still_makes_a_page(tmp_path: Path) -> None:
+    build.write(fabricate.run_folder(tmp_path, rounds=0))
+    assert "No headline: nothing was measured." in (tmp_path / "report.html").read_text()
+
+
+def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
+    fabricate.run_folder(tmp_path, experiment=HOSTILE, config={"report": {"overlay": ""}, "name": HOSTILE})
+    console = Console(width=100, record=True, quiet=False, file=open(tmp_path / "out.txt", "w"))
+    build.write(tmp_path, console)
+    console.file.close()
+    html = (tmp_path / "report.html").read_text()
+    assert "<script" not in html and "&lt;script&gt;" in html and "49" not in html.split("</title>")[0]
+    assert HOSTILE in (tmp_path / "out.txt").read_text()
+    assert _summary(tmp_path)["shard_map", "strong", "1"]["experiment"] == HOSTILE
+
+
+def test_markup_in_a_strategy_name_is_not_obeyed(tmp_path: Path) -> None:
+    findings = find(store.RunFolder(fabricate.run_folder(tmp_path, strategies=("[bold]x[/bold]",))))
+    with open(tmp_path / "out.txt", "w") as file:
+        tables.show(findings, Console(width=120, file=file))
+    assert "[bold]x[/bold] strong" in (tmp_path / "out.txt").read_text()
+
+
+def test_no_request_can_leave_the_page(tmp_path: Path) -> None:
+    config = {"report": {"overlay": "tf_dgx1_p100_synth"}}
+    build.write(fabricate.run_folder(tmp_path, config=config))
+    html = (tmp_path / "report.html").read_text()
+    assert "default-src 'none'" in html
+    assert not re.search(r"https?://|//\w+\.\w+|@import|<script|<link|<iframe|<img|<object|\bon\w+=", html)
+    assert set(re.findall(r'(?:href|src)="([^"]{0,1})', html)) <= {"#"}
+    assert not re.search(r"url\((?!#)", html)
+
+
+def test_raw_samples_are_capped_and_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "RAW_ROUNDS", 16)
+    fabricate.run_folder(tmp_path, rounds=5, devices=(1, 2))
+    build.write(tmp_path)
+    html = (tmp_path / "report.html").read_text()
+    assert "(first 4 rounds)" in html and "1 more rounds are in records.jsonl" in html
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_the_terminal_table_fits(tmp_path: Path, width: int) -> None:
+    findings = find(store.RunFolder(fabricate.run_folder(tmp_path, strategies=("jit_explicit",), cores=2)))
+    with open(tmp_path / "out.txt", "w") as file:
+        tables.show(findings, Console(width=width, file=file))
+    text = (tmp_path / "out.txt").read_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "base" in text and "efficiency" in text and "Amdahl" in text
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda p: (p / store.MANIFEST).unlink(), "not a run folder: it has no manifest.json"),
+        (lambda p: (p / store.CONFIG).unlink(), "not a run folder: it has no config.json"),
+        (lambda p: (p / store.MANIFEST).write_text("{"), "manifest.json is damaged"),
+        (lambda p: store.write_json(p / store.MANIFEST, {}), "no sweep plan"),
+        (lambda p: (p / store.RECORDS).write_text("x\n" + (p / store.RECORDS).read_text()), "line 1 is damaged"),
+        (lambda p: store.write_json(p / store.CONFIG, {"report": {"overlay": "tf_dgx1"}}), "unknown overlay 'tf_dgx1'"),
+        (lambda p: ((p / "figures").rmdir(), (p / "figures").write_text("")), "cannot write the report"),
+    ],
+)
+def test_bad_folders_end_in_one_sentence(tmp_path: Path, spoil: Any, said: str) -> None:
+    spoil(fabricate.run_folder(tmp_path / "run"))
+    with pytest.raises(UserError, match=re.escape(said)):
+        build.write(tmp_path / "run")
+
+
+def test_no_folder_at_all(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not a folder"):
+        build.write(tmp_path / "nowhere")
+
+
+def test_a_cut_last_line_is_said_on_the_page(tmp_path: Path) -> None:
+    path = fabricate.run_folder(tmp_path) / store.RECORDS
+    path.write_bytes(path.read_bytes()[:-9])
+    outcome = build.write(tmp_path)
+    assert not outcome.ok
+    assert "unfinished, passed over" in (tmp_path / "report.html").read_text()
+
+
+def test_summary_order_of_columns_matches_the_cells() -> None:
+    assert len(set(summary.COLUMNS)) == len(summary.COLUMNS)
+
+
+def test_reporting_never_imports_jax() -> None:
+    code = "import sys, jaxbench.report.build; bad = {'jax', 'jaxlib', 'flax'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", f"{code}; sys.exit(str(bad) if bad else 0)"], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()

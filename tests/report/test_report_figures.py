@@ -1,0 +1,121 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The figure: three formats, the same bytes every time, and drawn as its docstring promises."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import matplotlib
+import pytest
+from matplotlib.figure import Figure
+
+from jaxbench.analysis.scaling import Row
+from jaxbench.errors import UserError
+from jaxbench.records.store import RunFolder
+from jaxbench.report import axes, figures
+from jaxbench.report.findings import find
+
+
+def rows_of(path: Path, **facts: Any) -> list[Row]:
+    return find(RunFolder(fabricate.run_folder(path, **facts))).rows
+
+
+def draw(rows: list[Row], **options: str) -> Figure:
+    with figures._style():
+        return figures.draw(rows, title="cnn", **options)
+
+
+def texts(figure: Figure) -> str:
+    return "\n".join(t.get_text() for t in figure.findobj(matplotlib.text.Text))
+
+
+def markers(figure: Figure, face: str) -> list[int]:
+    """Device counts (nearest) of the markers in the speed-up panel whose face is `face` ("white" or "filled")."""
+    found = []
+    for line in figure.axes[1].lines:
+        hollow = line.get_markerfacecolor() == "white"
+        if line.get_marker() in figures._MARKERS and hollow == (face == "white"):
+            found += [round(x) for x in line.get_xdata()]
+    return sorted(found)
+
+
+def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path / "run", cores=2)
+    first = figures.write(rows, tmp_path / "one", title="cnn", overlay="tf_dgx1_p100_synth")
+    second = figures.write(rows, tmp_path / "two", title="cnn", overlay="tf_dgx1_p100_synth")
+    assert first == second
+    assert {p.name: p.read_bytes() for p in (tmp_path / "one").iterdir()} == {
+        f"scaling.{k}": v for k, v in first.items()
+    }
+    assert first["png"].startswith(b"\x89PNG") and first["pdf"].startswith(b"%PDF") and b"<svg" in first["svg"]
+    assert b"<text" not in first["svg"], "text is drawn as paths, so no reader's fonts can change it"
+
+
+def test_seven_inches_wide(tmp_path: Path) -> None:
+    png = figures.render(rows_of(tmp_path), title="cnn")["png"]
+    assert int.from_bytes(png[16:20], "big") == 1400  # pixels at 200 dpi
+
+
+def test_oversubscribed_is_hollow_and_explained(tmp_path: Path) -> None:
+    figure = draw(rows_of(tmp_path, cores=2, scalings=("strong",)))
+    assert markers(figure, "white") == [4, 8] and markers(figure, "filled") == [1, 2]
+    assert figures.HOLLOW in texts(figure)
+
+
+def test_an_honest_figure_has_no_hollow_marker(tmp_path: Path) -> None:
+    figure = draw(rows_of(tmp_path, cores=8, scalings=("strong",)))
+    assert markers(figure, "white") == [] and figures.HOLLOW not in texts(figure)
+
+
+def test_wrong_points_are_crossed_out(tmp_path: Path) -> None:
+    assert "crossed out" in texts(draw(rows_of(tmp_path, wrong=("shard_map/strong/2",))))
+
+
+def test_strong_and_weak_differ_without_colour(tmp_path: Path) -> None:
+    figure = draw(rows_of(tmp_path))
+    handles = figure.legends[0].legend_handles
+    looks = {(h.get_marker(), h.get_linestyle()) for h in handles}
+    assert len(looks) == len(handles) == 3
+
+
+@pytest.mark.parametrize(("strategies", "panels"), [(1, 3), (2, 3), (4, 6)])
+def test_many_strategies_get_a_row_for_each_scaling(tmp_path: Path, strategies: int, panels: int) -> None:
+    names = [f"strategy_{i}" for i in range(strategies)]
+    figure = draw(rows_of(tmp_path, strategies=names))
+    assert len(figure.axes) == panels
+    assert all(name in texts(figure) for name in names)
+
+
+def test_the_overlay_is_on_the_speedup_panel_and_cited(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path)
+    plain, overlaid = draw(rows), draw(rows, overlay="tf_dgx1_p100_synth")
+    for name in ("AlexNet", "VGG16", "ResNet-50", "InceptionV3", "ResNet-152", "TensorFlow benchmarks"):
+        assert name in texts(overlaid) and name not in texts(plain)
+    more = [len(b.lines) - len(a.lines) for a, b in zip(plain.axes, overlaid.axes, strict=True)]
+    assert more == [0, 5, 0]
+
+
+def test_an_unknown_overlay_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="did you mean 'tf_dgx1_p100_synth'"):
+        figures.render([], title="cnn", overlay="tf_dgx1_p100_sinth")
+
+
+@pytest.mark.parametrize(
+    "facts", [{"rounds": 0}, {"devices": (1,)}, {"devices": (3, 5, 6, 7), "rounds": 2}, {"cores": 0}]
+)
+def test_odd_runs_can_be_drawn(tmp_path: Path, facts: dict[str, Any]) -> None:
+    assert figures.render(rows_of(tmp_path, **facts), title="cnn")["svg"]
+
+
+def test_the_users_settings_are_left_alone(tmp_path: Path) -> None:
+    before, level = dict(matplotlib.rcParams), logging.getLogger("fontTools").level
+    figures.render(rows_of(tmp_path), title="cnn")
+    assert dict(matplotlib.rcParams) == before and logging.getLogger("fontTools").level == level
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.2), (1.0, 2.0), (1800.0, 4200.0), (3.0, 7e6), (0.02, 0.3)])
+def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
+    ticks = axes.decade_ticks(low, high)
+    assert 2 <= len(ticks) <= 7
+    assert all(low <= tick <= high for tick in ticks)

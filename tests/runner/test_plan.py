@@ -1,0 +1,61 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Which points a sweep has, and the sentences for those it cannot have."""
+
+import pytest
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, parallel
+from jaxbench.errors import UserError
+from jaxbench.runner import plan
+
+CPU = {"platform": "cpu", "devices": 1, "cores": 2, "device_kind": "cpu"}
+GPUS = {"platform": "gpu", "devices": 6, "cores": 64, "device_kind": "NVIDIA H200"}
+
+
+def settings(**changes):
+    config = config_lib.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
+    with config.unlocked():
+        config.update_from_flattened_dict({"batch": 24, **changes})
+    return config_lib.parse(config, parallel.strategies())
+
+
+def test_a_laptop_gets_1_2_4_8_and_says_what_is_oversubscribed():
+    points = plan.make(settings(), CPU)
+    assert {p.devices: p.oversubscribed for p in points} == {1: False, 2: False, 4: True, 8: True}
+    assert [p.global_batch for p in points if p.scaling == "strong"] == [24] * 4
+    assert [p.global_batch for p in points if p.scaling == "weak"] == [24, 48, 96, 192]
+    assert list(plan.groups(points, "cpu")) == ["cpu1", "cpu2", "cpu4", "cpu8"]
+
+
+def test_accelerators_in_powers_of_two_and_all_of_them():
+    points = plan.make(settings(), GPUS)
+    assert sorted({p.devices for p in points}) == [1, 2, 4, 6]
+    assert not any(p.oversubscribed for p in points)
+    assert list(plan.groups(points, "gpu")) == ["gpu"]
+
+
+def test_at_most():
+    assert {p.devices for p in plan.make(settings(**{"mesh.devices": "auto:2"}), CPU)} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "machine", "sentence"),
+    [
+        ({"mesh.devices": "1,8"}, GPUS, "asks for 8 devices, this machine has 6"),
+        ({"mesh.devices": "1,5"}, CPU, "--config.batch=24 does not divide over 5 devices: use 25"),
+        ({"mesh.devices": "1,x"}, CPU, "--config.mesh.devices=1,x is not a list"),
+        ({"mesh.devices": "0"}, CPU, "--config.mesh.devices=0 is not a list"),
+        ({"mesh.devices": "2,2"}, CPU, "different device counts"),
+        ({"mesh.devices": "auto:0"}, CPU, "is too small"),
+        ({"mesh.platform": "gpus"}, CPU, "did you mean 'gpu'"),
+        ({"strategy": "jit_atuo"}, CPU, "did you mean 'jit_auto'"),
+        ({"strategy": ""}, CPU, "is empty"),
+        ({"scaling": "strong,week"}, CPU, "did you mean 'weak'"),
+        ({"measure.rounds": 0}, CPU, "must be at least 1"),
+        ({"measure.block_s": 0.0}, CPU, "must be above 0"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(changes, machine, sentence):
+    with pytest.raises(UserError) as error:
+        plan.make(settings(**changes), machine)
+    assert sentence in str(error.value)

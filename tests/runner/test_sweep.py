@@ -1,0 +1,103 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The sweep as real processes: killed, interrupted, resumed, and with points that fail."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from doorway import QUICK_MLP, command, environment, jaxbench
+
+from jaxbench.records.store import RunFolder
+
+SLOW = (*QUICK_MLP, "--config.measure.rounds=40", "--config.measure.block_s=0.02")
+
+
+def lines(run: Path) -> list[dict]:
+    path = run / "records.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")] if path.exists() else []
+
+
+@contextmanager
+def running(run: Path):
+    """A sweep that has measured at least five rounds; killed at the end, whatever happens."""
+    words = command("run", "mlp", f"--workdir={run}", *SLOW)
+    process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with process:
+        try:
+            deadline = time.monotonic() + 200
+            while sum(line["kind"] == "round" for line in lines(run)) < 5:
+                assert process.poll() is None, process.communicate()[0]
+                assert time.monotonic() < deadline
+                os.sched_yield()
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)])
+def test_killed_and_continued(tmp_path, how, code):
+    run = tmp_path / "run"
+    with running(run) as process:
+        process.send_signal(how)
+        output = process.communicate(timeout=60)[0]
+    assert process.returncode == code
+    if how != signal.SIGKILL:
+        assert "Stopped." in output
+    kept = lines(run)
+    again = jaxbench("run", "mlp", f"--workdir={run}", *SLOW)
+    assert again.returncode == 0, again.stdout + again.stderr
+    now = lines(run)
+    assert now[: len(kept)] == kept
+    rounds = [(line["point"], line["round"]) for line in now if line["kind"] == "round"]
+    assert sorted(rounds) == sorted({(p, r) for p in ("jit_auto/strong/1", "jit_auto/strong/2") for r in range(40)})
+    assert len(RunFolder(run).manifest()["sessions"]) == 1
+
+
+BROKEN = """
+import os
+import jax, jax.numpy as jnp, optax
+from jaxbench.workloads import Field, TrainWorkload
+
+def build(config):
+    def init(key):
+        return {"w": jax.random.normal(key, (3,))}, {}
+
+    def loss(params, model_state, batch, key):
+        if batch["x"].shape[0] == 32:
+            HOW
+        return jnp.mean((batch["x"] @ params["w"]) ** 2), (model_state, {})
+
+    return TrainWorkload(name="broken", init=init, loss=loss, optimizer=optax.sgd(0.1), example={"x": Field((3,))})
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("raise MemoryError('no room')", "MemoryError: no room"), ("os.kill(os.getpid(), 9)", "ended by SIGKILL")],
+)
+def test_a_failing_point_is_recorded_and_the_rest_goes_on(tmp_path, how, reason):
+    path = tmp_path / "broken.py"
+    path.write_text(BROKEN.replace("HOW", how))
+    run = tmp_path / "run"
+    done = jaxbench("run", str(path), f"--workdir={run}", *QUICK_MLP, "--config.scaling=strong,weak")
+    assert done.returncode == 1, done.stdout + done.stderr
+    records = lines(run)
+    failed = {line["point"]: line["reason"] for line in records if line["kind"] == "failure"}
+    assert list(failed) == ["jit_auto/weak/2"]
+    assert reason in failed["jit_auto/weak/2"]
+    measured = {line["point"] for line in records if line["kind"] == "round"}
+    assert measured == {"jit_auto/strong/1", "jit_auto/weak/1", "jit_auto/strong/2"}
+
+
+def test_a_model_that_cannot_be_built_ends_the_run_with_its_sentence(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def build(config):\n    return 3\n")
+    done = jaxbench("run", str(path), f"--workdir={tmp_path / 'run'}", *QUICK_MLP)
+    assert done.returncode == 2
+    assert "returned int, not a TrainWorkload" in done.stderr
+    assert "Traceback" not in done.stderr

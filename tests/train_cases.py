@@ -1,0 +1,165 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A training small enough to be run, killed and run again in a second; also a program that kills itself when asked to.
+
+``python train_cases.py FOLDER DEVICES KILL_AT`` trains in a process of its own and prints the hash; with KILL_AT
+above 0 it sends itself SIGKILL before that step of this process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import parallel
+from jaxbench.parallel.program import Program
+from jaxbench.training.train import TrainResult, train
+from jaxbench.workloads import Field, TrainWorkload
+
+FEATURES, CLASSES, EXAMPLES, BATCH = 12, 4, 136, 16
+STEPS_PER_EPOCH = EXAMPLES // BATCH
+
+
+@dataclasses.dataclass(frozen=True)
+class Clusters:
+    """Points around `CLASSES` centres: easy, but not learnt in one epoch."""
+
+    train: dict[str, np.ndarray]
+    test: dict[str, np.ndarray]
+    name: str = "clusters"
+
+
+def clusters(seed: int = 0) -> Clusters:
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(CLASSES, FEATURES))
+
+    def draw(count: int) -> dict[str, np.ndarray]:
+        label = random.integers(0, CLASSES, count).astype(np.int32)
+        x = centres[label] + random.normal(size=(count, FEATURES))
+        return {"x": x.astype(np.float32), "label": label}
+
+    return Clusters(draw(EXAMPLES), draw(50))
+
+
+def toy_workload(data: Callable[[], Any] | None = clusters, hidden: int = 8) -> TrainWorkload:
+    """A perceptron with dropout-like noise, so that the random key matters, and Adam, so that its state does."""
+
+    def init(key):
+        first, second = jax.random.split(key)
+        params = {
+            "hidden": {"w": jax.random.uniform(first, (FEATURES, hidden)) - 0.5, "b": jnp.zeros(hidden)},
+            "logits": {"w": jax.random.uniform(second, (hidden, CLASSES)) - 0.5},
+        }
+        return params, {"seen": jnp.zeros((), jnp.int32)}
+
+    def loss(params, model_state, batch, key):
+        x = jax.nn.relu(batch["x"] @ params["hidden"]["w"] + params["hidden"]["b"])
+        x = x * (1 + 0.01 * jax.random.uniform(key, x.shape[1:]))
+        logits = x @ params["logits"]["w"]
+        accuracy = jnp.mean(jnp.argmax(logits, -1) == batch["label"])
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch["label"])
+        return jnp.mean(losses), ({"seen": model_state["seen"] + 1}, {"accuracy": accuracy})
+
+    return TrainWorkload(
+        name="toy",
+        init=init,
+        loss=loss,
+        optimizer=optax.adam(1e-2),
+        example={"x": Field((FEATURES,)), "label": Field((), jnp.int32, classes=CLASSES)},
+        flops_per_example=1.0,
+        data=data,
+    )
+
+
+def toy_config(**changes: Any) -> ConfigDict:
+    """`changes`: fields of `train`; `devices` and `learning_rate` for what lies elsewhere."""
+    fields = {"batch": BATCH, "epochs": 4, "target": 1.0, "checkpoint_every": 3, "keep": 3, "tensorboard": False}
+    config = ConfigDict({"experiment": "toy", "seed": 3, "strategy": "jit_auto", "mesh": {"devices": "8"}})
+    config.optimizer = ConfigDict({"learning_rate": changes.pop("learning_rate", 0.01)})
+    config.mesh.devices = str(changes.pop("devices", 8))
+    config.train = ConfigDict({**fields, **changes})
+    return config
+
+
+class CompiledOnce:
+    """A jitted step whose executable is made once for all trainings of this process: most of a toy's time."""
+
+    def __init__(self, step: Any):
+        self._step = step
+        self._compiled: Any = None
+
+    def lower(self, *arguments: Any) -> CompiledOnce:
+        if self._compiled is None:
+            self._compiled = self._step.lower(*arguments).compile()
+        return self
+
+    def compile(self) -> Any:
+        return self._compiled
+
+
+@functools.cache
+def toy_program(strategy: str, devices: int) -> Program:
+    program = parallel.build(strategy, toy_workload(), jax.devices()[:devices])
+    return dataclasses.replace(program, step=CompiledOnce(program.step))
+
+
+def before_step(program: Program, number: int, act: Callable[[], None]) -> Program:
+    """`program` that calls `act` before its `number`-th step of this process, counted from 1."""
+    calls = 0
+
+    def put(batch: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number + 1:  # the first call places the batch that is compiled for
+            act()
+        return program.put(batch)
+
+    return dataclasses.replace(program, put=put)
+
+
+def train_toy(
+    folder: Path,
+    *,
+    devices: int = 8,
+    strategy: str = "jit_auto",
+    workload: TrainWorkload | None = None,
+    wrap: Callable[[Program], Program] = lambda program: program,
+    console: Console | None = None,
+    **changes: Any,
+) -> TrainResult:
+    return train(
+        workload or toy_workload(),
+        lambda _: wrap(toy_program(strategy, devices)),
+        config=toy_config(devices=devices, **changes),
+        folder=folder,
+        console=console or Console(file=io.StringIO(), width=200),
+    )
+
+
+def _main(folder: str, devices: str, kill_at: str) -> None:
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 8)
+
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    number = int(kill_at)
+    result = train_toy(Path(folder), devices=int(devices), wrap=lambda p: before_step(p, number, die) if number else p)
+    sys.stdout.write(f"params_sha256: {result.params_sha256}\n")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,42 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Workloads the tests of several rooms share."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxbench import config as config_lib
+from jaxbench import discovery
+from jaxbench.runner.bench import build_workload
+from jaxbench.workloads import Field, TrainWorkload
+
+KEY = jax.random.PRNGKey(0)
+
+
+def experiment_workload(name: str, **changes: object) -> TrainWorkload:
+    """A discovered experiment with dotted config changes, such as ``**{"model.width": 4}``."""
+    config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("auto"))
+    with config.unlocked():
+        config.update_from_flattened_dict(changes)
+    return build_workload(config, name)
+
+
+def linear_workload(optimizer: optax.GradientTransformation | None = None) -> TrainWorkload:
+    """Least squares with 3 inputs and 2 outputs: the smallest thing that trains; 8 parameters, 32 gradient bytes."""
+
+    def init(key):
+        return {"w": jax.random.normal(key, (3, 2)), "b": jnp.zeros(2)}, {}
+
+    def loss(params, model_state, batch, key):
+        error = batch["x"] @ params["w"] + params["b"] - batch["y"]
+        return jnp.mean(error**2), (model_state, {"worst": jnp.max(error)})
+
+    return TrainWorkload(
+        name="linear",
+        init=init,
+        loss=loss,
+        optimizer=optimizer or optax.sgd(0.1),
+        example={"x": Field((3,)), "y": Field((2,))},
+    )
