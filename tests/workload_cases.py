@@ -9,6 +9,7 @@ import optax
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.measure import check
 from jaxbench.runner.bench import build_workload
 from jaxbench.workloads import Field, TrainWorkload
 
@@ -21,6 +22,12 @@ def experiment_workload(name: str, **changes: object) -> TrainWorkload:
     with config.unlocked():
         config.update_from_flattened_dict(changes)
     return build_workload(config, name)
+
+
+def one_device(workload: TrainWorkload, batch: dict[str, jax.Array]) -> check.Reference:
+    """What every strategy must agree with."""
+    device = jax.devices()[0]
+    return check.reference(workload, check.initial_state(workload, KEY, device=device), batch, device=device)
 
 
 def linear_workload(optimizer: optax.GradientTransformation | None = None) -> TrainWorkload:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbench.parallel.program import Program, TrainState, create_state, gradients, update
+from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
@@ -25,18 +25,23 @@ class Reference:
     end: PyTree
 
 
-def reference(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device) -> Reference:
-    """STEPS plain updates on one device: no mesh, no sharding, no strategy."""
+def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device) -> TrainState:
+    """The canonical state (host arrays) before the first update, made on one device without any strategy."""
+    with jax.default_device(device):
+        return jax.device_get(jit_once(lambda k: create_state(workload, k))(key))
 
-    @jax.jit
+
+def reference(workload: TrainWorkload, state: TrainState, batch: Batch, *, device: jax.Device) -> Reference:
+    """STEPS plain updates of `state` (host arrays) on one device: no mesh, no sharding, no strategy."""
+
     def step(state: TrainState, batch: Batch) -> TrainState:
         grads, model_state, _ = gradients(workload, state, batch)
         return update(workload, state, grads, model_state)
 
+    start = state.params
+    step = jit_once(step)
     with jax.default_device(device):
-        state = jax.jit(lambda k: create_state(workload, k))(key)
-        start = jax.device_get(state.params)
-        batch = jax.device_put(batch, device)
+        state, batch = jax.device_put((state, batch), device)
         for _ in range(STEPS):
             state = step(state, batch)
     return Reference(start, jax.device_get(state.params))

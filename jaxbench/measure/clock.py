@@ -79,27 +79,17 @@ class Timer:
         return Round(tuple(single), tuple(double), tuple(warmup), settled, len(compilations))
 
 
-_listeners: list[list[str]] = []
-
-
-def _on_event(event: str, duration_secs: float, **kwargs: str | int) -> None:
-    if event == COMPILE_EVENT:
-        for listener in _listeners:
-            listener.append(str(kwargs.get("fun_name", event)))
-
-
 @contextmanager
 def count_compilations() -> Iterator[list[str]]:
     """Yields a list that grows by one entry for each program compiled while the context is open."""
-    if _on_event not in _registered:
-        jax.monitoring.register_event_duration_secs_listener(_on_event)
-        _registered.add(_on_event)
-    listener: list[str] = []
-    _listeners.append(listener)
+    compiled: list[str] = []
+
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event == COMPILE_EVENT:
+            compiled.append(str(kwargs.get("fun_name", "a program")))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        yield listener
+        yield compiled
     finally:
-        _listeners.remove(listener)
-
-
-_registered: set[Callable[..., None]] = set()
+        jax.monitoring.unregister_event_duration_listener(listen)

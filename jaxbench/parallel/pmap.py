@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel.program import Program, TrainState, create_state, gradients, mean_over, update
+from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 
 
@@ -33,7 +33,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     def stack(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), tree)
 
-    stacked_init = jax.jit(lambda key: stack(create_state(workload, key)), out_shardings=stacked)
+    stacked_init = jit_once(lambda key: stack(create_state(workload, key)), out_shardings=stacked)
     return Program(
         mesh=mesh,
         init=stacked_init,

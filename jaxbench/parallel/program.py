@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxbench.machine.start import run_once_options
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 
 
@@ -66,6 +67,11 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
     )
 
 
+def jit_once(function: Callable[..., Any], **options: Any) -> Any:
+    """`jax.jit` for a program that runs a few times and is never timed."""
+    return jax.jit(function, compiler_options=run_once_options(), **options)
+
+
 def gradients(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
     """Forward and backward pass over the examples given. Returns (gradients, model_state, metrics with the loss)."""
     key = jax.random.fold_in(state.key, state.step)
@@ -86,7 +92,7 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any) -> Program:
     whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("data"))
     return Program(
         mesh=mesh,
-        init=jax.jit(lambda key: create_state(workload, key), out_shardings=whole),
+        init=jit_once(lambda key: create_state(workload, key), out_shardings=whole),
         step=jax.jit(step, donate_argnums=0, out_shardings=(whole, whole)),
         state_sharding=whole,
         batch_sharding=split,

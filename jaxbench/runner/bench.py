@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from jaxbench.errors import UserError
 from jaxbench.measure import census, check
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.passport import CompiledStep, compile_step
-from jaxbench.parallel.program import Program
+from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Passport, PointRecord, RoundRecord, Verdict
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, TrainWorkload
@@ -50,14 +51,24 @@ class Bench:
         self.worker = worker
         self.key = jax.random.PRNGKey(self.config.seed)
         self.timer = Timer(blocks=self.config.measure.blocks)
-        self._draw = jax.jit(self.workload.synthetic, static_argnums=1)
+        self._draw = jit_once(self.workload.synthetic, static_argnums=1)
+        self._inits: dict[tuple[str, int], Any] = {}
         self.prepared: dict[str, Prepared] = {}
         self._reference: tuple[int, check.Reference] | None = None  # of the newest global batch
+
+    def _build(self, strategy: str, devices: int) -> Program:
+        """A new Program, whose step has never been traced, with the compiled `init` of an earlier one like it."""
+        program = parallel.build(strategy, self.workload, self.devices[:devices])
+        return dataclasses.replace(program, init=self._inits.setdefault((strategy, devices), program.init))
+
+    @functools.cached_property
+    def _initial(self) -> TrainState:
+        return check.initial_state(self.workload, self.key, device=self.devices[0])
 
     def compile(self, point: Point) -> tuple[Program, CompiledStep]:
         """Builds and compiles; runs nothing. Raises StageError."""
         with _stage("build"):
-            program = parallel.build(point.strategy, self.workload, self.devices[: point.devices])
+            program = self._build(point.strategy, point.devices)
         with _stage("compile"):
             return program, compile_step(self.workload, program, point.global_batch)
 
@@ -105,7 +116,7 @@ class Bench:
         """One device's answer is kept for the next point, which often has the same global batch."""
         size = len(next(iter(batch.values())))
         if self._reference is None or self._reference[0] != size:
-            self._reference = size, check.reference(self.workload, self.key, batch, device=self.devices[0])
+            self._reference = size, check.reference(self.workload, self._initial, batch, device=self.devices[0])
         actual = check.program_parameters(program, compiled.call, self.key, batch)
         return check.judge(actual, self._reference[1], self.workload)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, PartitionSpec
-from workload_cases import KEY, experiment_workload, linear_workload
+from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
@@ -25,7 +25,7 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
     compiled = compile_step(workload, program, BATCH)
     batch = workload.synthetic(KEY, BATCH)
     if reference is None:
-        reference = check.reference(workload, KEY, batch, device=jax.devices()[0])
+        reference = one_device(workload, batch)
     actual = check.program_parameters(program, compiled.call, KEY, batch)
     parameters = check.judge(actual, reference, workload)
     passport = compiled.passport
@@ -37,7 +37,7 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
 def case(request):
     workload = experiment_workload(request.param)
     batch = workload.synthetic(KEY, BATCH)
-    return workload, check.reference(workload, KEY, batch, device=jax.devices()[0])
+    return workload, one_device(workload, batch)
 
 
 @pytest.mark.parametrize("devices", [1, 2, 8])
