@@ -14,6 +14,7 @@ Flags: --preset=auto|smoke|paper, --workdir=DIR (an old one is continued), --dry
 from __future__ import annotations
 
 import datetime
+import sys
 from pathlib import Path
 
 from absl import app as absl_app
@@ -60,7 +61,9 @@ def new_workdir(experiment: str, kind: str = "") -> Path:
 def report(workdir: Path, console: Console) -> int:
     from jaxbench.report import build
 
-    return 0 if build.write(workdir, console=console).ok else 1
+    outcome = build.write(workdir, console=console)
+    console.print(f"\nPage, figures, table and every sample: {workdir / 'report.html'}", highlight=False, soft_wrap=True)
+    return 0 if outcome.ok else 1
 
 
 def list_all(console: Console) -> int:
@@ -73,7 +76,7 @@ def list_all(console: Console) -> int:
 
 def dispatch(argv: list[str]) -> int:
     """`argv`: the program, a verb, and for run and train an experiment. Returns the exit code."""
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=100)
     match argv[1:]:
         case ["run", experiment]:
             return run(experiment, console)

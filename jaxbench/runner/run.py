@@ -40,6 +40,11 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
         for note in folder.notes:
             console.print(f"[yellow]{note}[/]")
         job = _job(folder, points, machine, config, experiment, session=session)
+        console.print(
+            f"{config.experiment}: {len(points)} points x {settings.rounds} rounds, into {workdir}",
+            highlight=False,
+            soft_wrap=True,
+        )
         signal.signal(signal.SIGTERM, _interrupt)
         sweep.run(job, console)
     finally:

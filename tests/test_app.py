@@ -1,0 +1,164 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The doorway: what a person gets for what they type, right and wrong."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+from doorway import QUICK, QUICK_MLP, ROOT, environment, jaxbench
+
+from jaxbench import discovery
+
+COLUMNS = (
+    "experiment,strategy,scaling,devices,processes,platform,oversubscribed,global_batch,step_s,step_s_lo,step_s_hi,samples,"
+    "throughput,throughput_unit,speedup,speedup_lo,speedup_hi,efficiency,efficiency_lo,efficiency_hi,compile_s,peak_bytes,"
+    "check_ok,status"
+).split(",")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("doorway") / "run"
+    done = jaxbench("run", "mlp", f"--workdir={folder}", *QUICK_MLP)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_a_run_folder_holds_everything(run):
+    for name in ("manifest.json", "config.json", "records.jsonl", "summary.csv", "report.html"):
+        assert (run / name).stat().st_size
+    assert {p.suffix for p in (run / "figures").iterdir()} == {".svg", ".png", ".pdf"}
+    rows = list(csv.DictReader((run / "summary.csv").read_text().splitlines()))
+    assert list(rows[0])[: len(COLUMNS)] == COLUMNS
+    assert [(r["devices"], r["status"], r["check_ok"]) for r in rows] == [("1", "ok", "true"), ("2", "ok", "true")]
+    assert all(float(r["step_s"]) > 0 and float(r["compile_s"]) > 0 for r in rows)
+
+
+def test_a_finished_run_started_again_measures_nothing(run):
+    before = (run / "records.jsonl").read_bytes()
+    assert jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP).returncode == 0
+    assert (run / "records.jsonl").read_bytes() == before
+
+
+def test_report_needs_no_jax(run):
+    code = "import sys; sys.modules['jax'] = None; from jaxbench.report import build; build.write(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", code, str(run)], check=True, env=environment())
+    assert jaxbench("report", f"--run={run}").returncode == 0
+
+
+def test_a_damaged_last_line_is_repaired_and_said(run, tmp_path):
+    copy = copy_of(run, tmp_path)
+    with open(copy / "records.jsonl", "rb+") as file:
+        file.truncate((copy / "records.jsonl").stat().st_size - 20)
+    done = jaxbench("run", "mlp", f"--workdir={copy}", *QUICK_MLP)
+    assert done.returncode == 0, done.stderr
+    assert "the last line was cut off" in " ".join(done.stdout.split())
+
+
+def copy_of(run, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("manifest.json", "config.json", "records.jsonl"):
+        (copy / name).write_bytes((run / name).read_bytes())
+    return copy
+
+
+def test_damage_elsewhere_is_named_and_nothing_is_lost(run, tmp_path):
+    copy = copy_of(run, tmp_path)
+    lines = (copy / "records.jsonl").read_text().splitlines(keepends=True)
+    for text, sentence in [
+        ("".join([lines[0], "garbage\n", *lines[1:]]), "line 2 is damaged"),
+        (json.dumps({**json.loads(lines[0]), "schema": 99}) + "\n", "has schema 99"),
+    ]:
+        (copy / "records.jsonl").write_text(text)
+        done = jaxbench("run", "mlp", f"--workdir={copy}", *QUICK_MLP)
+        assert done.returncode == 2
+        assert sentence in done.stderr
+        assert (copy / "records.jsonl").read_text() == text
+
+
+def test_another_config_or_experiment_is_refused(run):
+    done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP, "--config.batch=32")
+    assert done.returncode == 2
+    assert "batch was 16 and is now 32" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run", "cn"], "did you mean 'cnn'?"),
+        (["run"], "takes one experiment"),
+        (["runn", "cnn"], "did you mean 'run'?"),
+        (["run", "cnn", "--preset=smok"], "did you mean 'smoke'?"),
+        (["run", "cnn", "--config.model.widht=3"], "did you mean 'model.width'?"),
+        (["run", "cnn", "--config.model.width=wide"], "is not of type int"),
+        (["run", "cnn", "--presett=smoke"], "did you mean 'preset'?"),
+        (["run", "cnn", "--config=x.py"], "is no setting"),
+        (["run", "cnn", "--config.mesh.platform=gpu"], "a GPU was asked for"),
+        (["run", "cnn", "--config.mesh.platform=cpu", "--config.mesh.devices=3"], "does not divide over 3 devices"),
+        (["run", "cnn", *QUICK, "--config.optimizer.name=sdg"], "did you mean 'sgd'?"),
+        (["run", "cnn", *QUICK, "--workdir=/proc/nothing"], "cannot write to '/proc/nothing'"),
+        (["report"], "needs --run=DIR"),
+        (["report", "--run=/no/such"], "'/no/such' is not a folder"),
+    ],
+)
+def test_bad_input_is_one_sentence(words, sentence, tmp_path):
+    done = jaxbench(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_verbosity_shows_the_stack_trace():
+    done = jaxbench("run", "cn", "--verbosity=1")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_list_names_every_experiment_and_preset():
+    done = jaxbench("list")
+    assert done.returncode == 0
+    for name in [*discovery.experiments(), *discovery.presets()]:
+        assert f"  {name} " in done.stdout
+
+
+def test_dry_run_measures_and_writes_nothing(tmp_path):
+    done = jaxbench("run", "mlp", "--dry_run", *QUICK_MLP, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "jit_auto/strong/2" in done.stdout
+    assert "Nothing was run or written" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+NAIVE = """
+import jax
+from jax.sharding import AxisType, PartitionSpec as P
+from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel.program import data_parallel, gradients, mean_over, update
+
+def build(workload, devices):
+    mesh = data_mesh(devices, AxisType.Auto)
+    def step(state, batch):
+        grads, model_state, metrics = gradients(workload, state, batch)
+        grads = jax.tree.map(lambda g: jax.lax.pmean(g, "data"), grads)
+        return update(workload, state, grads, model_state), mean_over("data", metrics)
+    body = jax.shard_map(step, mesh=mesh, in_specs=(P(), P("data")), out_specs=P())
+    return data_parallel(workload, mesh, body)
+"""
+
+
+def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
+    """IDIOMS' first trap, as a strategy file of its own: the loss is right, the update n times too large."""
+    (tmp_path / "strategies").mkdir()
+    (tmp_path / "strategies" / "naive.py").write_text(NAIVE)
+    mlp = (ROOT / "experiments" / "mlp.py").read_text()
+    extra = f"\nimport jaxbench.parallel\njaxbench.parallel.__path__.append({str(tmp_path / 'strategies')!r})\n"
+    (tmp_path / "mine.py").write_text(mlp + extra)
+    words = [word for word in QUICK_MLP if not word.startswith("--config.strategy")]
+    done = jaxbench("run", "mine.py", "--workdir=run", *words, "--config.strategy=naive", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    rows = list(csv.DictReader((tmp_path / "run" / "summary.csv").read_text().splitlines()))
+    assert [(r["devices"], r["check_ok"]) for r in rows] == [("1", "true"), ("2", "false")]
+    assert "NOT within 1e-05" in " ".join(done.stdout.split())
