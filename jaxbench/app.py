@@ -62,7 +62,9 @@ def report(workdir: Path, console: Console) -> int:
     from jaxbench.report import build
 
     outcome = build.write(workdir, console=console)
-    console.print(f"\nPage, figures, table and every sample: {workdir / 'report.html'}", highlight=False, soft_wrap=True)
+    console.print(
+        f"\nPage, figures, table and every sample: {workdir / 'report.html'}", highlight=False, soft_wrap=True
+    )
     return 0 if outcome.ok else 1
 
 

@@ -137,7 +137,7 @@ def _session(
     source = discovery.experiment_path(experiment)
     return {
         **machine,
-        "command": sys.argv,
+        "command": ["jaxbench", *sys.argv[1:]],
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "experiment_file": source.name,
         "experiment_sha256": hashlib.sha256(source.read_bytes()).hexdigest(),

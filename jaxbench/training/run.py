@@ -39,7 +39,9 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         folder=workdir,
         console=console,
     )
-    write_json(workdir / MANIFEST, {**machine, "command": sys.argv, "training_devices": len(devices)})
+    write_json(
+        workdir / MANIFEST, {**machine, "command": ["jaxbench", *sys.argv[1:]], "training_devices": len(devices)}
+    )
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     if result.stopped_by:
         return 130
