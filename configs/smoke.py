@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Does it run at all? One and two devices, three short rounds, every strategy; about half a minute. Not for numbers."""
+"""Does it run at all? One and two devices, three short rounds, every strategy; about a minute. Not for numbers."""
 
 from ml_collections import ConfigDict
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
@@ -31,12 +32,28 @@ def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device
         return jax.device_get(jit_once(lambda k: create_state(workload, k))(key))
 
 
-def reference(workload: TrainWorkload, state: TrainState, batch: Batch, *, device: jax.Device) -> Reference:
-    """STEPS plain updates of `state` (host arrays) on one device: no mesh, no sharding, no strategy."""
+def reference(
+    workload: TrainWorkload, state: TrainState, batch: Batch, *, device: jax.Device, passes: int = 1
+) -> Reference:
+    """STEPS plain updates of `state` (host arrays) on one device: no mesh, no sharding, no strategy.
+
+    The gradient of the whole batch is averaged over `passes` equal parts of it, so that a batch made for n devices fits
+    one: for a loss that is a mean over examples this is the same gradient. A model with state (batch statistics) is not
+    the same on parts, so it is always given the whole batch.
+    """
+    passes = 1 if jax.tree.leaves(state.model_state) else passes
 
     def step(state: TrainState, batch: Batch) -> TrainState:
-        grads, model_state, _ = gradients(workload, state, batch)
-        return update(workload, state, grads, model_state)
+        if passes == 1:
+            grads, model_state, _ = gradients(workload, state, batch)
+            return update(workload, state, grads, model_state)
+
+        def add(total: PyTree, part: Batch) -> tuple[PyTree, None]:
+            return jax.tree.map(jnp.add, total, gradients(workload, state, part)[0]), None
+
+        parts = jax.tree.map(lambda x: x.reshape(passes, x.shape[0] // passes, *x.shape[1:]), batch)
+        total, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, state.params), parts)
+        return update(workload, state, jax.tree.map(lambda g: g / passes, total), state.model_state)
 
     start = state.params
     step = jit_once(step)

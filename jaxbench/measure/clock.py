@@ -8,7 +8,6 @@ between blocks of K and of 2 K steps, in which every cost that a block pays once
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,10 +55,14 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_block(self, step: Callable[..., Any], state: Any, batch: Any, least_s: float) -> tuple[int, Any]:
-        """The smallest power of two K (at most 1024) of which a block lasts `least_s`. Returns (K, state)."""
-        seconds, state = self.block(step, state, batch, 2)
-        steps = 2 ** max(0, math.ceil(math.log2(least_s / max(seconds / 2, 1e-9))))
-        return min(1024, steps), state
+        """The smallest power of two K (at most 1024) of which a block lasts `least_s`, by doubling: the first steps of
+        a program are slower than the later ones, so no guess from them holds. Returns (K, state)."""
+        steps = 1
+        while True:
+            seconds, state = self.block(step, state, batch, steps)
+            if seconds >= least_s or steps == 1024:
+                return steps, state
+            steps *= 2
 
     def round(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> Round:
         """Warms up until two successive blocks agree, then times the blocks. Host transfers inside raise."""

@@ -80,7 +80,7 @@ class Bench:
             first_run_s = self._first_run(program, compiled, batch)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
             checks = (
-                self._check_parameters(program, compiled, batch),
+                self._check_parameters(point, program, compiled, batch),
                 census.verify(passport.collectives, passport.expected_gradient_bytes, point.devices),
             )
         with _stage("measure"), jax.set_mesh(program.mesh):
@@ -112,11 +112,13 @@ class Bench:
             jax.block_until_ready(compiled.call(state, placed))
             return time.perf_counter() - start
 
-    def _check_parameters(self, program: Program, compiled: CompiledStep, batch: Batch) -> Verdict:
+    def _check_parameters(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> Verdict:
         """One device's answer is kept for the next point, which often has the same global batch."""
-        size = len(next(iter(batch.values())))
+        size = point.global_batch
         if self._reference is None or self._reference[0] != size:
-            self._reference = size, check.reference(self.workload, self._initial, batch, device=self.devices[0])
+            passes = max(1, size // self.config.batch)  # what one device alone is asked to hold at a time
+            expected = check.reference(self.workload, self._initial, batch, device=self.devices[0], passes=passes)
+            self._reference = size, expected
         actual = check.program_parameters(program, compiled.call, self.key, batch)
         return check.judge(actual, self._reference[1], self.workload)
 

@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The correctness verdict: what passes, what fails, and what proves nothing."""
 
+import jax
 import numpy as np
 import pytest
-from workload_cases import linear_workload
+from workload_cases import KEY, linear_workload
 
 from jaxbench.measure import check
 
@@ -32,3 +33,13 @@ def test_parameters_that_never_moved_prove_nothing():
     verdict = judge(1.0, start=ONE_DEVICE)
     assert not verdict.ok
     assert "nothing is proven" in verdict.reason
+
+
+def test_a_batch_in_parts_has_the_same_gradient():
+    workload = linear_workload()
+    device = jax.devices()[0]
+    state, batch = check.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 24)
+    whole = check.reference(workload, state, batch, device=device)
+    parts = check.reference(workload, state, batch, device=device, passes=8)
+    assert 0 < check.relative_l2(parts.end, whole.start)
+    assert check.relative_l2(parts.end, whole.end) < 1e-6
