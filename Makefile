@@ -16,7 +16,10 @@ runtime := $(VENV)/.installed-run$(addprefix -,$(extras))
 runtime := $(subst $() ,,$(runtime))
 develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
-# Values reach the shell as "$$NAME", through the environment, so that no character in them is special there.
+# Values are taken as they were typed, a $$ included, and reach the shell as "$$NAME", through the environment: no character
+# in them is special to make or to the shell.
+$(foreach name,ARGS EXP K PRESET RUN WORKDIR,\
+  $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export ARGS EXP K JOBS PRESET PYTHON RUN VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest

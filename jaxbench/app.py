@@ -30,11 +30,10 @@ FLAGS = flags.FLAGS
 def run(experiment: str, console: Console) -> int:
     from jaxbench.runner import run as runner
 
-    if FLAGS.dry_run:
-        runner.dry_run(experiment, FLAGS.config, console)
-        return 0
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(experiment)
     try:
+        if FLAGS.dry_run:
+            return 0 if runner.dry_run(experiment, FLAGS.config, console) else 1
         runner.run(experiment, FLAGS.config, workdir, console)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is finished is kept: the same command with WORKDIR={workdir} continues.")
@@ -70,7 +69,7 @@ def report(workdir: Path, console: Console) -> int:
 
 def list_all(console: Console) -> int:
     for title, files in (("experiments", discovery.experiments()), ("presets", discovery.presets())):
-        console.print(f"[bold]{title}[/]")
+        console.print(title, style="bold")
         for name, path in files.items():
             console.print(f"  {name:<12} {discovery.describe(path)}", highlight=False, soft_wrap=True)
     return 0
@@ -78,7 +77,7 @@ def list_all(console: Console) -> int:
 
 def dispatch(argv: list[str]) -> int:
     """`argv`: the program, a verb, and for run and train an experiment. Returns the exit code."""
-    console = Console() if sys.stdout.isatty() else Console(width=100)
+    console = Console(width=None if sys.stdout.isatty() else 100, markup=False)
     match argv[1:]:
         case ["run", experiment]:
             return run(experiment, console)
@@ -91,7 +90,7 @@ def dispatch(argv: list[str]) -> int:
         case ["list"]:
             return list_all(console)
         case [] | ["help", *_]:
-            console.print(__doc__, highlight=False, markup=False, soft_wrap=True)
+            console.print(__doc__, highlight=False, soft_wrap=True)
             return 0
     raise UserError(f"'{' '.join(argv[2:])}' is too much for jaxbench {argv[1]}: see jaxbench help.")
 

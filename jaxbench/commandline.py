@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 from absl import flags, logging
 from ml_collections import config_flags
 
@@ -53,6 +54,9 @@ def _define_config(verb: str, names: list[str], argv: list[str]) -> None:
     if len(names) != 1:
         known = ", ".join(discovery.experiments())
         raise UserError(f"jaxbench {verb} takes one experiment: {known}, or the path of a .py file.")
+    if verb == "run":
+        # Only workers may start accelerators. A model file that computes at import must not take their memory here.
+        jax.config.update("jax_platforms", "cpu")
     module, preset = discovery.load_experiment(names[0]), discovery.load_preset(flags.FLAGS.preset)
     config = config_lib.compose(Path(names[0]).stem, module, preset)
     config_lib.check_overrides(argv, config)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import flatten
 
@@ -34,7 +35,15 @@ def defaults() -> ConfigDict:
     config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
     config.data = ConfigDict({"path": ""})
     config.train = ConfigDict(
-        {"batch": 64, "epochs": 20, "target": 0.97, "checkpoint_every": 50, "keep": 3, "tensorboard": False}
+        {
+            "strategy": "jit_auto",
+            "batch": 64,
+            "epochs": 20,
+            "target": 0.97,
+            "checkpoint_every": 50,
+            "keep": 3,
+            "tensorboard": False,
+        }
     )
     config.report = ConfigDict({"overlay": "tf_dgx1_p100_synth"})
     return config
@@ -48,12 +57,19 @@ def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDi
     config = defaults()
     config.experiment = experiment
     if hasattr(module, "get_config"):
+        own = module.get_config()
+        if not isinstance(own, ConfigDict | dict):
+            raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")
         try:
-            config.update(module.get_config())
+            config.update(own)
         except TypeError as error:
             raise UserError(f"experiment '{experiment}' changes the type of a harness field ({error}).") from error
-    config = preset.get_config(config)
-    return config.lock()
+    changed = preset.get_config(config)
+    if not isinstance(changed, ConfigDict):
+        raise UserError(
+            f"get_config(config) of the preset returned {type(changed).__name__}: it must return the config."
+        )
+    return changed.lock()
 
 
 def check_overrides(argv: list[str], config: ConfigDict) -> None:
@@ -110,6 +126,9 @@ class Settings:
 
 def parse(config: ConfigDict, strategies: list[str]) -> Settings:
     """Reads the harness fields. `strategies`: the names there are. Raises UserError naming the field and its value."""
+    overlay = str(config.report.overlay)
+    if overlay:
+        _one_of("report.overlay", overlay, published.overlays())
     platform = _one_of("mesh.platform", config.mesh.platform, ("auto", "cpu", "gpu", "tpu"))
     devices, max_devices = _devices(str(config.mesh.devices))
     asked = "strategy", str(config.strategy)

@@ -28,7 +28,7 @@ def command(*words: str) -> list[str]:
 def environment() -> dict[str, str]:
     """This process's, without what pytest or a developer set for JAX; the package is found from any folder."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("XLA_", "JAX_", "NPROC"))}
-    return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+    return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "CUDA_VISIBLE_DEVICES": "", "TPU_VISIBLE_DEVICES": ""}
 
 
 def jaxbench(*words: str, cwd: Path | None = None, limit_s: float = 240) -> subprocess.CompletedProcess[str]:

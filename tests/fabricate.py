@@ -13,6 +13,7 @@ import numpy as np
 from jaxbench.records import schema, store
 
 Law = Callable[[str, int], float]  # (scaling, devices) -> speed-up
+Session = Callable[[str, int], int]  # (point, round) -> which start of the run measured it
 
 
 def amdahl(serial: float) -> Law:
@@ -44,7 +45,7 @@ def point_record(
     facts: dict[str, Any] = dict(
         point=f"{strategy}/{scaling}/{devices}", experiment="cnn", strategy=strategy, scaling=scaling, devices=devices,
         processes=1, platform="cpu", device_kind="cpu", oversubscribed=False, global_batch=256, unit="images",
-        passport=passport(**alone), checks=(check,), worker="w0",
+        passport=passport(**alone), checks=(check,), worker="session0/w0",
     )  # fmt: skip
     return schema.PointRecord(**{**facts, **changes})
 
@@ -70,12 +71,13 @@ def run_folder(
     device_kind: str = "cpu",
     config: dict[str, Any] | None = None,
     wrong: Sequence[str] = (),
+    session: Session = lambda point, round: 0,
     seed: int = 0,
 ) -> Path:
-    """Writes a complete run. `drift` is shared by all points of a round; `noise` is each block's own."""
+    """Writes a complete run. `drift` is shared by all points of a round and session; `noise` is each block's own."""
     law = law or amdahl(0.05)
     random = np.random.default_rng(seed)
-    shared = 1 + drift * random.standard_normal(rounds)
+    shared = 1 + drift * random.standard_normal((1, rounds))
     plan: list[dict[str, Any]] = []
     records: list[schema.Record] = []
     for strategy_index, strategy in enumerate(strategies):
@@ -94,16 +96,20 @@ def run_folder(
                     )
                 )
                 for r in range(rounds):
+                    start = session(name, r)
+                    while len(shared) <= start:
+                        shared = np.vstack([shared, 1 + drift * random.standard_normal(rounds)])
+                    disturbed_s = step_s * float(shared[start, r])
 
-                    def times(k: int, size: int, r: int = r, step_s: float = step_s) -> tuple[float, ...]:
+                    def times(k: int, size: int, step_s: float = disturbed_s) -> tuple[float, ...]:
                         jitter = 1 + noise * random.standard_normal(size)
-                        return tuple((fixed_s + k * step_s * shared[r] * jitter).tolist())
+                        return tuple((fixed_s + k * step_s * jitter).tolist())
 
                     records.append(
                         schema.RoundRecord(
                             point=name, round=r, steps=steps, block_s=times(steps, blocks),
                             double_block_s=times(2 * steps, 1), warmup_block_s=times(steps, 3), settled=True,
-                            compilations=0, worker="w0",
+                            compilations=0, worker=f"session{start}/w0",
                         )
                     )  # fmt: skip
     write(path, plan=plan, records=records, rounds=rounds, experiment=experiment, platform=platform, config=config)

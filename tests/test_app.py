@@ -10,6 +10,7 @@ import pytest
 from doorway import QUICK, QUICK_MLP, ROOT, environment, jaxbench
 
 from jaxbench import discovery
+from jaxbench.records.store import hold
 
 COLUMNS = (
     "experiment,strategy,scaling,devices,processes,platform,oversubscribed,global_batch,step_s,step_s_lo,step_s_hi,samples,"
@@ -162,3 +163,30 @@ def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
     rows = list(csv.DictReader((tmp_path / "run" / "summary.csv").read_text().splitlines()))
     assert [(r["devices"], r["check_ok"]) for r in rows] == [("1", "true"), ("2", "false")]
     assert "NOT within 1e-05" in " ".join(done.stdout.split())
+
+
+def test_two_runs_in_one_folder_are_kept_apart(run):
+    with hold(run):
+        done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP)
+    assert done.returncode == 2
+    assert "another process is at work" in done.stderr
+
+
+def test_a_training_is_no_place_for_measurements(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    done = jaxbench("run", "mlp", f"--workdir={tmp_path}", *QUICK_MLP)
+    assert done.returncode == 2
+    assert "holds a training" in done.stderr
+    assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == ["checkpoints"]
+
+
+def test_a_file_beside_the_model_that_is_named_like_a_library_does_no_harm(run, tmp_path):
+    (tmp_path / "queue.py").write_text("raise SystemExit('imported')")
+    text = (ROOT / "experiments" / "mlp.py").read_text()
+    (tmp_path / "mine.py").write_text(
+        text.replace("    config.optimizer =", "    config.model.x = (1, 2)\n    config.optimizer =")
+    )
+    for _ in range(2):  # the second time it is continued: a tuple in the config comes back as a list
+        command = [sys.executable, "-P", "-m", "jaxbench", "run", "mine.py", "--workdir=out", *QUICK_MLP]
+        done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr

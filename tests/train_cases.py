@@ -1,18 +1,22 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A training small enough to be run, killed and run again in a second; also a program that kills itself when asked to.
 
-``python train_cases.py FOLDER DEVICES KILL_AT`` trains in a process of its own and prints the hash; with KILL_AT
-above 0 it sends itself SIGKILL before that step of this process.
+``python train_cases.py FOLDER DEVICES WHEN`` trains in a process of its own and prints the hash. WHEN it sends itself
+SIGKILL: "never", "step:9" before that step of this process, "save:2" as soon as the second unfinished checkpoint is
+seen, "after:0.25" seconds after its first step.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import io
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,7 @@ from rich.console import Console
 
 from jaxbench import parallel
 from jaxbench.parallel.program import Program
+from jaxbench.training.session import Session
 from jaxbench.training.train import TrainResult, train
 from jaxbench.workloads import Field, TrainWorkload
 
@@ -73,6 +78,12 @@ def toy_workload(data: Callable[[], Any] | None = clusters, hidden: int = 8) -> 
         losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch["label"])
         return jnp.mean(losses), ({"seen": model_state["seen"] + 1}, {"accuracy": accuracy})
 
+    def evaluate(params, model_state, batch):
+        x = jax.nn.relu(batch["x"] @ params["hidden"]["w"] + params["hidden"]["b"])
+        logits = x @ params["logits"]["w"]
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch["label"])
+        return {"loss": jnp.mean(losses), "accuracy": jnp.mean(jnp.argmax(logits, -1) == batch["label"])}
+
     return TrainWorkload(
         name="toy",
         init=init,
@@ -81,17 +92,35 @@ def toy_workload(data: Callable[[], Any] | None = clusters, hidden: int = 8) -> 
         example={"x": Field((FEATURES,)), "label": Field((), jnp.int32, classes=CLASSES)},
         flops_per_example=1.0,
         data=data,
+        evaluate=evaluate,
     )
 
 
 def toy_config(**changes: Any) -> ConfigDict:
-    """`changes`: fields of `train`; `devices` and `learning_rate` for what lies elsewhere."""
+    """`changes`: fields of `train`; `devices`, `learning_rate` and `elsewhere` for what lies elsewhere."""
     fields = {"batch": BATCH, "epochs": 4, "target": 1.0, "checkpoint_every": 3, "keep": 3, "tensorboard": False}
+    fields["strategy"] = "jit_auto"
+    elsewhere = changes.pop("elsewhere", {})
     config = ConfigDict({"experiment": "toy", "seed": 3, "strategy": "jit_auto", "mesh": {"devices": "8"}})
     config.optimizer = ConfigDict({"learning_rate": changes.pop("learning_rate", 0.01)})
     config.mesh.devices = str(changes.pop("devices", 8))
     config.train = ConfigDict({**fields, **changes})
+    config.update(elsewhere)
     return config
+
+
+def toy_session(**changes: Any) -> Session:
+    return Session(
+        **{
+            "command": ["jaxbench", "train", "toy"],
+            "devices": 8,
+            "strategy": "jit_auto",
+            "experiment_file": "toy.py",
+            "experiment_sha256": "f" * 64,
+            "machine": {"platform": "cpu", "devices": 8, "versions": {"jax": jax.__version__}},
+            **changes,
+        }
+    )
 
 
 class CompiledOnce:
@@ -138,26 +167,51 @@ def train_toy(
     workload: TrainWorkload | None = None,
     wrap: Callable[[Program], Program] = lambda program: program,
     console: Console | None = None,
+    session: dict[str, Any] | None = None,
     **changes: Any,
 ) -> TrainResult:
     return train(
         workload or toy_workload(),
         lambda _: wrap(toy_program(strategy, devices)),
-        config=toy_config(devices=devices, **changes),
+        config=toy_config(devices=devices, **{"strategy": strategy, **changes}),
         folder=folder,
         console=console or Console(file=io.StringIO(), width=200),
+        session=toy_session(**{"devices": devices, "strategy": strategy, **(session or {})}),
     )
 
 
-def _main(folder: str, devices: str, kill_at: str) -> None:
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_in_a_save(checkpoints: Path, number: int) -> None:
+    """Dies when the `number`-th unfinished checkpoint is seen."""
+    seen: set[str] = set()
+    while len(seen) < number:
+        time.sleep(0.0005)
+        with contextlib.suppress(FileNotFoundError):
+            seen |= {name for name in os.listdir(checkpoints) if name.endswith(".part")}
+    die()
+
+
+def die_after(seconds: float) -> None:
+    time.sleep(seconds)
+    die()
+
+
+def _main(folder: str, devices: str, when: str) -> None:
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 8)
-
-    def die() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    number = int(kill_at)
-    result = train_toy(Path(folder), devices=int(devices), wrap=lambda p: before_step(p, number, die) if number else p)
+    kind, _, number = when.partition(":")
+    step, act = 1, lambda: None
+    if kind == "step":
+        step, act = int(number), die
+    elif kind == "save":
+        watch = threading.Thread(target=die_in_a_save, args=(Path(folder) / "checkpoints", int(number)), daemon=True)
+        act = watch.start
+    elif kind == "after":
+        act = threading.Thread(target=die_after, args=(float(number),), daemon=True).start
+    result = train_toy(Path(folder), devices=int(devices), wrap=lambda p: before_step(p, step, act))
     sys.stdout.write(f"params_sha256: {result.params_sha256}\n")
 
 

@@ -12,6 +12,7 @@ error at every n, whereas in S the largest counts would decide alone.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -117,40 +118,47 @@ def fit_all(rows: list[Row]) -> list[Fit]:
 
 
 def _fit(kind: _Kind, strategy: str, family: list[Row]) -> Fit:
-    honest = sorted((r for r in family if r.point.honest and r.speedup.known), key=lambda r: r.point.devices)
+    known = sorted((r for r in family if r.point.honest and r.speedup.known), key=lambda r: r.point.devices)
+    honest = [r for r in known if r.paired]
     devices = tuple(dict.fromkeys(r.point.devices for r in honest))
     base = next((r.base for r in family if r.base is not None), None)
     why = ""
     if len(devices) < kind.counts:
         noun = "count" if len(devices) == 1 else "counts"
-        why = f"{len(devices)} honest device {noun}, {kind.name} needs {kind.counts}"
+        shared = "" if len(honest) == len(known) else " measured in the rounds of their base"
+        why = f"{len(devices)} honest device {noun}{shared}, {kind.name} needs {kind.counts}"
     elif base is not None and not base.honest:
         why = f"its base {base.point} is not an honest point"
-    if why:
-        return Fit(law=kind.name, strategy=strategy, scaling=kind.scaling, devices=devices, why_not=why)
+    fit = Fit(law=kind.name, strategy=strategy, scaling=kind.scaling, devices=devices, why_not=why)
+    return fit if why else _fitted(fit, kind, honest)
+
+
+def _fitted(fit: Fit, kind: _Kind, honest: list[Row]) -> Fit:
     n = np.array([r.relative_devices for r in honest])
     measured = np.array([r.speedup.value for r in honest])
     best = _solve(kind, n, measured)
+    if not np.isfinite(best).all():
+        return dataclasses.replace(fit, why_not="least squares did not converge")
     draws = np.stack([r.speedup_draws for r in honest], axis=1)[:REFITS]
     refits = np.array([_solve(kind, n, draw) for draw in draws if np.isfinite(draw).all()])
     refits = refits.reshape(-1, len(best))
     rounds = min(r.timing.rounds for r in honest)
     values = [estimate(float(value), refits[:, i], rounds=rounds) for i, value in enumerate(best)]
     misfit = np.max(np.abs(predict(kind.name, n, *best) / measured - 1))
-    return Fit(
-        law=kind.name,
-        strategy=strategy,
-        scaling=kind.scaling,
-        devices=devices,
-        misfit=float(misfit),
-        parameters=tuple((*names, value) for names, value in zip(kind.parameters, values, strict=True)),
-    )
+    parameters = tuple((*names, value) for names, value in zip(kind.parameters, values, strict=True))
+    return dataclasses.replace(fit, misfit=float(misfit), parameters=parameters)
 
 
 def _solve(kind: _Kind, n: np.ndarray, speedup: np.ndarray) -> np.ndarray:
-    """Least squares with every parameter in [0, upper]. One parameter's bounded optimum is its clipped free one."""
+    """Least squares with every parameter in [0, upper]. One parameter's bounded optimum is its clipped free one.
+
+    NaN where the solver does not converge.
+    """
     matrix, target = kind.linear(n, speedup)
-    solution, _ = optimize.nnls(matrix, target)
+    try:
+        solution, _ = optimize.nnls(matrix, target)
+    except RuntimeError:  # too many iterations
+        return np.full(matrix.shape[1], np.nan)
     return np.minimum(solution, kind.upper)
 
 

@@ -5,7 +5,8 @@ A round visits every point once, so whatever disturbs the machine during a round
 its points: blocks of one round are not independent, rounds are. The bootstrap therefore resamples whole rounds
 (one-stage cluster bootstrap) and uses the *same* resampled rounds for every point, so that a ratio of two points keeps
 their pairing. A draw is a vector of round multiplicities, and a statistic of the draw is that statistic with each
-block weighted by the multiplicity of its round.
+block weighted by the multiplicity of its round. A round of a continued run is not the round of the same number in
+another session, so the unit that is resampled is (session, round).
 
 Intervals are percentile intervals, expanded for few rounds: the plain percentile interval of k independent units is
 too narrow by sqrt((k-1)/k) and uses a normal where a Student quantile is due (Hesterberg 2015, doi:10.1080/
@@ -15,8 +16,9 @@ too narrow by sqrt((k-1)/k) and uses a normal where a Student quantile is due (H
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -24,6 +26,7 @@ from scipy import stats
 DRAWS = 2000
 MIN_ROUNDS = 3
 _CHUNKS = 64
+Unit = Any  # what is resampled: hashable and ordered; (session, round) in a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +57,14 @@ class Draws:
     """The resampled rounds of one run.
 
     Attributes:
-      rounds: (R,) int, all round numbers of the run, sorted.
-      weights: (draws, R) float32, how often each draw holds each round; every row sums to R.
+      units: all (session, round) of the run, sorted.
+      weights: (draws, R) float32, how often each draw holds each unit; every row sums to R.
     """
 
-    def __init__(self, rounds: Iterable[int], *, draws: int = DRAWS, seed: int = 0):
-        self.rounds = np.unique(np.fromiter(rounds, dtype=np.int64))
-        count = len(self.rounds)
+    def __init__(self, units: Iterable[Unit], *, draws: int = DRAWS, seed: int = 0):
+        self.units = sorted(set(units))
+        self._column = {unit: column for column, unit in enumerate(self.units)}
+        count = len(self.units)
         shape = (draws, count)
         if count == 0:
             self.weights = np.zeros(shape)
@@ -68,11 +72,11 @@ class Draws:
             random = np.random.default_rng(seed)
             self.weights = random.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float32)
 
-    def of(self, rounds: np.ndarray) -> np.ndarray:
-        """The weights of the given round numbers, in their order. rounds: (k,) int. Returns (draws, k)."""
-        if np.array_equal(rounds, self.rounds):
+    def of(self, units: Sequence[Unit]) -> np.ndarray:
+        """The weights of the given units, in their order. Returns (draws, len(units))."""
+        if list(units) == self.units:
             return self.weights
-        return self.weights[:, np.searchsorted(self.rounds, rounds)]
+        return self.weights[:, [self._column[unit] for unit in units]]
 
 
 def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray) -> np.ndarray:

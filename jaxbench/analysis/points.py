@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +20,10 @@ class Point:
     Attributes:
       point: the id, "strategy/scaling/devices".
       status: ok (every round is there) | partial (some) | failed (a failure is the newest line) | missing (none).
-      check_ok: every verdict of the newest passport holds and nothing was compiled inside the timed region; None when
-        the point was never checked.
+      check_ok: every verdict holds, of the newest passport and of those of every session that contributed rounds, and
+        nothing was compiled inside the timed region; None when the point was never checked.
       reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
-      rounds: those with at least one timed block, by round number.
+      rounds: the newest of each number, by number.
     """
 
     point: str
@@ -43,19 +44,34 @@ class Point:
     reason: str
 
     @property
+    def units(self) -> tuple[tuple[int, int], ...]:
+        """(session, round) of each of `rounds`: what was measured at one time together with the other points."""
+        return tuple((session(r), r.round) for r in self.rounds)
+
+    @property
     def honest(self) -> bool:
         """Whether its times may support a claim about scaling."""
         return self.status == "ok" and self.check_ok is True and not self.oversubscribed
 
 
+def session(record: PointRecord | RoundRecord) -> int:
+    """Which start of the run measured it, from its worker's name ("session1/cpu8"); 0 where that does not say."""
+    found = re.match(r"session(\d+)/", record.worker)
+    return int(found[1]) if found else 0
+
+
 @dataclass
 class _Lines:
-    """What was read about one point so far."""
+    """What was read about one point so far. passports: in the order of the file."""
 
-    record: PointRecord | None = None
+    passports: list[PointRecord] = field(default_factory=list)
     failure: FailureRecord | None = None
     failed: bool = False
     rounds: dict[int, RoundRecord] = field(default_factory=dict)
+
+    @property
+    def record(self) -> PointRecord | None:
+        return self.passports[-1] if self.passports else None
 
 
 def load(run: RunFolder) -> list[Point]:
@@ -88,10 +104,10 @@ def _collect(records: Iterable[Record]) -> dict[str, _Lines]:
         about = lines.setdefault(record.point, _Lines())
         about.failed = isinstance(record, FailureRecord)
         if isinstance(record, PointRecord):
-            about.record = record
+            about.passports.append(record)
         elif isinstance(record, FailureRecord):
             about.failure = record
-        elif record.block_s:
+        else:
             about.rounds[record.round] = record
     return lines
 
@@ -127,7 +143,7 @@ def _point(name: str, facts: dict[str, Any], lines: _Lines, rounds_asked: int) -
         facts = {**facts, **{key: getattr(record, key) for key in measured}}
     rounds = tuple(lines.rounds[number] for number in sorted(lines.rounds))
     status, reason = _status(lines, len(rounds), rounds_asked)
-    check_ok, why = _check(record, rounds)
+    check_ok, why = _check(lines.passports, rounds)
     return Point(
         point=name,
         **facts,
@@ -153,13 +169,18 @@ def _status(lines: _Lines, rounds: int, asked: int) -> tuple[str, str]:
     return "ok", ""
 
 
-def _check(record: PointRecord | None, rounds: tuple[RoundRecord, ...]) -> tuple[bool | None, str]:
-    wrong = [f"{v.name}: {v.reason}" for v in record.checks if not v.ok] if record is not None else []
+def _check(passports: list[PointRecord], rounds: tuple[RoundRecord, ...]) -> tuple[bool | None, str]:
+    """A newer passport does not excuse a failed one of a session whose rounds are still in use."""
+    newest, used = passports[-1:], {session(r) for r in rounds}
+    wrong = [f"{v.name}: {v.reason}" for record in newest for v in record.checks if not v.ok]
+    earlier = [v for record in passports[:-1] if session(record) in used for v in record.checks if not v.ok]
+    said = (f"{v.name}: {v.reason}, in an earlier passport of rounds that are in use" for v in earlier)
+    wrong.extend(dict.fromkeys(said))
     compiled = sum(r.compilations for r in rounds)
     if compiled:
         wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
     if wrong:
         return False, "; ".join(wrong)
-    if record is None or not record.checks:
+    if not any(record.checks for record in newest):
         return None, ""
     return True, ""

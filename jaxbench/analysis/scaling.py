@@ -25,6 +25,8 @@ class Row:
         strategy and scaling. None when nothing was measured.
       speedup: examples per second over the base's, both from median step times.
       efficiency: speedup / (devices / base devices).
+      paired: measured in exactly the rounds of its base, so that drift cancels between the two. Without that the
+        speed-up has no interval, and the point is in no fit.
       speedup_draws: (draws,) for the fits.
       notes: sentences that a reader of the row must know.
     """
@@ -35,6 +37,7 @@ class Row:
     base_step_s: float = float("nan")
     speedup: Estimate = UNKNOWN
     efficiency: Estimate = UNKNOWN
+    paired: bool = True
     speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
     use: Utilisation = Utilisation()
     notes: tuple[str, ...] = ()
@@ -67,28 +70,46 @@ class Control:
 
 
 def analyse(points: list[Point], *, config: dict[str, Any]) -> list[Row]:
-    """Computes every number of every point. `config` is the run's; only ``model.dtype`` and ``seed`` are read."""
-    model = config.get("model", {})
-    dtype = str(model.get("dtype", "float32")) if isinstance(model, dict) else "float32"
-    draws = Draws((r.round for p in points for r in p.rounds), seed=0)
+    """Computes every number of every point. `config` is the run's; only ``model.dtype`` is read."""
+    model = config.get("model")
+    dtype = str(model.get("dtype") or "") if isinstance(model, dict) else ""
+    draws = Draws(unit for point in points for unit in point.units)
     rows = [Row(point=point, timing=timing.measure(point, draws)) for point in points]
-    return [_finish(row, _base(row.point, rows), dtype=dtype) for row in rows]
+    return [_finish(row, _base(row.point, rows), draws, dtype=dtype) for row in rows]
 
 
 def controls(rows: list[Row]) -> list[Control]:
     """Strong and weak points that are one program, at the base device count of each strategy."""
     found = []
+    draws = Draws(unit for row in rows for unit in row.point.units)
     measured = {(r.point.strategy, r.point.scaling, r.point.devices): r for r in rows if r.timing.step_s.known}
     for (strategy, scaling, devices), strong in measured.items():
         weak = measured.get((strategy, "weak", devices))
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
         if strong.point.global_batch == weak.point.global_batch:
-            rounds = min(strong.timing.rounds, weak.timing.rounds)
-            ratio = strong.timing.step_s.value / weak.timing.step_s.value
-            draws = strong.timing.step_draws / weak.timing.step_draws
-            found.append(Control(strategy=strategy, devices=devices, ratio=estimate(ratio, draws, rounds=rounds)))
+            found.append(Control(strategy=strategy, devices=devices, ratio=_ratio(strong, weak, draws)[0]))
     return found
+
+
+def _ratio(top: Row, bottom: Row, draws: Draws) -> tuple[Estimate, np.ndarray]:
+    """Step time over step time, and of each draw, from the rounds that both were measured in together.
+
+    With fewer than MIN_ROUNDS of those, drift does not cancel: the value of all rounds stands without an interval.
+    """
+    shared = set(top.point.units) & set(bottom.point.units)
+    if len(shared) < MIN_ROUNDS:
+        ratios = top.timing.step_draws / bottom.timing.step_draws
+        return Estimate(value=top.timing.step_s.value / bottom.timing.step_s.value), ratios
+    over, under = (timing.measure(_only(row.point, shared), draws) for row in (top, bottom))
+    ratios = over.step_draws / under.step_draws
+    return estimate(over.step_s.value / under.step_s.value, ratios, rounds=len(shared)), ratios
+
+
+def _only(point: Point, units: set[tuple[int, int]]) -> Point:
+    """The point with the rounds of `units` alone."""
+    kept = tuple(r for r, unit in zip(point.rounds, point.units, strict=True) if unit in units)
+    return point if len(kept) == len(point.rounds) else dataclasses.replace(point, rounds=kept)
 
 
 def _base(point: Point, rows: list[Row]) -> Row | None:
@@ -103,7 +124,7 @@ def _base(point: Point, rows: list[Row]) -> Row | None:
     return min(family, key=lambda row: row.point.devices, default=None)
 
 
-def _finish(row: Row, base: Row | None, *, dtype: str) -> Row:
+def _finish(row: Row, base: Row | None, draws_of_run: Draws, *, dtype: str) -> Row:
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
     use = utilisation.utilisation(row.point, row.timing.step_s.value, dtype=dtype)
@@ -116,20 +137,23 @@ def _finish(row: Row, base: Row | None, *, dtype: str) -> Row:
         if not row.timing.step_s.has_interval:
             speedup = Estimate(value=1.0)
     else:
-        draws = work * base.timing.step_draws / row.timing.step_draws
-        value = work * base.timing.step_s.value / row.timing.step_s.value
-        speedup = estimate(value, draws, rounds=min(row.timing.rounds, base.timing.rounds))
-    scaled = Estimate(value=speedup.value / relative, lo=speedup.lo / relative, hi=speedup.hi / relative)
+        ratio, draws = _ratio(base, row, draws_of_run)
+        speedup, draws = _times(work, ratio), work * draws
     done = dataclasses.replace(
         row,
         base=base.point,
         base_step_s=base.timing.step_s.value,
         speedup=speedup,
-        efficiency=scaled,
+        efficiency=_times(1 / relative, speedup),
+        paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
         speedup_draws=draws,
         use=use,
     )
     return dataclasses.replace(done, notes=_notes(done, base))
+
+
+def _times(factor: float, estimate: Estimate) -> Estimate:
+    return Estimate(value=factor * estimate.value, lo=factor * estimate.lo, hi=factor * estimate.hi)
 
 
 def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
@@ -142,6 +166,8 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.append("no speed-up: nothing that could be the base was measured")
     elif base is not None and base.point is not point and base.point.check_ok is not True:
         notes.append(f"its base, {base.point.point}, did not pass its checks")
+    if base is not None and not point.oversubscribed and row.timing.step_s.known:
+        notes.extend(_pairing(row, base))
     if not point.oversubscribed:
         notes.extend(_above_ideal(row.efficiency))
     unsettled = sum(not r.settled for r in point.rounds)
@@ -150,6 +176,16 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     if row.timing.clock_note:
         notes.append(row.timing.clock_note)
     return tuple(notes)
+
+
+def _pairing(row: Row, base: Row) -> list[str]:
+    together = len(set(row.point.units) & set(base.point.units))
+    if together == row.timing.rounds:
+        return []
+    measured = f"{together} of its {row.timing.rounds} rounds were measured together with its base {base.point.point}"
+    if row.paired:
+        return [f"{measured}: its speed-up rests on those"]
+    return [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"]
 
 
 def _above_ideal(efficiency: Estimate) -> list[str]:

@@ -40,7 +40,7 @@ class Timing:
 
 
 def measure(point: Point, draws: Draws) -> Timing:
-    """Reduces a point's rounds. `draws` must know all its round numbers."""
+    """Reduces a point's rounds. `draws` must know all its units."""
     rounds = point.rounds
     if not rounds:
         nothing = np.full(len(draws.weights), np.nan)
@@ -56,7 +56,7 @@ def measure(point: Point, draws: Draws) -> Timing:
             step_draws=nothing,
         )
     count = len(rounds)
-    weights = draws.of(np.array([r.round for r in rounds]))
+    weights = draws.of(point.units)
     steps = np.array([r.steps for r in rounds], dtype=np.float64)
     blocks = np.array([len(r.block_s) for r in rounds])
     owners = np.repeat(np.arange(count), blocks)

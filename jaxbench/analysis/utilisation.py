@@ -21,7 +21,7 @@ class Utilisation:
 
 
 def utilisation(point: Point, step_s: float, *, dtype: str) -> Utilisation:
-    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`)."""
+    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Without `dtype`: none."""
     record = point.record
     if record is None:
         return Utilisation(note="no MFU: the point has no compile passport")
@@ -30,6 +30,8 @@ def utilisation(point: Point, step_s: float, *, dtype: str) -> Utilisation:
         return Utilisation(note="no MFU: the experiment states no FLOPs per step")
     flop_per_s = flops / step_s
     unknown = Utilisation(flops_per_step=flops, flop_per_s=flop_per_s)
+    if not dtype:
+        return _because(unknown, "no MFU: the config has no model.dtype, so which peak applies is unknown")
     peak = hardware.find(record.device_kind)
     if peak is None:
         return _because(unknown, f"no MFU: {hardware.why_not(record.device_kind)}")

@@ -44,21 +44,14 @@ class Peak:
     Attributes:
       name: the catalogue row.
       kind: gpu | tpu | cpu.
-      devices_per_row: how many JAX devices share the row; every number here is already divided by it.
-      memory_bytes, memory_bytes_per_s: per JAX device; None when the catalogue has none.
       unverified_fields: the row's columns that no source confirmed.
-      source, notes: as in the catalogue.
+      tflops: (column, peak of one JAX device in 1e12 FLOP/s); already divided by how many devices share the row.
     """
 
     name: str
     kind: str
-    devices_per_row: int
-    memory_bytes: float | None
-    memory_bytes_per_s: float | None
     unverified_fields: frozenset[str]
-    source: str
-    notes: str
-    tflops: tuple[tuple[str, float], ...]  # (column, peak of one JAX device in 1e12 FLOP/s)
+    tflops: tuple[tuple[str, float], ...]
 
     def rate(self, dtype: str) -> Rate | None:
         """The peak at which matrix products of `dtype` ("float32", "bfloat16", ...) run by default; None: unknown."""
@@ -77,10 +70,7 @@ def find(device_kind: str) -> Peak | None:
     entry = _kinds().get(_normal(device_kind))
     if entry is None or not entry["name"]:
         return None
-    row = dict(_rows()[entry["name"]])
-    if entry["mem_gib"]:  # the same chip sold with another memory
-        row["mem_gib"] = entry["mem_gib"]
-    return _peak(row, int(entry["devices_per_row"]))
+    return _peak(_rows()[entry["name"]], share=int(entry["devices_per_row"]))
 
 
 def why_not(device_kind: str) -> str:
@@ -99,22 +89,12 @@ def _normal(device_kind: str) -> str:
     return text.removeprefix("nvidia ")
 
 
-def _peak(row: dict[str, str], share: int) -> Peak:
-    def number(column: str) -> float | None:
-        return float(row[column]) / share if row[column] else None
-
-    memory, bandwidth = number("mem_gib"), number("mem_bw_gbps")
-    tflops = [(c, number(c)) for c in row if c.endswith("_tflops")]
+def _peak(row: dict[str, str], *, share: int) -> Peak:
     return Peak(
         name=row["name"],
         kind=row["kind"],
-        devices_per_row=share,
-        memory_bytes=None if memory is None else memory * 2**30,
-        memory_bytes_per_s=None if bandwidth is None else bandwidth * 1e9,
         unverified_fields=frozenset(filter(None, row["unverified_fields"].split(";"))),
-        source=row["source"],
-        notes=row["notes"],
-        tflops=tuple((c, value) for c, value in tflops if value is not None),
+        tflops=tuple((c, float(value) / share) for c, value in row.items() if c.endswith("_tflops") and value),
     )
 
 

@@ -15,29 +15,18 @@ from jaxbench.errors import UserError, did_you_mean
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A published table.
+    """A published table: its rows as published, and who published it. ``SOURCES.csv`` says which table of which paper.
 
-    Attributes:
-      frame: the rows as published; units are in `facts` or in the column names.
-      facts: the file's first line: "status" (verified, derived, ...), "note" (may be empty), "unit" if it has one.
-      project, where, reference: who published it, which table, and the file or paper to open.
+    A table's first line states its unit and whether it was verified or derived.
     """
 
-    id: str
     frame: pd.DataFrame
-    facts: dict[str, str]
     project: str
-    where: str
-    reference: str
-
-    @property
-    def citation(self) -> str:
-        return f"{self.project}: {self.where} ({self.reference})"
 
 
-def ids() -> list[str]:
-    """The ids that `read` knows, sorted."""
-    return sorted(_sources())
+def overlays() -> tuple[str, ...]:
+    """The ids that the scaling figure can draw behind measured speed-ups: throughput by GPU count, from 1 GPU on."""
+    return ("tf_dgx1_p100_synth",)
 
 
 def read(id: str) -> Published:
@@ -45,23 +34,8 @@ def read(id: str) -> Published:
     sources = _sources()
     if id not in sources:
         raise UserError(f"unknown published series '{id}': {did_you_mean(id, sources)}")
-    first, _, table = _text(f"{id}.csv").partition("\n")
-    facts, notes = {}, []
-    for part in first.lstrip("# ").split("; "):
-        key, _, value = part.partition("=")
-        if key in ("status", "unit"):
-            facts[key] = value
-        elif key != "id":
-            notes.append(part)
-    source = sources[id]
-    return Published(
-        id=id,
-        frame=pd.read_csv(io.StringIO(table)),
-        facts={**facts, "note": "; ".join(notes)},
-        project=source["paper_or_project"],
-        where=source["where"],
-        reference=source["reference"],
-    )
+    _, _, table = _text(f"{id}.csv").partition("\n")
+    return Published(frame=pd.read_csv(io.StringIO(table)), project=sources[id]["paper_or_project"])
 
 
 def _sources() -> dict[str, dict[str, str]]:

@@ -16,14 +16,16 @@ from typing import Any
 from jaxbench.errors import UserError
 
 PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "absl-py")
-FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
+PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # beginnings of names
+FLAGS = ("LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS")
+FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_")
 
 
 def capture(platform: str) -> dict[str, Any]:
     """Starts the backend of this process and describes it. `platform`: auto, cpu, gpu or tpu."""
     import jax
 
-    from jaxbench.machine import start
+    from jaxbench.machine import cores, start
 
     if platform != "auto":
         start.require(platform)
@@ -33,14 +35,17 @@ def capture(platform: str) -> dict[str, Any]:
         "device_kind": devices[0].device_kind,
         "devices": len(devices),
         "processes": jax.process_count(),
-        "cores": start.available_cores(),
+        "device_kinds": sorted({device.device_kind for device in devices}),
+        "platform_version": " ".join(devices[0].client.platform_version.split()),
+        "cores": cores.available_cores(),
+        "cpu_quota": cores.quota(),
         "affinity": hasattr(os, "sched_setaffinity"),
         "cpu_model": _cpu_model(),
         "memory_bytes": _memory_bytes(),
         "os": os_platform.platform(),
         "python": os_platform.python_version(),
         "versions": versions(),
-        "environment": {k: v for k, v in os.environ.items() if k in FLAGS or k.startswith(("JAX_", "NCCL_"))},
+        "environment": {k: v for k, v in os.environ.items() if k in FLAGS or k.startswith(FLAG_GROUPS)},
         "git": git_state(Path(__file__).resolve().parents[2]),
     }
 
@@ -52,7 +57,10 @@ def versions() -> dict[str, str]:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             found[package] = "not installed"
-    return found
+    for distribution in metadata.distributions():
+        if distribution.name.lower().startswith(PLUGINS):
+            found[distribution.name.lower()] = distribution.version
+    return dict(sorted(found.items()))
 
 
 def git_state(folder: Path) -> dict[str, Any]:
@@ -92,7 +100,7 @@ def probe(platform: str) -> dict[str, Any]:
     Raises:
       UserError: the platform is absent, or JAX cannot start here; the message says which.
     """
-    command = [sys.executable, "-m", __name__, platform]
+    command = [sys.executable, "-P", "-m", __name__, platform]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})
     lines = done.stdout.splitlines()
     answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}

@@ -8,28 +8,14 @@ import os
 import jax
 
 from jaxbench.errors import UserError
+from jaxbench.machine.cores import pin_to_cores
 
 # What `config.mesh.platform` may say besides "auto".
 PLATFORMS = ("cpu", "gpu", "tpu")
 
 
-def available_cores() -> int:
-    """The cores this process may run on, which a container or a batch system may have limited."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def pin_to_cores(count: int) -> bool:
-    """Confines this process to its first `count` allowed cores (all of them if fewer). False: this OS cannot."""
-    if not hasattr(os, "sched_setaffinity"):
-        return False
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
-    return True
-
-
 def start_fake_cpu(devices: int, *, pin: bool = True) -> None:
-    """Makes this process a machine of `devices` CPU devices with one core and one thread each, as far as cores go.
+    """Makes this process a machine of `devices` CPU devices with one core each, as far as cores go.
 
     By default XLA lets one CPU device use every core, so that going from one device to two would show no gain, and a
     count above the cores a false one. Raises RuntimeError when the backend has already started.

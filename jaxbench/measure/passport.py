@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ def compile_step(
         compiled = lowered.compile()
         compiled_at = clock()
     memory = compiled.memory_analysis()
-    params, model_state = jax.eval_shape(workload.init, key)
+    params, _ = jax.eval_shape(workload.init, key)
     passport = Passport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
@@ -59,7 +60,7 @@ def compile_step(
         flops_per_step=example_flops(workload) * global_batch,
         compiler_flops_per_step=_compiler_flops(compiled, devices),
         collectives=census.read(compiled.as_text()),
-        expected_gradient_bytes=census.gradient_bytes(params, model_state, devices),
+        expected_gradient_bytes=census.gradient_bytes(params, devices),
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,
@@ -90,6 +91,5 @@ def _peak_bytes(memory: Any) -> int:
 
 def _compiler_flops(compiled: Any, devices: int) -> float | None:
     cost = compiled.cost_analysis()
-    if not cost or "flops" not in cost:
-        return None
-    return float(cost["flops"]) * devices
+    counted = float(cost.get("flops", 0)) if cost else 0.0
+    return counted * devices if math.isfinite(counted) and counted > 0 else None

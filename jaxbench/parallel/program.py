@@ -103,7 +103,7 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any) -> Program:
 
 
 def mean_over(axis: str, tree: PyTree) -> PyTree:
-    """Averages over a mesh axis, inside shard_map or pmap; integers (counters) are equal and pass through pmax."""
+    """Averages over a mesh axis, in shard_map or pmap; integers (counters, keys) are equal and pass through pmax."""
     return jax.tree.map(
         lambda x: jax.lax.pmean(x, axis) if jnp.issubdtype(x.dtype, jnp.inexact) else jax.lax.pmax(x, axis), tree
     )

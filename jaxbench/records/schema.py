@@ -27,6 +27,7 @@ class Collective:
     kind: str  # all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, ...
     count: int  # operands reduced or moved (XLA may combine several into one instruction)
     bytes: int  # sum of the result sizes of all of them
+    elements: int = 0  # how many numbers those bytes are, rank-0 values left out
     scalar_bytes: int = 0  # the part of `bytes` that is rank-0 values (the loss and other metrics)
 
 
@@ -108,7 +109,7 @@ class FailureRecord:
     scaling: str
     devices: int
     global_batch: int
-    stage: str  # start | build | compile | check | measure
+    stage: str  # start | model | build | compile | check | measure
     reason: str  # one sentence
     detail: str = ""  # the stack trace, for the report's fold-out
     kind: str = "failure"
@@ -137,6 +138,8 @@ def from_json(line: dict[str, Any]) -> Record:
         for name, values in arrays.items():
             if not all(0 < v < math.inf for v in values):
                 raise ValueError(f"{name} holds a time that is not positive")
+        if not arrays["block_s"]:
+            raise ValueError("block_s is empty: a round has at least one block")
         if not (isinstance(line["steps"], int) and line["steps"] >= 1 and isinstance(line["round"], int)):
             raise ValueError("steps and round must be whole numbers")
         return RoundRecord(**{**line, **arrays})

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from jaxbench.records import schema
 RECORDS = "records.jsonl"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
+LOCK = ".lock"
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
@@ -32,6 +34,21 @@ def write_json(path: Path, value: Any) -> None:
     write_atomic(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
+def hold(folder: Path) -> TextIO:
+    """Locks `folder` against other processes until the file returned is closed, or this process ends in any way.
+
+    Raises:
+      UserError: another process holds it.
+    """
+    file = open(folder / LOCK, "a", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise UserError(f"another process is at work in '{folder}': wait for it or choose a new WORKDIR.") from error
+    return file
+
+
 class RunFolder:
     """``manifest.json``, ``config.json``, ``records.jsonl`` and, once reported on, the figures and pages."""
 
@@ -39,34 +56,53 @@ class RunFolder:
         self.path = Path(path)
         self.notes: list[str] = []  # sentences a person should see, such as a repaired file
         self._file: TextIO | None = None
+        self._lock: TextIO | None = None
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], config: dict[str, Any]) -> RunFolder:
-        """Creates the folder, or continues it when it holds the same config.
+        """Creates the folder, or continues it when it holds the same config; keeps other processes out until `close`.
 
         Raises:
-          UserError: the folder cannot be written, holds another config, or holds records of another schema.
+          UserError: the folder cannot be written, is in use, holds a training, another config, or records of another
+            schema.
         """
         run = cls(path)
         try:
+            config = json.loads(json.dumps(config))  # as it will be read back: a tuple is a list
+        except TypeError as error:
+            raise UserError(f"the config cannot be written as JSON ({error}): use numbers, strings, lists.") from error
+        try:
             run.path.mkdir(parents=True, exist_ok=True)
+            run._lock = hold(run.path)
+            run._claim(config)
             (run.path / "figures").mkdir(exist_ok=True)
-            if (run.path / CONFIG).exists():
-                run._require_same_config(config)
-            else:
-                if (run.path / RECORDS).exists():
-                    raise UserError(f"'{run.path}' has records but no {CONFIG}: choose a new WORKDIR.")
-                write_json(run.path / CONFIG, config)
-            run._repair_last_line()
-            run.records()
+            write_json(run.path / CONFIG, config)
             run._file = open(run.path / RECORDS, "a", encoding="utf-8")
         except OSError as error:
+            run.close()
             raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another WORKDIR.") from error
+        except UserError:
+            run.close()
+            raise
         return run
 
+    def _claim(self, config: dict[str, Any]) -> None:
+        if (self.path / "checkpoints").exists() or (self.path / "metrics.jsonl").exists():
+            raise UserError(f"'{self.path}' holds a training: choose a new WORKDIR for measurements.")
+        if (self.path / CONFIG).exists():
+            self._require_same_config(config)
+        elif (self.path / RECORDS).exists():
+            raise UserError(f"'{self.path}' has records but no {CONFIG}: choose a new WORKDIR.")
+        notes = list(self.notes)
+        self.records()  # damage, or another schema, before anything is touched
+        self.notes = notes
+        self._repair_last_line()
+
     def _require_same_config(self, config: dict[str, Any]) -> None:
+        """How results are drawn (report.*) may change; what was measured may not."""
         old, new = flatten(self.config()), flatten(config)
-        changed = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
+        names = (name for name in old.keys() | new.keys() if not name.startswith("report."))
+        changed = sorted(name for name in names if old.get(name) != new.get(name))
         if changed:
             shown = ", ".join(f"{k} was {old.get(k)!r} and is now {new.get(k)!r}" for k in changed[:3])
             more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
@@ -90,14 +126,20 @@ class RunFolder:
             raise ValueError("this run folder was opened for reading")
         line = schema.to_json(record)
         line["time"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-        self._file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            self._file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise UserError(f"cannot write to '{self.path}' ({error.strerror}): make room and continue.") from error
+        except ValueError as error:
+            raise UserError(f"{record.point} has a number that is not finite ({error}): check its FLOPs.") from error
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        for file in (self._file, self._lock):
+            if file is not None:
+                file.close()
+        self._file = self._lock = None
 
     def config(self) -> dict[str, Any]:
         return self._json(CONFIG)

@@ -60,9 +60,10 @@ def _template() -> jinja2.Template:
 
 
 def _inline(svg: bytes) -> str:
-    """The SVG element alone: HTML needs neither the prologue nor the names of the namespaces."""
+    """The SVG element alone, without comments: matplotlib writes every text of the figure into one."""
     text = svg.decode()
     text = text[text.index("<svg") :]
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
     return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'role="img" aria-label="scaling figure"', text, count=1)

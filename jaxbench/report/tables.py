@@ -7,7 +7,6 @@ import math
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -76,14 +75,14 @@ def _table(rows: list[Row], *, wide: bool) -> Table:
     table.add_column("strategy", overflow="fold")
     headers = ["devices", "batch", "ms per step", f"{unit(rows)}/s", "speed-up", "efficiency %"]
     for name in headers if wide else [name for name in headers if name not in ("batch", "speed-up")]:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(Text(name), justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     family = None
     for row in rows:
         if family is not None and family != (row.point.strategy, row.point.scaling):
             table.add_section()
         family = (row.point.strategy, row.point.scaling)
-        cells = _cells(row, wide=wide)
+        cells = map(Text, _cells(row, wide=wide))  # as strings they would be read as markup
         style = "dim" if row.point.oversubscribed else ""
         table.add_row(*cells, Text(state(row), style=_STYLES.get(state(row), "yellow")), style=style)
     return table
@@ -96,7 +95,7 @@ def _cells(row: Row, *, wide: bool) -> list[str]:
         "" if not row.efficiency.known else percent(row.efficiency if claims else row.efficiency.alone(), fine=wide)
     )
     return [
-        escape(f"{point.strategy} {point.scaling}"),
+        f"{point.strategy} {point.scaling}",
         f"{point.devices}{'°' if point.oversubscribed else ' '}",
         *([str(point.global_batch)] if wide else []),
         milliseconds(timing.step_s, interval=wide),

@@ -46,7 +46,8 @@ class Bench:
 
     def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
         self.config = ConfigDict(config)
-        self.workload = build_workload(self.config, experiment)
+        with _stage("model"):
+            self.workload = build_workload(self.config, experiment)
         self.devices = devices
         self.worker = worker
         self.key = jax.random.PRNGKey(self.config.seed)
@@ -54,7 +55,7 @@ class Bench:
         self._draw = jit_once(self.workload.synthetic, static_argnums=1)
         self._inits: dict[tuple[str, int], Any] = {}
         self.prepared: dict[str, Prepared] = {}
-        self._reference: tuple[int, check.Reference] | None = None  # of the newest global batch
+        self._reference: tuple[tuple[int, int], check.Reference] | None = None  # of the newest batch and parts
 
     def _build(self, strategy: str, devices: int) -> Program:
         """A new Program, whose step has never been traced, with the compiled `init` of an earlier one like it."""
@@ -80,8 +81,13 @@ class Bench:
             first_run_s = self._first_run(program, compiled, batch)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
             checks = (
-                self._check_parameters(point, program, compiled, batch),
-                census.verify(passport.collectives, passport.expected_gradient_bytes, point.devices),
+                *self._check(point, program, compiled, batch),
+                census.verify(
+                    passport.collectives,
+                    passport.expected_gradient_bytes,
+                    point.devices,
+                    stateful=bool(jax.tree.leaves(self._initial.model_state)),
+                ),
             )
         with _stage("measure"), jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
@@ -112,15 +118,18 @@ class Bench:
             jax.block_until_ready(compiled.call(state, placed))
             return time.perf_counter() - start
 
-    def _check_parameters(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> Verdict:
-        """One device's answer is kept for the next point, which often has the same global batch."""
-        size = point.global_batch
-        if self._reference is None or self._reference[0] != size:
-            passes = max(1, size // self.config.batch)  # what one device alone is asked to hold at a time
-            expected = check.reference(self.workload, self._initial, batch, device=self.devices[0], passes=passes)
-            self._reference = size, expected
-        actual = check.program_parameters(program, compiled.call, self.key, batch)
-        return check.judge(actual, self._reference[1], self.workload)
+    def _check(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[Verdict, Verdict]:
+        """One device's answer is kept for the next point, which may have the same batch."""
+        made = point.global_batch, point.devices
+        if self._reference is None or self._reference[0] != made:
+            # in as many parts as there are devices, one device holds what it does when there are others
+            expected = check.reference(
+                self.workload, self._initial, batch, device=self.devices[0], passes=point.devices
+            )
+            self._reference = made, expected
+        actual, expected = check.train(program, compiled.call, self.key, batch), self._reference[1]
+        platform = self.devices[0].platform
+        return check.judge(actual, expected, self.workload, platform=platform), check.judge_optimizer(actual, expected)
 
     def _record(self, point: Point, passport: Passport, checks: tuple[Verdict, ...]) -> PointRecord:
         return PointRecord(

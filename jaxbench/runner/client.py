@@ -33,24 +33,30 @@ class Worker:
         self._buffer = b""
         with open(log, "ab") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "jaxbench.runner.worker"],
+                [sys.executable, "-P", "-m", "jaxbench.runner.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"},
             )
         self._send(setup)
-        self._ready = False
+        self._started = False
+        self._start_error: WorkerError | None = None
 
     def wait_ready(self) -> None:
-        """Waits for the devices. Raises WorkerError."""
-        if not self._ready:
-            self._receive("start", START_LIMIT_S)
-            self._ready = True
+        """Waits until the worker has its devices, or has failed to get them, which the first `ask` will raise."""
+        if not self._started:
+            self._started = True
+            try:
+                self._receive("start", START_LIMIT_S)
+            except WorkerError as error:
+                self._start_error = error
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Sends a request and waits for its answer. Raises WorkerError."""
         self.wait_ready()
+        if self._start_error is not None:
+            raise self._start_error
         self._send(request)
         return self._receive("measure" if request["do"] == "round" else "compile", ANSWER_LIMIT_S)
 

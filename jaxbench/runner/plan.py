@@ -28,31 +28,35 @@ class Point:
 
 
 def device_counts(settings: Settings, machine: dict[str, Any]) -> tuple[int, ...]:
-    """The counts to sweep. `machine`: a manifest. Raises UserError for more accelerators than there are."""
+    """The counts to sweep. `machine`: a manifest. Raises UserError for devices that are not there or not alike."""
+    if machine["platform"] != "cpu":
+        _require_accelerators(settings, machine)
+    if settings.devices is not None:
+        return settings.devices
+    most = settings.max_devices or max(machine["devices"], *CPU_DEVICES)
     if machine["platform"] == "cpu":
-        counts = settings.devices or CPU_DEVICES
-    else:
-        have = machine["devices"]
-        counts = settings.devices or _powers_of_two(have)
-        if max(counts) > have:
-            raise UserError(
-                f"--config.mesh.devices asks for {max(counts)} devices, this machine has {have} "
-                f"({machine['device_kind']}): ask for at most {have}, or for fake ones with --config.mesh.platform=cpu."
-            )
-    if settings.max_devices:
-        counts = tuple(n for n in counts if n <= settings.max_devices)
-    return counts
+        return tuple(n for n in CPU_DEVICES if n <= most)
+    return tuple(2**i for i in range(12) if 2**i <= min(most, machine["devices"]))
 
 
-def _powers_of_two(most: int) -> tuple[int, ...]:
-    """1, 2, 4, ... and `most` itself."""
-    return tuple(sorted({2**i for i in range(most.bit_length()) if 2**i <= most} | {most}))
+def _require_accelerators(settings: Settings, machine: dict[str, Any]) -> None:
+    have, kinds = machine["devices"], machine["device_kinds"]
+    if max(settings.devices or (1,)) > have:
+        raise UserError(
+            f"--config.mesh.devices asks for {max(settings.devices or (1,))} devices, this machine has {have} "
+            f"({machine['device_kind']}): ask for at most {have}, or for fake ones with --config.mesh.platform=cpu."
+        )
+    if len(kinds) > 1:
+        raise UserError(
+            f"this machine has different accelerators ({', '.join(kinds)}): choose some of one kind with "
+            "CUDA_VISIBLE_DEVICES."
+        )
 
 
 def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
-    """All points of the sweep. Raises UserError when the batch does not divide over a device count."""
+    """All points of the sweep. Raises UserError when the batch does not divide over a device count that was typed."""
     points = []
-    for devices in device_counts(settings, machine):
+    for devices in divisible(settings, device_counts(settings, machine)):
         for strategy in settings.strategies:
             for scaling in settings.scalings:
                 points.append(
@@ -66,6 +70,13 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                     )
                 )
     return points
+
+
+def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Of counts that nobody typed, those that divide the batch of strong scaling; typed ones are all kept."""
+    if settings.devices is not None or "strong" not in settings.scalings:
+        return counts
+    return tuple(n for n in counts if settings.batch % n == 0)
 
 
 def _global_batch(batch: int, scaling: str, devices: int) -> int:

@@ -26,7 +26,17 @@ from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import GUESS_S, format_s
 
 # A run folder is one machine and one software: continuing it on another would mix two answers.
-SAME_SESSION_KEYS = ("platform", "device_kind", "experiment_sha256", "versions.jax", "versions.jaxlib", "cores")
+SAME_SESSION_KEYS = (
+    "platform",
+    "device_kind",
+    "devices",
+    "cores",
+    "cpu_model",
+    "python",
+    "experiment_sha256",
+    "environment",
+    "versions",
+)
 
 
 def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
@@ -38,62 +48,74 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
     try:
         session = _begin_session(folder, _session(machine, experiment, settings, points))
         for note in folder.notes:
-            console.print(f"[yellow]{note}[/]")
+            console.print(note, style="yellow", soft_wrap=True)
         job = _job(folder, points, machine, config, experiment, session=session)
         console.print(
             f"{config.experiment}: {len(points)} points x {settings.rounds} rounds, into {workdir}",
             highlight=False,
             soft_wrap=True,
         )
+        left_out = set(plan.device_counts(settings, machine)) - {point.devices for point in points}
+        if left_out:
+            console.print(
+                f"Left out: {', '.join(map(str, sorted(left_out)))} devices, over which a batch of {settings.batch} "
+                "does not divide.",
+                style="yellow",
+                soft_wrap=True,
+            )
         signal.signal(signal.SIGTERM, _interrupt)
         sweep.run(job, console)
     finally:
         folder.close()
 
 
-def dry_run(experiment: str, config: ConfigDict, console: Console) -> None:
-    """Compiles every point in a throw-away folder, runs nothing, and says what, how long and how much memory."""
+def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
+    """Compiles every point, runs and writes nothing; says what, how long and how much memory. True: all compile."""
     settings = config_lib.parse(config, parallel.strategies())
     machine = _machine(settings.platform, console)
     points = plan.make(settings, machine)
     table = Table(title=f"{config.experiment}: {len(points)} points x {settings.rounds} rounds")
     for column in ("point", "global batch", "compile", "peak memory per device", "all devices"):
         table.add_column(column, justify="left" if column == "point" else "right")
-    total_s = 0.0
+    seconds: list[float | None] = []
     with tempfile.TemporaryDirectory() as folder:
         job = _job(RunFolder(folder), points, machine, config, experiment, session=0)
         with sweep.Workers(job, points) as workers:
             for point in points:
-                cells, seconds = _dry_point(point, workers, settings)
+                cells, guess_s = _dry_point(point, workers, settings, machine)
                 table.add_row(point.point + (" (oversubscribed)" if point.oversubscribed else ""), *cells)
-                total_s += seconds
+                seconds.append(guess_s)
     console.print(table)
-    console.print(f"Measuring would take roughly {format_s(total_s)}. Nothing was run or written.")
+    failing = seconds.count(None)
+    if failing:
+        console.print(f"{failing} of {len(points)} points would fail.")
+    elif machine["platform"] == "cpu":
+        total = format_s(sum(s for s in seconds if s is not None))
+        console.print(f"Measuring would take roughly {total}. Nothing was run or written.")
+    else:
+        console.print("How long the steps take is not known before they run. Nothing was run or written.")
+    return not failing
 
 
-def _dry_point(point: plan.Point, workers: sweep.Workers, settings: config_lib.Settings) -> tuple[list[str], float]:
-    """The cells of a point's row, and a guess of the seconds it would take."""
+def _dry_point(
+    point: plan.Point, workers: sweep.Workers, settings: config_lib.Settings, machine: dict[str, Any]
+) -> tuple[list[str], float | None]:
+    """The cells of a point's row, and a guess of the seconds it would take on a CPU; None if it would fail."""
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})
     except WorkerError as error:
-        if error.stage == "start":
+        if error.stage == "model":
             raise UserError(str(error)) from error
-        return [str(point.global_batch), f"would fail: {error}"], 0.0
+        return [str(point.global_batch), f"would fail: {error}"], None
     peak, compile_s = answer["peak_bytes"], answer["compile_s"]
     cells = [f"{compile_s:.1f} s", f"{peak / 1e6:.1f} MB", f"{peak * point.devices / 1e6:.1f} MB"]
-    guess_s = 2 * compile_s + GUESS_S["prepare"] / 2 + settings.rounds * _round_s(settings, answer)
-    return [str(point.global_batch), *cells], guess_s
+    step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * min(point.devices, machine["cores"]))
+    round_s = (2 + 3 * settings.blocks) * max(settings.block_s, step_s)  # two to warm up; K and 2 K for each pair
+    return [str(point.global_batch), *cells], 2 * compile_s + GUESS_S["prepare"] / 2 + settings.rounds * round_s
 
 
-# A guess for the dry run only, never printed as a result: what one CPU core or one accelerator does on a small model.
-GUESS_FLOP_PER_S = {"cpu": 2e10}
-
-
-def _round_s(settings: config_lib.Settings, answer: dict[str, Any]) -> float:
-    """Seconds of a round: two warm-up blocks, and K and 2 K steps for each timed pair."""
-    rate = GUESS_FLOP_PER_S.get(settings.platform, GUESS_FLOP_PER_S["cpu"])
-    block_s = max(settings.block_s, answer["flops"] / rate)
-    return (2 + 3 * settings.blocks) * block_s
+# For the dry run only, never printed as a result: what a CPU core does on a small model.
+GUESS_FLOP_PER_S_PER_CORE = 2e10
 
 
 def _machine(platform: str, console: Console) -> dict[str, Any]:
@@ -101,8 +123,9 @@ def _machine(platform: str, console: Console) -> dict[str, Any]:
         machine = manifest_lib.probe(platform)
     if machine["platform"] == "cpu" and platform == "auto" and Path("/dev/nvidiactl").exists():
         console.print(
-            "[yellow]An NVIDIA GPU is here, but JAX does not see it: this run measures the CPU. "
-            "For the GPU install the extra cuda13 or cuda12.[/]"
+            "An NVIDIA GPU is here, but JAX does not see it: this run measures the CPU. "
+            "For the GPU install the extra cuda13 or cuda12.",
+            style="yellow",
         )
     return machine
 
@@ -161,18 +184,14 @@ def _begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
         return 0
     manifest = folder.manifest()
     for key in SAME_SESSION_KEYS:
-        old, new = _get(manifest, key), _get(session, key)
+        old, new = manifest.get(key), session[key]
         if old != new:
             raise UserError(f"'{folder.path}' was measured with {key} {old}, now it is {new}: choose a new WORKDIR.")
-    sessions = [*manifest["sessions"], {"started": session["started"], "command": session["command"]}]
+    if manifest["git"] != session["git"]:
+        folder.notes.append(f"{folder.path} was begun with jaxbench at {manifest['git']}, now it is {session['git']}.")
+    sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git")}]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)
-
-
-def _get(tree: dict[str, Any], dotted: str) -> Any:
-    for key in dotted.split("."):
-        tree = tree.get(key, {})
-    return tree
 
 
 def _interrupt(number: int, frame: Any) -> None:

@@ -68,13 +68,18 @@ class Workers:
         }
         return Worker(setup, logs / f"{name}.log")
 
+    def wait_ready(self) -> None:
+        """Waits until no worker is starting any more, which would take cores from the first that compiles."""
+        for worker in self._workers.values():
+            worker.wait_ready()
+
     def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
         """Raises WorkerError; if that killed the worker, a new one is ready for the group's other points."""
         name = self._of[point]
         try:
             return self._workers[name].ask(request)
         except WorkerError as error:
-            if not error.alive or error.stage == "start":
+            if not error.alive or error.stage in ("start", "model"):
                 self._workers[name].close()
                 self._workers[name] = self._start(name)
             raise
@@ -102,6 +107,7 @@ def run(job: Job, console: Console) -> None:
         return
     tasks = [("prepare", p.point) for p in points] + [("round", p) for p, lacking in todo.items() for _ in lacking]
     with Workers(job, points) as workers, SweepProgress(console, tasks) as progress:
+        workers.wait_ready()
         _Sweep(job, workers, progress, points, todo).run()
 
 
@@ -154,7 +160,7 @@ class _Sweep:
         return True
 
     def fail(self, point: Point, error: WorkerError) -> None:
-        if error.stage == "start" and error.alive:  # the model itself cannot be built: no point can be measured
+        if error.stage == "model":  # the model itself cannot be built: no point can be measured
             raise UserError(str(error)) from error
         logging.warning("%s failed: %s", point.point, error)
         self.job.run.append(

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from jaxbench.errors import UserError
+from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
 from jaxbench.runner.plan import Point
 
@@ -26,7 +27,8 @@ from jaxbench.runner.plan import Point
 def serve(requests: Iterator[str], answers: TextIO) -> None:
     """Answers one request after the other; `requests` never ends."""
     setup = json.loads(next(requests))
-    # Everything below imports jax, after the process is pinned: libraries size their thread pools as they load.
+    if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
+        pin_to_cores(setup["devices"])
     from jaxbench.machine import start
 
     def begin() -> Any:

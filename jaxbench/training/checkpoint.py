@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +30,7 @@ from jaxbench.errors import UserError
 from jaxbench.parallel.program import TrainState
 from jaxbench.records.store import write_atomic
 from jaxbench.training.digest import named_leaves, sha256, shapes
+from jaxbench.training.folder import writing
 
 FORMAT = 1
 STATE = "state"
@@ -65,9 +67,10 @@ class Writer:
 
     def __init__(self, folder: Path, *, keep: int):
         self._folder, self._keep = folder.absolute(), keep
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for path in _unfinished(self._folder):
-            shutil.rmtree(path)
+        with _writing(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for path in _unfinished(self._folder):
+                shutil.rmtree(path)
         self._quiet = contextlib.ExitStack()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._saving: Future[None] | None = None
@@ -93,7 +96,8 @@ class Writer:
         stored = {name: leaf for name, leaf in leaves.items() if leaf.size}  # orbax refuses arrays without elements
         self.wait()
         part = self._folder / f"{int(state.step)}{PART}"
-        written = ocp.save_async(part / STATE, stored, checkpointable_name=STATE)
+        with _writing(self._folder):
+            written = ocp.save_async(part / STATE, stored, checkpointable_name=STATE)
         self._saving = self._thread.submit(self._commit, written, part, text)
 
     def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str) -> None:
@@ -101,14 +105,15 @@ class Writer:
         files = {name: _file_sha256(part / name) for name in _files(part)}
         _write_seal(part, {**json.loads(header), "files": files})
         os.rename(part, part.with_suffix(""))
-        for step in _steps(self._folder)[self._keep :]:
+        for step in saved_steps(self._folder)[self._keep :]:
             shutil.rmtree(self._folder / str(step))
 
     def wait(self) -> None:
-        """Returns when the newest checkpoint is on the disk. Raises what went wrong in the background."""
+        """Returns when the newest checkpoint is on the disk. Raises UserError when the disk did not take it."""
         saving, self._saving = self._saving, None
         if saving is not None:
-            saving.result()
+            with _writing(self._folder):
+                saving.result()
 
 
 def restore_latest(folder: Path, like: TrainState) -> Restored:
@@ -123,7 +128,7 @@ def restore_latest(folder: Path, like: TrainState) -> Restored:
     """
     notes = [f"{path} was not finished and is removed." for path in _unfinished(folder)]
     damaged: list[Path] = []
-    for step in _steps(folder):
+    for step in saved_steps(folder):
         path = folder.absolute() / str(step)
         try:
             with _quiet_orbax():
@@ -143,7 +148,20 @@ def restore_latest(folder: Path, like: TrainState) -> Restored:
     return Restored(None, {}, tuple(notes))
 
 
-def _steps(folder: Path) -> list[int]:
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """`writing`, also for orbax, which reports an error of the disk as a ValueError that names its number."""
+    with writing(folder):
+        try:
+            yield
+        except ValueError as error:
+            number = re.search(r"os_error_code='(\d+)'", str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+
+
+def saved_steps(folder: Path) -> list[int]:
     """The steps that have a checkpoint, newest first."""
     return sorted((int(path.name) for path in folder.glob("*") if path.name.isdigit()), reverse=True)
 
@@ -227,10 +245,14 @@ def _move_aside(path: Path) -> None:
 
 @contextlib.contextmanager
 def _quiet_orbax() -> Iterator[None]:
-    """Keeps orbax's account of its own work out of the log unless --verbosity=1; its warnings stay."""
+    """Keeps orbax's account of its own work out of the log unless --verbosity=1; its warnings stay.
+
+    What a thread of its own failed with goes too, because it is raised here as well.
+    """
 
     def keep(record: logging.LogRecord) -> bool:
-        chatter = "orbax" in record.pathname and record.levelno < logging.WARNING
+        again = record.exc_info is not None and "_SignalingThread" in str(record.msg)
+        chatter = "orbax" in record.pathname and (again or record.levelno < logging.WARNING)
         return not chatter or absl.logging.get_verbosity() >= absl.logging.DEBUG
 
     logger = absl.logging.get_absl_logger()

@@ -1,10 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The accuracy on the whole test set, exact: every example counts once and none is padded."""
+"""The metrics on the whole test set, the accuracy exact: every example counts once and none is padded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -16,10 +15,16 @@ from jaxbench.workloads.base import PyTree, TrainWorkload
 CHUNK = 1024  # examples at once; a float32 mean over so few gives the count of right answers back exactly
 
 
-@dataclass(frozen=True)
-class Score:
-    accuracy: float
-    loss: float
+def require_inference(workload: TrainWorkload, model_state: PyTree) -> None:
+    """Raises UserError when the workload has state and does not say how to use it without training.
+
+    Batch statistics or a random stream mean that the loss in training mode is not the model that is being judged.
+    """
+    if workload.evaluate is None and jax.tree.leaves(model_state):
+        raise UserError(
+            f"'{workload.name}' has state such as batch statistics: its workload needs `evaluate`, a function of "
+            "(params, model_state, batch) that returns the metrics in inference mode."
+        )
 
 
 class Evaluator:
@@ -28,7 +33,7 @@ class Evaluator:
     def __init__(
         self, workload: TrainWorkload, test: dict[str, np.ndarray], *, params: PyTree, model_state: PyTree, device: Any
     ):
-        """Compiles. Raises UserError when the workload's loss reports no accuracy."""
+        """Compiles. Raises UserError when the workload reports no accuracy."""
         self._device = device
         self._key = jax.device_put(np.zeros(2, np.uint32), device)
         examples = len(next(iter(test.values())))
@@ -37,12 +42,17 @@ class Evaluator:
         self._chunks = [jax.device_put({k: v[cut] for k, v in test.items()}, device) for cut in cuts]
 
         def score(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> dict[str, jax.Array]:
-            loss, (_, metrics) = workload.loss(params, model_state, batch, key)
+            if workload.evaluate is not None:
+                metrics = dict(workload.evaluate(params, model_state, batch))
+            else:
+                loss, (_, others) = workload.loss(params, model_state, batch, key)
+                metrics = {"loss": loss, **others}
             if "accuracy" not in metrics:
+                said = "loss" if workload.evaluate is None else "evaluate"
                 raise UserError(
-                    f"the loss of '{workload.name}' reports {sorted(metrics)}: training to a target needs 'accuracy'."
+                    f"the {said} of '{workload.name}' reports {sorted(metrics)}: training to a target needs 'accuracy'."
                 )
-            return {"loss": loss, "accuracy": metrics["accuracy"]}
+            return metrics
 
         arguments = jax.device_put((params, model_state), device)
         compiled: dict[int, Callable[..., Any]] = {}  # one for the full chunks, one for the last
@@ -51,12 +61,12 @@ class Evaluator:
                 compiled[size] = jax.jit(score).lower(*arguments, chunk, self._key).compile()
         self._compiled = compiled
 
-    def __call__(self, params: PyTree, model_state: PyTree) -> Score:
-        """`params`, `model_state`: canonical, in host memory."""
+    def __call__(self, params: PyTree, model_state: PyTree) -> dict[str, float]:
+        """Means over the test set. `params`, `model_state`: canonical, in host memory."""
         arguments = jax.device_put((params, model_state), self._device)
-        right, loss = 0, 0.0
+        totals: dict[str, float] = {}
         for size, chunk in zip(self._sizes, self._chunks, strict=True):
-            result = self._compiled[size](*arguments, chunk, self._key)
-            right += round(float(result["accuracy"]) * size)
-            loss += float(result["loss"]) * size
-        return Score(right / sum(self._sizes), loss / sum(self._sizes))
+            for name, value in self._compiled[size](*arguments, chunk, self._key).items():
+                total = float(value) * size
+                totals[name] = totals.get(name, 0) + (round(total) if name == "accuracy" else total)
+        return {name: total / sum(self._sizes) for name, total in totals.items()}

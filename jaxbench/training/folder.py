@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -16,9 +17,11 @@ from jaxbench.records.store import CONFIG, RECORDS, RunFolder, flatten, write_js
 
 CHECKPOINTS = "checkpoints"
 LOCK = ".lock"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# Where and how often, which do not change what is learnt beyond the order of sums.
-FREE = ("mesh.", "strategy", "train.checkpoint_every", "train.keep", "train.tensorboard")
+# Where and how often, which do not change what is learnt beyond the order of sums, and what only measuring reads.
+FREE = ("train.strategy", "train.checkpoint_every", "train.keep", "train.tensorboard", "batch", "scaling", "strategy")
+FREE_GROUPS = ("mesh.", "measure.", "report.")
 MAY_GROW = ("train.epochs", "train.target")
 
 
@@ -29,15 +32,26 @@ def hold(folder: Path, config: dict[str, Any]) -> Iterator[Path]:
     Raises:
       UserError: it cannot be written, is in use, holds measurements, or holds a training of another config.
     """
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / LOCK, "a")
-    except OSError as error:
-        raise UserError(f"cannot write to '{folder}' ({error.strerror}): choose another WORKDIR.") from error
     with lock:
         _take(lock.fileno(), folder)  # the system gives it back however this process ends
         _claim(folder, json.loads(json.dumps(config, default=str)))
         yield folder / CHECKPOINTS
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Around what writes into `folder`: a full disk, or one that fails, is said in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            way_out = "make room, and the same command continues from the newest checkpoint"
+        else:
+            way_out = "choose another WORKDIR"
+        raise UserError(f"cannot write to '{folder}' ({error.strerror}): {way_out}.") from error
 
 
 def _take(lock: int, folder: Path) -> None:
@@ -56,14 +70,15 @@ def _claim(folder: Path, config: dict[str, Any]) -> None:
         _require_continuation(folder, flatten(RunFolder(folder).config()), flatten(config))
     if not os.access(folder, os.W_OK):
         raise UserError(f"cannot write to '{folder}': choose another WORKDIR.")
-    write_json(folder / CONFIG, config)
+    with writing(folder):
+        write_json(folder / CONFIG, config)
 
 
 def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     wrong = []
     for name in sorted(old.keys() | new.keys()):
         before, now = old.get(name), new.get(name)
-        if before == now or name.startswith(FREE):
+        if before == now or name in FREE or name.startswith(FREE_GROUPS):
             continue
         if name in MAY_GROW and before is not None and now is not None and now > before:
             continue

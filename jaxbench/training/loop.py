@@ -100,8 +100,13 @@ class Loop:
                 workload, data.test, params=host.params, model_state=host.model_state, device=device
             )
 
-    def run(self, log: MetricLog, writer: Writer, *, data_sha256: str, console: Console) -> tuple[TrainState, Stop]:
-        """Returns the canonical state in host memory, and what stopped it, once its checkpoint is on the disk."""
+    def run(
+        self, log: MetricLog, writer: Writer, *, facts: dict[str, Any], console: Console
+    ) -> tuple[TrainState, Stop]:
+        """Returns the canonical state in host memory, and what stopped it, once its checkpoint is on the disk.
+
+        `facts`: JSON that every checkpoint carries besides the loop's own progress.
+        """
         with Stop() as stop, _progress(console) as bar:
             task = bar.add_task("", total=self.plan.steps, completed=self.step)
             while True:
@@ -116,9 +121,7 @@ class Loop:
                     bar.refresh()
                     console.print(_sentence(log.rows[-1]), highlight=False, soft_wrap=True)
                 means = self.means.to_json()
-                writer.save(
-                    host, {"rows": log.rows, "means": means, "data_sha256": data_sha256, **self.clock.to_json()}
-                )
+                writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
                 if stop.name or self.plan.finished(self.step, log.rows):
                     writer.wait()
                     return host, stop
@@ -141,9 +144,8 @@ class Loop:
     def _end_epoch(self, host: TrainState, log: MetricLog) -> None:
         trained = {f"train_{name}": value for name, value in self.means.means().items()}
         self.means = EpochMeans()
-        score = self.evaluate(host.params, host.model_state)
         epoch = self.step // self.plan.steps_per_epoch
-        tested = {"test_loss": score.loss, "test_accuracy": score.accuracy}
+        tested = {f"test_{name}": value for name, value in self.evaluate(host.params, host.model_state).items()}
         log.add({"epoch": epoch, "step": self.step, **trained, **tested, **self.clock.to_json()})
 
     def _host_state(self) -> TrainState:

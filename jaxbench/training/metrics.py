@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_atomic
+from jaxbench.training.folder import writing
 from jaxbench.workloads.base import Metrics
 
 METRICS = "metrics.jsonl"
@@ -75,9 +76,11 @@ class MetricLog:
         """
         self.rows = list(rows)
         self._board = _board(folder, first_step=rows[-1]["step"] + 1 if rows else 0) if tensorboard else None
+        self._folder = folder
         path = folder / METRICS
-        write_atomic(path, "".join(_line(row) for row in rows))
-        self._file = open(path, "a")
+        with writing(folder):
+            write_atomic(path, "".join(_line(row) for row in rows))
+            self._file = open(path, "a")
 
     def __enter__(self) -> MetricLog:
         return self
@@ -85,7 +88,8 @@ class MetricLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        with writing(self._folder):
+            self._file.close()
         if self._board is not None:
             self._board.close()
 
@@ -93,8 +97,9 @@ class MetricLog:
         """Appends one row. Numbers that JSON cannot hold become null."""
         row = {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in row.items()}
         self.rows.append(row)
-        self._file.write(_line(row))
-        self._file.flush()
+        with writing(self._folder):
+            self._file.write(_line(row))
+            self._file.flush()
         if self._board is not None:
             for name, value in row.items():
                 if name.startswith(("train_", "test_")) and value is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,15 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import config as config_lib
-from jaxbench import parallel
+from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
-from jaxbench.records.store import MANIFEST, write_json
 from jaxbench.runner import plan
 from jaxbench.runner.bench import build_workload
+from jaxbench.training.checkpoint import saved_steps
+from jaxbench.training.folder import CHECKPOINTS
+from jaxbench.training.session import Session
 from jaxbench.training.train import train as train_workload
 
 
@@ -26,26 +29,44 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
 
     0: the target is reached; 1: it is not; 130: stopped by a signal. Raises UserError.
     """
+    strategy = str(config.train.strategy)
+    parallel.load(strategy)
     settings = config_lib.parse(config, parallel.strategies())
-    if len(settings.strategies) > 1:
-        raise UserError(f"--config.strategy={config.strategy}: training uses one strategy, such as jit_auto.")
     machine = manifest_lib.probe(settings.platform)
     devices = start.start(machine["platform"], device_count(settings, machine, config.train.batch))
+    source = discovery.experiment_path(experiment)
+    session = Session(
+        command=["jaxbench", *sys.argv[1:]],
+        devices=len(devices),
+        strategy=strategy,
+        experiment_file=source.name,
+        experiment_sha256=hashlib.sha256(source.read_bytes()).hexdigest(),
+        machine=machine,
+    )
     workload = build_workload(config, experiment)
-    result = train_workload(
-        workload,
-        lambda w: parallel.build(settings.strategies[0], w, devices),
-        config=config,
-        folder=workdir,
-        console=console,
-    )
-    write_json(
-        workdir / MANIFEST, {**machine, "command": ["jaxbench", *sys.argv[1:]], "training_devices": len(devices)}
-    )
+    try:
+        result = train_workload(
+            workload,
+            lambda w: parallel.build(strategy, w, devices),
+            config=config,
+            folder=workdir,
+            console=console,
+            session=session,
+        )
+    except KeyboardInterrupt:  # the second one, or one before the loop answers the first with a checkpoint
+        console.print(_at_once(workdir), highlight=False, soft_wrap=True)
+        return 130
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     if result.stopped_by:
         return 130
     return 0 if result.reached else 1
+
+
+def _at_once(workdir: Path) -> str:
+    steps = saved_steps(workdir / CHECKPOINTS)
+    if not steps:
+        return f"stopped before the first checkpoint: the same command with WORKDIR={workdir} starts again."
+    return f"stopped at once: the same command with WORKDIR={workdir} continues from the checkpoint of step {steps[0]}."
 
 
 def device_count(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> int:

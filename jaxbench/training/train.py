@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,10 +21,12 @@ from jaxbench.errors import UserError
 from jaxbench.parallel.program import Program, TrainState, create_state
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
 from jaxbench.training.digest import params_sha256
+from jaxbench.training.evaluate import require_inference
 from jaxbench.training.folder import hold
 from jaxbench.training.loop import Loop
 from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
+from jaxbench.training.session import Session, record
 from jaxbench.workloads.base import Dataset, PyTree, TrainWorkload
 
 
@@ -65,38 +68,45 @@ def train(
     config: ConfigDict,
     folder: Path,
     console: Console,
+    session: Session,
 ) -> TrainResult:
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
     Args:
-      workload: must have `data`, and its loss must report "accuracy".
+      workload: must have `data` and report "accuracy"; one with state must have `evaluate`.
       program_builder: spreads the workload over devices; not called when there is nothing left to do.
       config: seed and train.{batch, epochs, target, checkpoint_every, keep, tensorboard} are used; all of it is kept.
-      folder: gets config.json, metrics.jsonl, checkpoints/ and, if asked for, tensorboard/.
+      folder: gets config.json, manifest.json, metrics.jsonl, checkpoints/ and, if asked for, tensorboard/.
       console: where the live progress, one line per epoch, the notes and the closing sentences go.
+      session: this start, for the manifest and the checkpoints.
 
     Raises:
       UserError: a value or data that do not fit, a folder of another training, no checkpoint that is whole, a loss that
-        is not a number.
+        is not a number, a disk that is full.
     """
     if jax.process_count() > 1:
         raise UserError(f"training runs in one process and this is one of {jax.process_count()}: start it on one host.")
     data = read_data(workload)
     plan = read_plan(config, count(data.train))
+    abstract = _abstract_state(workload)
+    require_inference(workload, abstract.model_state)
     with hold(folder, config.to_dict()) as checkpoints:
-        restored = restore_latest(checkpoints, _abstract_state(workload))
+        restored = restore_latest(checkpoints, abstract)
         for note in restored.notes:
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         rows: list[Row] = restored.progress.get("rows", [])
-        data_sha256 = _same_data(data, restored)
+        facts = _facts(data, session, restored.progress)
         with MetricLog(folder, rows, tensorboard=plan.tensorboard) as log:
             if restored.state is not None and plan.finished(int(restored.state.step), rows):
+                record(folder, session, step=int(restored.state.step))
                 result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
             else:
-                _say_start(console, workload, data, plan=plan, restored=restored)
-                loop = Loop(workload, _build(program_builder, workload, plan), plan=plan, data=data, restored=restored)
+                program = _build(program_builder, workload, plan)
+                record(folder, session, step=0 if restored.state is None else int(restored.state.step))
+                _say_start(console, workload, data, plan=plan, restored=restored, session=session)
+                loop = Loop(workload, program, plan=plan, data=data, restored=restored)
                 with Writer(checkpoints, keep=plan.keep) as writer:
-                    state, stop = loop.run(log, writer, data_sha256=data_sha256, console=console)
+                    state, stop = loop.run(log, writer, facts=facts, console=console)
                 clock = loop.clock.to_json()
                 result = _result(plan, state, log.rows, notes=restored.notes, stopped_by=stop.name, clock=clock)
     _say_end(console, result, plan.target)
@@ -107,12 +117,13 @@ def _abstract_state(workload: TrainWorkload) -> TrainState:
     return jax.eval_shape(lambda key: create_state(workload, key), jax.ShapeDtypeStruct((2,), np.uint32))
 
 
-def _same_data(data: Dataset, restored: Restored) -> str:
-    """The data's sha256. Raises UserError when the checkpoint was trained on other data of the same name."""
+def _facts(data: Dataset, session: Session, progress: dict[str, Any]) -> dict[str, Any]:
+    """What checkpoints say of this training. Raises UserError when the newest says of other data or another file."""
+    session.require_same_experiment(progress)
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
-    if restored.progress.get("data_sha256", digest) != digest:
+    if progress.get("data_sha256", digest) != digest:
         raise UserError(f"the data '{data.name}' have changed since this training began: choose a new WORKDIR.")
-    return digest
+    return {"data_sha256": digest, **session.facts()}
 
 
 def _build(builder: Callable[[TrainWorkload], Program], workload: TrainWorkload, plan: Plan) -> Program:
@@ -158,17 +169,21 @@ def _result(
     )
 
 
-def _say_start(console: Console, workload: TrainWorkload, data: Dataset, *, plan: Plan, restored: Restored) -> None:
+def _say_start(
+    console: Console, workload: TrainWorkload, data: Dataset, *, plan: Plan, restored: Restored, session: Session
+) -> None:
     console.print(
-        f"{workload.name} on {data.name}: {plan.examples} {workload.unit} to train on in {plan.steps_per_epoch} steps "
-        f"of {plan.batch}, {count(data.test)} to test on; to a test accuracy of {plan.target} or {plan.epochs} epochs.",
+        f"{workload.name} on {data.name}, {session.place}: {plan.examples} {workload.unit} to train on in "
+        f"{plan.steps_per_epoch} steps of {plan.batch}, {count(data.test)} to test on; to a test accuracy of "
+        f"{plan.target} or {plan.epochs} epochs.",
         highlight=False,
         soft_wrap=True,
     )
     if restored.state is not None:
-        console.print(
-            f"continuing from the checkpoint of step {int(restored.state.step)}.", highlight=False, soft_wrap=True
-        )
+        text = f"continuing from the checkpoint of step {int(restored.state.step)}."
+        if before := session.moved_from(restored.progress):
+            text += f" It was trained {before}: the final bits may differ from those of a training in one place."
+        console.print(text, highlight=False, soft_wrap=True)
 
 
 def _say_end(console: Console, result: TrainResult, target: float) -> None:

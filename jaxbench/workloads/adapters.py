@@ -36,12 +36,12 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
         _, params, rest = _split(constructor(nnx.Rngs(key)))
-        return nnx.to_pure_dict(params), nnx.to_pure_dict(rest)
+        return nnx.to_pure_dict(params), _untyped(nnx.to_pure_dict(rest))
 
     def apply(params: PyTree, model_state: PyTree, x: Any) -> tuple[Any, PyTree]:
         model = nnx.merge(graph, _filled(abstract_params, params), _filled(abstract_rest, model_state))
         y = model(x)
-        return y, nnx.to_pure_dict(nnx.state(model, nnx.Not(nnx.Param)))
+        return y, _untyped(nnx.to_pure_dict(nnx.state(model, nnx.Not(nnx.Param))))
 
     return PureModel(init, apply)
 
@@ -59,8 +59,20 @@ def _filled(abstract: Any, values: PyTree) -> Any:
     from flax import nnx
 
     state = jax.tree.map(lambda leaf: leaf, abstract)
-    nnx.replace_by_pure_dict(state, values)
+    typed = jax.tree.map(
+        lambda a, v: jax.random.wrap_key_data(v) if _is_key(a) else v, nnx.to_pure_dict(abstract), values
+    )
+    nnx.replace_by_pure_dict(state, typed)
     return state
+
+
+def _untyped(tree: PyTree) -> PyTree:
+    """Random keys (of nnx.Dropout, for one) as plain uint32, which every strategy and checkpoint can carry."""
+    return jax.tree.map(lambda x: jax.random.key_data(x) if _is_key(x) else x, tree)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def from_linen(module: Any, example: jax.ShapeDtypeStruct) -> PureModel:

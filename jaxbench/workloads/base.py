@@ -58,6 +58,8 @@ class TrainWorkload:
         the jaxpr of the gradient are counted.
       unit: what one example is called in a throughput ("images").
       data: loads the real data; None when there is none to train on.
+      evaluate: (params, model_state, batch) -> metrics in inference mode, means over the examples with "accuracy" among
+        them. None: the loss's metrics, which a model without state may use.
       tolerance: how far (relative L2) the parameters of two correct programs may differ after the check's updates.
       tolerance_reason: why it is not the default.
       logical_axes: params-shaped tree of logical axis names, for strategies that split parameters.
@@ -71,6 +73,7 @@ class TrainWorkload:
     flops_per_example: float | None = None
     unit: str = "examples"
     data: Callable[[], Dataset] | None = None
+    evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
     tolerance: float = 1e-5
     tolerance_reason: str = "float32 sums in another order"
     logical_axes: PyTree | None = None

@@ -70,6 +70,21 @@ def test_oversubscribed_points_do_not_bend_the_fit(tmp_path: Path) -> None:
     assert found["Amdahl"].parameters[0][2].value == pytest.approx(0.05, abs=0.01)
 
 
+def test_points_of_another_session_than_their_base_are_in_no_fit(tmp_path: Path) -> None:
+    found = fit(tmp_path, session=lambda point, round: int(point == "shard_map/strong/8"))
+    assert found["Amdahl"].devices == (1, 2, 4)
+    assert found["USL"].why_not == "3 honest device counts measured in the rounds of their base, USL needs 4"
+
+
+def test_a_solver_that_gives_up_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(matrix: np.ndarray, target: np.ndarray) -> None:
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr(fits.optimize, "nnls", give_up)
+    found = fit(tmp_path)["Amdahl"]
+    assert found.why_not == "least squares did not converge" and not found.parameters
+
+
 def test_laws_that_lack_a_fit_share_a_sentence(tmp_path: Path) -> None:
     said = fits.sentences(list(fit(tmp_path, cores=2).values()))
     assert "Amdahl, strong: no fit for shard_map, 2 honest device counts, Amdahl needs 3." in said

@@ -36,10 +36,16 @@ def test_weighted_ratio_is_the_ratio_of_totals() -> None:
 
 def test_draws_are_seeded_and_whole() -> None:
     one, two = Draws([5, 3, 9, 3]), Draws([9, 5, 3])
-    assert one.rounds.tolist() == [3, 5, 9]
+    assert one.units == [3, 5, 9]
     assert np.array_equal(one.weights, two.weights)
     assert (one.weights.sum(axis=1) == 3).all()
-    assert np.array_equal(one.of(np.array([9])), one.weights[:, 2:])
+    assert np.array_equal(one.of([9]), one.weights[:, 2:])
+
+
+def test_a_round_of_another_session_is_another_unit() -> None:
+    draws = Draws([(0, 3), (1, 3), (0, 4)])
+    assert draws.weights.shape[1] == 3
+    assert not np.array_equal(draws.of([(0, 3)]), draws.of([(1, 3)]))
 
 
 def test_no_interval_below_three_rounds() -> None:

@@ -27,7 +27,7 @@ PLAN = [
 def _round(number: int, **changes: object) -> schema.RoundRecord:
     record = schema.RoundRecord(
         point=NAME, round=number, steps=5, block_s=(0.1,), double_block_s=(0.2,), warmup_block_s=(), settled=True,
-        compilations=0, worker="w",
+        compilations=0, worker="session0/w",
     )  # fmt: skip
     return dataclasses.replace(record, **changes)  # type: ignore[arg-type]
 
@@ -43,7 +43,14 @@ def _load(path: Path, *records: schema.Record, rounds: int = 2, plan: list | Non
     return points.load(store.RunFolder(path))
 
 
-POINT = fabricate.point_record()
+POINT, WRONG = fabricate.point_record(), fabricate.point_record(ok=False)
+AGAIN, WRONG_AGAIN = (dataclasses.replace(record, worker="session1/w") for record in (POINT, WRONG))
+
+
+def _late(number: int) -> schema.RoundRecord:
+    return _round(number, worker="session1/w")
+
+
 CASES = {
     "ok": ((POINT, _round(0), _round(1)), "ok", True, ""),
     "partial": ((POINT, _round(1)), "partial", True, "1 of 2 rounds"),
@@ -52,9 +59,16 @@ CASES = {
     "no passport": ((_round(0), _round(1)), "partial", None, "no compile passport"),
     "failed": ((POINT, _round(0), FAILURE), "failed", True, "measure: out of memory"),
     "recovered": ((POINT, FAILURE, _round(0), _round(1)), "ok", True, ""),
-    "empty round": ((POINT, _round(0), _round(1, block_s=())), "partial", True, "1 of 2"),
-    "wrong": ((fabricate.point_record(ok=False), _round(0), _round(1)), "ok", False, "differ from those of one"),
-    "mended": ((fabricate.point_record(ok=False), POINT, _round(0), _round(1)), "ok", True, ""),
+    "wrong": ((WRONG, _round(0), _round(1)), "ok", False, "differ from those of one"),
+    "mended": ((WRONG, AGAIN, _late(0), _late(1)), "ok", True, ""),
+    "mended too late": (
+        (WRONG, _round(0), AGAIN, _late(1)),
+        "ok",
+        False,
+        "in an earlier passport",
+    ),
+    "mended in place": ((WRONG, POINT, _round(0), _round(1)), "ok", False, "in an earlier passport"),
+    "wrong at last": ((POINT, _round(0), WRONG_AGAIN), "partial", False, "1 of 2"),
     "retraced": ((POINT, _round(0), _round(1, compilations=2)), "ok", False, "retrace: 2 programs"),
     "unchecked": ((dataclasses.replace(POINT, checks=()), _round(0), _round(1)), "ok", None, ""),
 }
@@ -72,6 +86,16 @@ def test_status(tmp_path: Path, case: str) -> None:
 def test_a_later_round_replaces_an_earlier_one(tmp_path: Path) -> None:
     (point,) = _load(tmp_path, POINT, _round(0), _round(0, block_s=(0.5,)), rounds=1)
     assert point.rounds[0].block_s == (0.5,)
+
+
+def test_a_round_without_a_block_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="damaged"):
+        _load(tmp_path, POINT, _round(0, block_s=()), _round(1))
+
+
+def test_units_tell_sessions_apart(tmp_path: Path) -> None:
+    (point,) = _load(tmp_path, POINT, _round(0, worker="w"), _round(1, worker="session12/cpu8"))
+    assert point.units == ((0, 0), (12, 1))
 
 
 def test_a_point_the_plan_does_not_know_is_shown(tmp_path: Path) -> None:

@@ -67,13 +67,49 @@ def test_two_rounds_have_no_interval_and_say_so(tmp_path: Path) -> None:
     assert any("no interval: 2 of the 3 rounds" in note for note in row.notes)
 
 
-def test_points_with_other_rounds_still_get_intervals(tmp_path: Path) -> None:
-    run = RunFolder(fabricate.run_folder(tmp_path, rounds=8))
-    loaded = points.load(run)
-    cut = [dataclasses.replace(p, rounds=p.rounds[3:], status="partial") if p.devices == 2 else p for p in loaded]
-    rows = {r.point.point: r for r in scaling.analyse(cut, config={})}
-    assert rows["shard_map/strong/2"].speedup.has_interval
-    assert rows["shard_map/strong/2"].timing.samples == 10
+def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path) -> None:
+    loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=8)))
+
+    def cut(first: int, last: int) -> dict[str, scaling.Row]:
+        """The base in rounds 0 to 5, the point on 2 devices in rounds `first` to `last`."""
+        kept = {1: slice(0, 6), 2: slice(first, last)}
+        some = [dataclasses.replace(p, rounds=p.rounds[kept.get(p.devices, slice(8))]) for p in loaded]
+        return {r.point.point: r for r in scaling.analyse(some, config={})}
+
+    both = cut(0, 6)["shard_map/strong/2"]
+    row = cut(0, 8)["shard_map/strong/2"]
+    assert row.timing.rounds == 8
+    assert row.paired and row.speedup.value == both.speedup.value and row.speedup.has_interval
+    assert any("6 of its 8 rounds were measured together with its base" in note for note in row.notes)
+    assert not both.notes
+    alone = cut(4, 8)["shard_map/strong/2"]
+    assert alone.timing.step_s.has_interval and alone.speedup.known
+    assert not (alone.paired or alone.speedup.has_interval or alone.efficiency.has_interval)
+    assert any("2 of its 4 rounds were measured together" in note and "drift" in note for note in alone.notes)
+
+
+def late(name: str) -> fabricate.Session:
+    """The run was continued, and only in the second session was this point measured."""
+    return lambda point, round: int(point == name)
+
+
+def test_a_round_of_another_session_is_not_the_base_s_round(tmp_path: Path) -> None:
+    rows = analyse(tmp_path, session=late("shard_map/strong/8"))
+    row = rows["shard_map/strong/8"]
+    assert row.speedup.known and not row.speedup.has_interval and not row.efficiency.has_interval
+    assert any("0 of its 5 rounds were measured together" in note for note in row.notes)
+    assert rows["shard_map/strong/4"].speedup.has_interval
+
+
+def test_a_run_continued_as_a_whole_keeps_its_intervals(tmp_path: Path) -> None:
+    row = analyse(tmp_path, session=lambda point, round: int(round > 2))["shard_map/strong/8"]
+    assert row.paired and row.speedup.has_interval
+
+
+def test_a_noise_floor_from_two_sessions_has_no_interval(tmp_path: Path) -> None:
+    rows = list(analyse(tmp_path, session=late("shard_map/weak/1")).values())
+    (control,) = scaling.controls(rows)
+    assert control.ratio.known and not control.ratio.has_interval
 
 
 def test_a_fixed_cost_per_block_makes_the_clocks_disagree(tmp_path: Path) -> None:
@@ -98,6 +134,9 @@ def test_mfu_only_with_a_known_peak(tmp_path: Path) -> None:
     config = {"model": {"dtype": "float64"}}
     run = RunFolder(fabricate.run_folder(tmp_path / "c", device_kind="TPU v4", config=config))
     assert "no float64 peak" in scaling.analyse(points.load(run), config=config)[0].use.note
+    run = RunFolder(fabricate.run_folder(tmp_path / "e", device_kind="NVIDIA H200", config={"model": {"width": 8}}))
+    untold = scaling.analyse(points.load(run), config=run.config())[0].use
+    assert math.isnan(untold.mfu) and untold.flop_per_s > 0 and "the config has no model.dtype" in untold.note
     shady = analyse(tmp_path / "d", device_kind="NVIDIA A10G")["shard_map/strong/1"]
     assert "unverified" in shady.use.note
 

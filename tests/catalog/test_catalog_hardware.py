@@ -71,9 +71,3 @@ def test_every_listed_kind_names_a_row_or_a_reason() -> None:
         if entry["name"]:
             shared = "2 JAX devices" in rows[entry["name"]]["notes"] or "two devices" in rows[entry["name"]]["notes"]
             assert entry["devices_per_row"] == ("2" if shared else "1"), entry
-
-
-def test_memory_of_the_larger_part() -> None:
-    small, large = hardware.find("Tesla V100-SXM2-16GB"), hardware.find("Tesla V100-SXM2-32GB")
-    assert small is not None and large is not None
-    assert (small.memory_bytes, large.memory_bytes) == (16 * 2**30, 32 * 2**30)

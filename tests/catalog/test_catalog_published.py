@@ -7,10 +7,17 @@ from jaxbench.catalog import published
 from jaxbench.errors import UserError
 
 
-@pytest.mark.parametrize("id", published.ids())
+@pytest.mark.parametrize("id", published._sources())
 def test_every_source_has_a_table_and_a_citation(id: str) -> None:
-    table = published.read(id)
-    assert len(table.frame) and table.project and table.reference and table.facts["status"]
+    table, source = published.read(id), published._sources()[id]
+    assert len(table.frame) and table.project and source["where"] and source["reference"]
+    assert published._text(f"{id}.csv").startswith(f"# id={id}; status=")
+
+
+@pytest.mark.parametrize("id", published.overlays())
+def test_an_overlay_begins_at_one_gpu(id: str) -> None:
+    frame = published.read(id).frame.set_index("gpus")
+    assert frame.index[0] == 1 and frame.index.is_monotonic_increasing and (frame > 0).all(axis=None)
 
 
 def test_dgx1_speedups_at_8() -> None:

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from doorway import QUICK_MLP
 from house.tree import ROOT, files, python_files
 
 
@@ -52,11 +53,13 @@ def test_wheel_works_from_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
         "from jaxbench import discovery as d; print(*d.experiments().values(), *d.presets().values(), sep='\\n');"
         "print(d.load_experiment('cnn').__file__)"
     )
-    for command in (["-c", code], ["-m", "jaxbench", "list"]):
+    sweep = ["-m", "jaxbench", "run", "mlp", "--workdir=out", *QUICK_MLP]
+    for command in (["-c", code], ["-m", "jaxbench", "list"], sweep):
         done = subprocess.run([sys.executable, *command], cwd=empty, env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         if command[0] == "-c":
             assert all(line.startswith(str(site)) for line in done.stdout.splitlines())
-        else:
+        elif command[-1] == "list":
             assert "cnn" in done.stdout and "smoke" in done.stdout
-    assert not list(empty.iterdir())
+            assert not list(empty.iterdir())
+    assert (empty / "out" / "report.html").is_file()

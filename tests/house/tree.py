@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +18,11 @@ Checker = Callable[[str, str], list[str]]
 def files() -> list[Path]:
     """Every file git has or would take, relative to ROOT. Without git: all but hidden folders and caches."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    if (ROOT / ".git").exists():
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
-        return sorted(Path(name) for name in listed if name and (ROOT / name).is_file())
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if listed.returncode == 0:  # else: a checkout of another owner, which git refuses to read
+            names = listed.stdout.split("\0")
+            return sorted(Path(name) for name in names if name and (ROOT / name).is_file())
     found = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
     return sorted(p for p in found if not any(part.startswith(".") or part in _CACHES for part in p.parts))
 

@@ -10,7 +10,7 @@ import pytest
 from doorway import environment
 
 from jaxbench.errors import UserError
-from jaxbench.machine import manifest, start
+from jaxbench.machine import cores, manifest
 
 
 def in_child(code: str) -> dict:
@@ -29,7 +29,7 @@ def test_fake_cpu_devices_are_pinned_and_single_threaded(devices):
         "print(json.dumps({'devices': len(found), 'cores': cores, 'flags': os.environ['XLA_FLAGS']}))"
     )
     assert seen["devices"] == devices
-    assert seen["cores"] == min(devices, start.available_cores())
+    assert seen["cores"] == min(devices, cores.available_cores())
     assert "--xla_cpu_multi_thread_eigen=false" in seen["flags"]
 
 

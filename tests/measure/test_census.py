@@ -17,9 +17,9 @@ HLO = """
 
 def test_counts_and_bytes():
     assert census.read(HLO) == (
-        Collective(kind="all-gather", count=1, bytes=32),
-        Collective(kind="all-reduce", count=3, bytes=96 + 4 + 32, scalar_bytes=4),
-        Collective(kind="collective-permute", count=1, bytes=5),
+        Collective(kind="all-gather", count=1, bytes=32, elements=8),
+        Collective(kind="all-reduce", count=3, bytes=96 + 4 + 32, elements=24 + 16, scalar_bytes=4),
+        Collective(kind="collective-permute", count=1, bytes=5, elements=5),
     )
 
 
@@ -32,3 +32,17 @@ def test_scalars_do_not_count_as_gradients():
 def test_missing_collectives_fail_but_one_device_needs_none():
     assert not census.verify((), 32, 2).ok
     assert census.verify((), 0, 1).ok
+
+
+def test_gradients_in_16_bits_are_known_by_their_number():
+    half = Collective(kind="all-reduce", count=1, bytes=16, elements=8)
+    assert census.verify([half], 32, 2).ok
+    assert "16 bits" in census.verify([half], 32, 2).reason
+    assert not census.verify([Collective(kind="all-reduce", count=1, bytes=16, elements=4)], 32, 2).ok
+
+
+def test_statistics_of_a_stateful_model_may_be_reduced_too():
+    more = [Collective(kind="all-reduce", count=3, bytes=48, elements=12)]
+    assert census.verify(more, 32, 2, stateful=True).ok
+    assert not census.verify(more, 32, 2).ok
+    assert not census.verify(more, 64, 2, stateful=True).ok

@@ -12,9 +12,9 @@ START = {"w": np.zeros(4, np.float32)}
 ONE_DEVICE = {"w": np.ones(4, np.float32)}
 
 
-def judge(value, start=START):
-    actual = {"w": np.full(4, value, np.float32)}
-    return check.judge(actual, check.Reference(start, ONE_DEVICE), linear_workload())
+def judge(value, start=START, **options):
+    actual = check.Trained({"w": np.full(4, value, np.float32)}, ())
+    return check.judge(actual, check.Reference(start, check.Trained(ONE_DEVICE, ())), linear_workload(), **options)
 
 
 def test_equal_passes_and_says_by_how_much():
@@ -41,5 +41,13 @@ def test_a_batch_in_parts_has_the_same_gradient():
     state, batch = check.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 24)
     whole = check.reference(workload, state, batch, device=device)
     parts = check.reference(workload, state, batch, device=device, passes=8)
-    assert 0 < check.relative_l2(parts.end, whole.start)
-    assert check.relative_l2(parts.end, whole.end) < 1e-6
+    assert 0 < check.relative_l2(parts.end.params, whole.start)
+    assert check.relative_l2(parts.end.params, whole.end.params) < 1e-6
+
+
+def test_an_accelerator_is_allowed_its_default_precision_and_says_so():
+    assert not judge(1.0003).ok
+    verdict = judge(1.0003, platform="gpu")
+    assert verdict.ok
+    assert "TF32" in verdict.reason
+    assert not judge(1.003, platform="gpu").ok

@@ -6,6 +6,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.sharding import AxisType, PartitionSpec
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
@@ -26,8 +27,9 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
     batch = workload.synthetic(KEY, BATCH)
     if reference is None:
         reference = one_device(workload, batch)
-    actual = check.program_parameters(program, compiled.call, KEY, batch)
-    parameters = check.judge(actual, reference, workload)
+    actual = check.train(program, compiled.call, KEY, batch)
+    parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
+    parameters = parameters if optimizer.ok or not parameters.ok else optimizer
     passport = compiled.passport
     expected = passport.expected_gradient_bytes
     return parameters, census.verify(passport.collectives, expected, program.mesh.size), passport
@@ -105,6 +107,24 @@ def test_the_naive_shard_map_has_the_right_loss_and_the_wrong_update():
     parameters, _, _ = verdicts(workload, program)
     assert not parameters.ok
     assert "NOT within" in parameters.reason
+
+
+def test_the_wrong_gradient_scale_shows_under_adam_too():
+    workload = linear_workload(optax.adam(0.1))
+    verdict, _, _ = verdicts(workload, build_naive_shard_map(workload, jax.devices()[:8]))
+    assert not verdict.ok
+    assert verdict.name == "optimizer"  # the parameters agree: Adam does not see the scale
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("cnn", "float16"), ("mlp", "bfloat16")])
+def test_reduced_precision_can_be_checked(name, dtype):
+    workload = experiment_workload(
+        name, **{"model.dtype": dtype, "optimizer.name": "sgd", "optimizer.learning_rate": 0.1}
+    )
+    # shard_map: under jit, XLA's CPU partitioner gathers whole activations of a float16 convolution, and is told so
+    parameters, collectives, _ = verdicts(workload, parallel.build("shard_map", workload, jax.devices()[:2]))
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
 
 
 def test_a_strategy_that_never_averages_fails_both_checks():

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +126,28 @@ def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
     assert _summary(tmp_path)["shard_map", "strong", "1"]["experiment"] == HOSTILE
 
 
-def test_markup_in_a_strategy_name_is_not_obeyed(tmp_path: Path) -> None:
-    findings = find(store.RunFolder(fabricate.run_folder(tmp_path, strategies=("[bold]x[/bold]",))))
+@pytest.mark.parametrize("name", ["cnn[bs]", "[/x]", "[bold]x[/bold]", ":smile:", "back\\", r"my$\bad$x", "--><b>"])
+def test_markup_in_a_name_is_not_obeyed(tmp_path: Path, name: str) -> None:
+    fabricate.run_folder(tmp_path, experiment=name, strategies=(name,), wrong=(f"{name}/weak/1",))
+    records = (tmp_path / store.RECORDS).read_text()
+    (tmp_path / store.RECORDS).write_text(records.replace('"unit":"images"', f'"unit":{json.dumps(name)}'))
     with open(tmp_path / "out.txt", "w") as file:
-        tables.show(findings, Console(width=120, file=file))
-    assert "[bold]x[/bold] strong" in (tmp_path / "out.txt").read_text()
+        build.write(tmp_path, Console(width=140, file=file))
+    shown, page_text = (tmp_path / "out.txt").read_text(), (tmp_path / "report.html").read_text()
+    for text in (f"{name}: how training scales", f"{name} strong", f"{name}/s ", f"{name}/weak/1 is wrong"):
+        assert text in shown
+    assert escape(name, quote=False) in page_text and "<b>" not in page_text and "<!--" not in page_text
+
+
+def test_on_paper_nothing_is_cut_off_or_headed_without_content(tmp_path: Path) -> None:
+    build.write(fabricate.run_folder(tmp_path, experiment="/a/long/path" * 20))
+    html = (tmp_path / "report.html").read_text()
+    screen, paper = html.split("@media print {")
+    assert re.search(r"body {[^}]*overflow-wrap: anywhere", screen), "long names wrap"
+    assert ".wide, pre { overflow: visible; }" in paper and "th, td { white-space: normal;" in paper
+    for heading in ("Points", "Provenance"):
+        assert f'<section class="folds">\n<h2>{heading}</h2>' in html
+    assert "section.folds:not(:has(> details[open]))" in paper and html.count("<section") == html.count("</section>")
 
 
 def test_no_request_can_leave_the_page(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
+from jaxbench.analysis import scaling
 from jaxbench.analysis.scaling import Row
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder
@@ -96,8 +97,64 @@ def test_the_overlay_is_on_the_speedup_panel_and_cited(tmp_path: Path) -> None:
     assert more == [0, 5, 0]
 
 
+def speedup_panels(figure: Figure) -> list[tuple[str, int]]:
+    """(title, how many grey lines with markers: the published ones) of each speed-up panel."""
+    found = []
+    for panel in figure.axes[1::3]:
+        published = [line for line in panel.lines if line.get_color() == "#8a8a8a"]
+        found.append((panel.get_title(loc="left"), len(published)))
+    return found
+
+
+def test_published_speedups_are_not_drawn_over_another_base(tmp_path: Path) -> None:
+    figure = draw(rows_of(tmp_path, devices=(2, 4, 8)), overlay="tf_dgx1_p100_synth")
+    assert speedup_panels(figure) == [("speed-up over 2 devices", 0)]
+    assert "not drawn beside these over 2 devices" in texts(figure) and "dashed grey" not in texts(figure)
+    (ideal,) = [line for line in figure.axes[1].lines if line.get_color() == figures._GREY]
+    assert list(ideal.get_xdata()) == [2, 4, 8] and list(ideal.get_ydata()) == [1, 2, 4]
+
+
+def mixed(path: Path) -> list[Row]:
+    """Of two strategies weak begins at 1 device, strong of one of them at 2."""
+    rows = rows_of(path, strategies=("pmap", "shard_map"), devices=(1, 2, 4))
+    points = [r.point for r in rows if r.point.point != "pmap/strong/1"]
+    return scaling.analyse(points, config={})
+
+
+def test_a_series_over_another_base_is_left_out_of_the_speedup_panel(tmp_path: Path) -> None:
+    rows = mixed(tmp_path)
+    figure = draw(rows)
+    assert speedup_panels(figure) == [("speed-up over 1 device", 0)]
+    assert "one base: pmap strong (base 2 devices)" in texts(figure)
+    rate, speed, share = (len(panel.lines) for panel in figure.axes)
+    assert rate < share and speed < share
+    assert all(round(y) != 2 or round(x) != 4 for line in figure.axes[1].lines for x, y in line.get_xydata()[1:2])
+
+
+@pytest.mark.parametrize(("devices", "in_margin"), [((1, 2, 4), True), ((1, 2, 4, 8), True), ((1, 4, 16, 512), False)])
+def test_published_names_are_in_the_margin_or_in_the_legend(
+    tmp_path: Path, devices: tuple[int, ...], in_margin: bool
+) -> None:
+    figure = draw(rows_of(tmp_path, devices=devices, cores=512), overlay="tf_dgx1_p100_synth")
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [t.get_text() for t in figure.axes[1].texts].count("VGG16") == in_margin
+    assert legend.count("VGG16") == (not in_margin)
+
+
+@pytest.mark.parametrize("name", [r"my$\bad$x", "$", "a" * 300, "/long/path" * 30, "_", "{}", "x\ny", "[b]"])
+def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, name: str) -> None:
+    rows = rows_of(tmp_path, strategies=(name, "b"), experiment=name)
+    with figures._style():
+        figure = figures.draw(rows, title=f"{name}: training throughput")
+        figure.draw_without_rendering()
+        legend = figure.legends[0].get_window_extent()
+    assert legend.x0 >= 0 and legend.x1 <= 700 and figure.axes[0].get_window_extent().width > 80
+    assert figure.axes[0].get_window_extent().height > 110, "the panels keep their height"
+    assert figures.render(rows, title=name)["svg"]
+
+
 def test_an_unknown_overlay_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="did you mean 'tf_dgx1_p100_synth'"):
+    with pytest.raises(UserError, match="did you mean 'tf_dgx1_p100_synth'.*Give \"\" for none"):
         figures.render([], title="cnn", overlay="tf_dgx1_p100_sinth")
 
 

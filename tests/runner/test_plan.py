@@ -8,8 +8,9 @@ from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.runner import plan
 
-CPU = {"platform": "cpu", "devices": 1, "cores": 2, "device_kind": "cpu"}
-GPUS = {"platform": "gpu", "devices": 6, "cores": 64, "device_kind": "NVIDIA H200"}
+CPU = {"platform": "cpu", "devices": 1, "cores": 2, "device_kind": "cpu", "device_kinds": ["cpu"]}
+GPUS = {"platform": "gpu", "devices": 6, "cores": 64, "device_kind": "NVIDIA H200", "device_kinds": ["NVIDIA H200"]}
+MIXED = {**GPUS, "device_kinds": ["NVIDIA A100", "NVIDIA T1000"]}
 
 
 def settings(**changes):
@@ -27,9 +28,9 @@ def test_a_laptop_gets_1_2_4_8_and_says_what_is_oversubscribed():
     assert list(plan.groups(points, "cpu")) == ["cpu1", "cpu2", "cpu4", "cpu8"]
 
 
-def test_accelerators_in_powers_of_two_and_all_of_them():
+def test_accelerators_in_powers_of_two():
     points = plan.make(settings(), GPUS)
-    assert sorted({p.devices for p in points}) == [1, 2, 4, 6]
+    assert sorted({p.devices for p in points}) == [1, 2, 4]
     assert not any(p.oversubscribed for p in points)
     assert list(plan.groups(points, "gpu")) == ["gpu"]
 
@@ -38,10 +39,24 @@ def test_at_most():
     assert {p.devices for p in plan.make(settings(**{"mesh.devices": "auto:2"}), CPU)} == {1, 2}
 
 
+def test_a_count_that_nobody_typed_and_that_does_not_divide_is_left_out():
+    assert {p.devices for p in plan.make(settings(batch=100), CPU)} == {1, 2, 4}
+    assert {p.devices for p in plan.make(settings(batch=100, scaling="weak"), CPU)} == {1, 2, 4, 8}
+
+
+@pytest.mark.parametrize("name", sorted(discovery.experiments()))
+@pytest.mark.parametrize("preset", sorted(discovery.presets()))
+@pytest.mark.parametrize("machine", [CPU, GPUS, {**GPUS, "devices": 8}])
+def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, machine):
+    config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset(preset))
+    assert plan.make(config_lib.parse(config, parallel.strategies()), machine)
+
+
 @pytest.mark.parametrize(
     ("changes", "machine", "sentence"),
     [
         ({"mesh.devices": "1,8"}, GPUS, "asks for 8 devices, this machine has 6"),
+        ({}, MIXED, "different accelerators (NVIDIA A100, NVIDIA T1000)"),
         ({"mesh.devices": "1,5"}, CPU, "--config.batch=24 does not divide over 5 devices: use 25"),
         ({"mesh.devices": "1,x"}, CPU, "--config.mesh.devices=1,x is not a list"),
         ({"mesh.devices": "0"}, CPU, "--config.mesh.devices=0 is not a list"),
@@ -50,6 +65,7 @@ def test_at_most():
         ({"mesh.platform": "gpus"}, CPU, "did you mean 'gpu'"),
         ({"strategy": "jit_atuo"}, CPU, "did you mean 'jit_auto'"),
         ({"strategy": ""}, CPU, "is empty"),
+        ({"report.overlay": "none"}, CPU, "--config.report.overlay=none is unknown"),
         ({"scaling": "strong,week"}, CPU, "did you mean 'weak'"),
         ({"measure.rounds": 0}, CPU, "must be at least 1"),
         ({"measure.block_s": 0.0}, CPU, "must be above 0"),

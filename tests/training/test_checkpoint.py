@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
+import re
 import shutil
+import subprocess
+import sys
 
 import absl.logging
 import jax
@@ -12,10 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from doorway import ROOT, environment
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.parallel.program import TrainState
+from jaxbench.training import checkpoint
 from jaxbench.training.checkpoint import Writer, restore_latest
 from jaxbench.training.digest import params_sha256, to_host
 
@@ -159,6 +166,46 @@ def test_another_model_is_an_error_and_not_damage(copy):
     ):
         restore_latest(copy, make_state(0, width=8))
     assert (copy / "3").exists()
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from jaxbench.errors import UserError
+from jaxbench.training.checkpoint import Writer
+from training.test_checkpoint import make_state
+
+state = make_state(4, width=1024)
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))  # a full disk that needs no disk
+try:
+    with Writer(Path(sys.argv[1]), keep=2) as writer:
+        writer.save(state, {})
+except UserError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_refuses_the_arrays_is_a_sentence_and_the_checkpoint_before_stays(copy):
+    """In a process of its own, which is what the limit is for; what orbax's threads leave behind dies with it."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    command = [sys.executable, "-c", FULL_DISK, str(copy)]
+    done = subprocess.run(command, env={**environment(), "PYTHONPATH": path}, capture_output=True, text=True)
+    assert "File too large): make room, and the same command" in done.stdout, done.stderr
+    assert not re.search(r"^[EF]\d{4} ", done.stderr, re.MULTILINE)  # orbax's own log of the same error, with its trace
+    restored = restore_latest(copy, make_state(0))
+    assert int(restored.state.step) == 3 and "4.part was not finished" in restored.notes[0]
+
+
+def test_a_disk_that_refuses_the_seal_is_a_sentence(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(checkpoint, "write_atomic", full)
+    with (
+        pytest.raises(UserError, match="No space left on device.*make room"),
+        Writer(tmp_path / "c", keep=1) as writer,
+    ):
+        writer.save(make_state(1), {})
 
 
 def test_orbax_says_nothing_of_its_own_unless_asked(tmp_path, caplog):

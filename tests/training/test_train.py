@@ -4,20 +4,29 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import io
 import json
 import os
+import re
 import signal
 import sys
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
 from train_cases import STEPS_PER_EPOCH, Clusters, before_step, clusters, toy_workload, train_toy
 
+from jaxbench import discovery
+from jaxbench.config import compose
 from jaxbench.errors import UserError
 from jaxbench.parallel import strategies
 from jaxbench.training import loop as train_loop
+from jaxbench.training import run
+from jaxbench.training.evaluate import Evaluator, require_inference
+from jaxbench.training.metrics import MetricLog
 
 STEPS = 4 * STEPS_PER_EPOCH
 
@@ -155,6 +164,53 @@ def test_a_folder_of_another_config_is_refused(whole, changes, message):
         train_toy(whole[0], **changes)
 
 
+def test_what_only_measuring_reads_may_change(whole):
+    measured = {"batch": 5, "scaling": "weak", "strategy": "all", "measure": {"rounds": 9}, "report": {"overlay": ""}}
+    again = train_toy(whole[0], elsewhere=measured)
+    assert again.was_finished and again.params_sha256 == whole[1].params_sha256
+    train_toy(whole[0])
+    with pytest.raises(UserError, match="batch_norm.momentum was None and is now 0.9"):
+        train_toy(whole[0], elsewhere={"batch_norm": {"momentum": 0.9}})
+
+
+def test_an_edited_experiment_is_refused(tmp_path):
+    train_toy(tmp_path, wrap=stop_at(2))
+    with pytest.raises(UserError, match="experiment file 'toy.py' has changed since this training began"):
+        train_toy(tmp_path, session={"experiment_sha256": "0" * 64})
+    assert train_toy(tmp_path, wrap=stop_at(2)).step == 4
+
+
+def test_the_manifest_is_there_from_the_first_step_and_lists_every_start(tmp_path):
+    def sessions():
+        return json.loads((tmp_path / "manifest.json").read_text())["sessions"]
+
+    found = []
+    train_toy(tmp_path, wrap=lambda program: before_step(stop_at(3)(program), 1, lambda: found.extend(sessions())))
+    assert [(s["devices"], s["strategy"], s["from_step"]) for s in found] == [(8, "jit_auto", 0)]
+    newer = {"platform": "cpu", "devices": 8, "versions": {"jax": "99"}}
+    train_toy(tmp_path, devices=2, strategy="pmap", session={"command": ["again"], "machine": newer}, wrap=stop_at(1))
+    first, second = sessions()
+    assert first == found[0]
+    assert (second["devices"], second["strategy"], second["from_step"]) == (2, "pmap", 3)
+    assert second["command"] == ["again"] and second["started"] >= first["started"]
+    assert second["machine"] == {"versions.jax": "99"}
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["versions"]["jax"] != "99" and manifest["command"] == first["command"]
+
+
+def test_a_start_says_where_it_runs_and_a_move_that_the_bits_may_differ(tmp_path):
+    def said(**where):
+        text = io.StringIO()
+        train_toy(tmp_path, console=Console(file=text, width=200), wrap=stop_at(2), **where)
+        return text.getvalue()
+
+    assert "on 8 devices, strategy jit_auto" in said(devices=8)
+    assert "bits may differ" not in said(devices=8)
+    text = said(devices=1, strategy="shard_map")
+    assert "on 1 device, strategy shard_map" in text
+    assert "It was trained on 8 devices, strategy jit_auto: the final bits may differ" in text
+
+
 def test_other_data_and_another_model_are_refused(whole):
     with pytest.raises(UserError, match="data 'clusters' have changed"):
         train_toy(whole[0], workload=toy_workload(lambda: clusters(seed=1)))
@@ -230,6 +286,81 @@ def test_the_test_accuracy_is_exact_over_several_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluate, "CHUNK", 7)
     assert train_toy(tmp_path / "many", epochs=1).test_accuracy == whole.test_accuracy
     assert (whole.test_accuracy * 50) % 1 == pytest.approx(0)
+
+
+def centred(model_state, x):
+    """Right where x is above the mean that is given."""
+    return {"accuracy": jnp.mean(x - model_state["mean"] > 0)}
+
+
+def test_the_test_accuracy_is_that_of_inference_mode():
+    """As with batch normalisation: centred by the batch's own mean only half of these would be right."""
+
+    def loss(params, model_state, batch, key):
+        return jnp.zeros(()), (model_state, centred({"mean": jnp.mean(batch["x"])}, batch["x"]))
+
+    workload = dataclasses.replace(
+        toy_workload(), loss=loss, evaluate=lambda params, model_state, batch: centred(model_state, batch["x"])
+    )
+    state, test = {"mean": jnp.zeros(())}, {"x": np.array([4.0, 5.0, 6.0, 7.0], np.float32)}
+    evaluator = Evaluator(workload, test, params={}, model_state=state, device=jax.devices()[0])
+    assert evaluator({}, state) == {"accuracy": 1.0}
+
+
+def test_state_without_evaluate_is_refused_and_no_state_needs_none(tmp_path):
+    with pytest.raises(UserError, match="'toy' has state such as batch statistics: its workload needs `evaluate`"):
+        train_toy(tmp_path / "state", workload=dataclasses.replace(toy_workload(), evaluate=None))
+    assert not (tmp_path / "state").exists()
+    toy = toy_workload()
+    stateless = dataclasses.replace(
+        toy,
+        evaluate=None,
+        init=lambda key: (toy.init(key)[0], {}),
+        loss=lambda params, _, batch, key: (
+            (value := toy.loss(params, {"seen": 0}, batch, key))[0],
+            ({}, value[1][1]),
+        ),
+    )
+    test, params = clusters().test, toy.init(jax.random.PRNGKey(0))[0]
+    evaluator = Evaluator(stateless, test, params=params, model_state={}, device=jax.devices()[0])
+    assert sorted(evaluator(params, {})) == ["accuracy", "loss"]
+    require_inference(stateless, {})
+
+
+def test_an_evaluate_without_accuracy_is_named(tmp_path):
+    blind = dataclasses.replace(toy_workload(), evaluate=lambda params, model_state, batch: {"loss": jnp.zeros(())})
+    with pytest.raises(UserError, match=r"the evaluate of 'toy' reports \['loss'\]"):
+        train_toy(tmp_path, workload=blind)
+
+
+def test_a_full_disk_is_said_where_rows_are_written(tmp_path, monkeypatch):
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with MetricLog(tmp_path, [], tensorboard=False) as log, monkeypatch.context() as patch:
+        patch.setattr(log, "_file", Full())
+        with pytest.raises(UserError, match=r"cannot write to .*No space left on device\): make room, and the same"):
+            log.add({"epoch": 1, "step": 3})
+
+
+@pytest.mark.parametrize(
+    ("saved", "sentence"),
+    [((), "stopped before the first checkpoint"), ((20, 30), "stopped at once: .* continues from .* step 30")],
+)
+def test_an_impatient_ctrl_c_says_what_is_kept(tmp_path, monkeypatch, saved, sentence):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    for step in saved:
+        (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
+    monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: {"platform": "cpu", "cores": 2, "devices": 1})
+    monkeypatch.setattr(run.start, "start", lambda platform, count: jax.devices()[:count])
+    monkeypatch.setattr(run, "train_workload", interrupted)
+    config = compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
+    text = io.StringIO()
+    assert run.train("mlp", config, tmp_path, Console(file=text, width=200)) == 130
+    assert re.search(sentence, text.getvalue()) and "first step" not in text.getvalue()
 
 
 def test_tensorboard_files_are_written_only_if_asked_for(whole, tmp_path):

@@ -80,7 +80,7 @@ def test_every_style_under_every_strategy(style, strategy):
     compiled = compile_step(mine, program, 8)
     batch = mine.synthetic(KEY, 8)
     expected = one_device(mine, batch)
-    verdict = check.judge(check.program_parameters(program, compiled.call, KEY, batch), expected, mine)
+    verdict = check.judge(check.train(program, compiled.call, KEY, batch), expected, mine)
     assert verdict.ok, verdict.reason
     assert compiled.passport.flops_per_step == 2 * 6 * 4 * 2 * 8  # forward and the weights' gradient, 8 examples
 
@@ -91,3 +91,28 @@ def test_synthetic_batches_repeat_and_respect_their_fields():
     np.testing.assert_array_equal(a["x"], b["x"])
     assert set(np.unique(a["y"])) == {0, 1, 2, 3}
     assert abs(float(a["x"].mean())) < 0.2
+
+
+class Dropping(nnx.Module):
+    def __init__(self, rngs):
+        self.layer = nnx.Linear(6, 4, rngs=rngs)
+        self.dropout = nnx.Dropout(0.5, rngs=rngs)
+
+    def __call__(self, x):
+        return self.dropout(self.layer(x))
+
+
+@pytest.mark.parametrize("strategy", parallel.strategies())
+def test_random_keys_in_the_model_state_are_plain_numbers(strategy):
+    model = from_nnx(Dropping)
+    params, model_state = model.init(KEY)
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(model_state)} == {"uint32"}
+    x = jnp.ones((3, 6))
+    first, moved = model.apply(params, model_state, x)
+    again, _ = model.apply(params, model_state, x)
+    other, _ = model.apply(params, moved, x)
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    mine = workload(model)
+    program = parallel.build(strategy, mine, jax.devices()[:2])
+    check.train(program, compile_step(mine, program, 8).call, KEY, mine.synthetic(KEY, 8))

@@ -1,0 +1,52 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The processor cores this process really has. No jax: a process is pinned before libraries size their pools."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def physical_cores(allowed: set[int] | None = None, topology: Path = Path("/sys/devices/system/cpu")) -> list[int]:
+    """One logical CPU of each physical core this process may run on, in order.
+
+    Two hardware threads of one core share its arithmetic units: two "devices" on them would be one.
+    """
+    if allowed is None:
+        allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    seen: dict[str, int] = {}
+    for cpu in sorted(allowed):
+        try:
+            siblings = (topology / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text().strip()
+        except OSError:
+            siblings = str(cpu)
+        seen.setdefault(siblings, cpu)
+    return sorted(seen.values())
+
+
+def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """The CPU time a container is limited to, in cores; None when it is not. Reads cgroup v2, then v1."""
+    try:
+        most, period = (cgroup / "cpu.max").read_text().split()
+        return None if most == "max" else int(most) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        most_us = int((cgroup / "cpu" / "cpu.cfs_quota_us").read_text())
+        return most_us / int((cgroup / "cpu" / "cpu.cfs_period_us").read_text()) if most_us > 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+def available_cores() -> int:
+    """How many devices can have a core each: physical cores in the affinity mask, and no more than the quota."""
+    cores, limit = len(physical_cores()), quota()
+    return cores if limit is None else max(1, min(cores, int(limit)))
+
+
+def pin_to_cores(count: int) -> bool:
+    """Confines this process to its first `count` physical cores (all of them if fewer). False: this OS cannot."""
+    if not hasattr(os, "sched_setaffinity"):
+        return False
+    os.sched_setaffinity(0, physical_cores()[:count])
+    return True
