@@ -52,25 +52,24 @@ def reference(
     the same on parts, so it is always given the whole batch.
     """
     passes = 1 if jax.tree.leaves(state.model_state) else passes
-
-    def step(state: TrainState, batch: Batch) -> TrainState:
-        if passes == 1:
-            grads, model_state, _ = gradients(workload, state, batch)
-            return update(workload, state, grads, model_state)
-
-        def add(total: PyTree, part: Batch) -> tuple[PyTree, None]:
-            return jax.tree.map(jnp.add, total, gradients(workload, state, part)[0]), None
-
-        parts = jax.tree.map(lambda x: x.reshape(passes, x.shape[0] // passes, *x.shape[1:]), batch)
-        total, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, state.params), parts)
-        return update(workload, state, jax.tree.map(lambda g: g / passes, total), state.model_state)
-
+    # A loop in Python over parts: convolutions inside a compiled loop are many times slower on the CPU.
+    gradient = jit_once(lambda state, part: gradients(workload, state, part)[:2])
+    add = jit_once(lambda a, b: jax.tree.map(jnp.add, a, b))
+    step = jit_once(
+        lambda state, total, model_state: update(
+            workload, state, jax.tree.map(lambda g: g / passes, total), model_state
+        )
+    )
     start = state.params
-    step = jit_once(step, donate_argnums=0)
     with jax.default_device(device):
-        state, batch = jax.device_put((state, batch), device, may_alias=False)
+        state, batch = jax.device_put((state, batch), device)
+        size = len(jax.tree.leaves(batch)[0]) // passes
+        parts = [jax.tree.map(lambda x, at=at: x[at : at + size], batch) for at in range(0, passes * size, size)]
         for _ in range(STEPS):
-            state = step(state, batch)
+            total, model_state = gradient(state, parts[0])
+            for part in parts[1:]:
+                total = add(total, gradient(state, part)[0])
+            state = step(state, total, model_state)
     return Reference(start, _trained(state))
 
 
