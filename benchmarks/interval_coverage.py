@@ -22,7 +22,8 @@ SHAPES = ((3, 4), (5, 2), (10, 1), (10, 2), (20, 2))
 def simulate(random: np.random.Generator, rounds: int, blocks: int) -> tuple[np.ndarray, np.ndarray]:
     """Two points' block times, each (rounds x blocks,), with the true medians 1 and 1."""
     drift = random.normal(0, DRIFT, (rounds, 1))
-    return tuple(np.exp(drift + random.normal(0, NOISE, (rounds, blocks))).ravel() for _ in range(2))
+    a, b = (np.exp(drift + random.normal(0, NOISE, (rounds, blocks))).ravel() for _ in range(2))
+    return a, b
 
 
 def holds(value: float, draws: np.ndarray, rounds: int) -> tuple[bool, bool]:

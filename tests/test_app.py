@@ -133,29 +133,11 @@ def test_dry_run_measures_and_writes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-NAIVE = """
-import jax
-from jax.sharding import AxisType, PartitionSpec as P
-from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel.program import data_parallel, gradients, mean_over, update
-
-def build(workload, devices):
-    mesh = data_mesh(devices, AxisType.Auto)
-    def step(state, batch):
-        grads, model_state, metrics = gradients(workload, state, batch)
-        grads = jax.tree.map(lambda g: jax.lax.pmean(g, "data"), grads)
-        return update(workload, state, grads, model_state), mean_over("data", metrics)
-    body = jax.shard_map(step, mesh=mesh, in_specs=(P(), P("data")), out_specs=P())
-    return data_parallel(workload, mesh, body)
-"""
-
-
 def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
     """IDIOMS' first trap, as a strategy file of its own: the loss is right, the update n times too large."""
-    (tmp_path / "strategies").mkdir()
-    (tmp_path / "strategies" / "naive.py").write_text(NAIVE)
+    folder = ROOT / "tests" / "broken_strategies"
     mlp = (ROOT / "experiments" / "mlp.py").read_text()
-    extra = f"\nimport jaxbench.parallel\njaxbench.parallel.__path__.append({str(tmp_path / 'strategies')!r})\n"
+    extra = f"\nimport jaxbench.parallel\njaxbench.parallel.__path__.append({str(folder)!r})\n"
     (tmp_path / "mine.py").write_text(mlp + extra)
     words = [word for word in QUICK_MLP if not word.startswith("--config.strategy")]
     done = jaxbench("run", "mine.py", "--workdir=run", *words, "--config.strategy=naive", cwd=tmp_path)

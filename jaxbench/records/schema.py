@@ -7,7 +7,8 @@ rounds that visit every point once in random order. The life of a point in the f
     point (compiled, weighed, checked)  ->  round 0 .. round R-1        or at any time  ->  failure
 
 A later line about the same point wins: a `point` line written by a resumed run replaces the earlier passport, and a
-`round` after a `failure` means that the point has recovered.
+`round` after a `failure` means that the point has recovered. A failed verdict of an earlier passport stays, as long as
+rounds of its session are in use.
 """
 
 from __future__ import annotations

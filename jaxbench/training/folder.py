@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.errors import UserError
+from jaxbench.records import store
 from jaxbench.records.store import CONFIG, RECORDS, RunFolder, flatten, write_json
 
 CHECKPOINTS = "checkpoints"
-LOCK = ".lock"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # Where and how often, which do not change what is learnt beyond the order of sums, and what only measuring reads.
@@ -34,9 +33,8 @@ def hold(folder: Path, config: dict[str, Any]) -> Iterator[Path]:
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / LOCK, "a")
+        lock = store.hold(folder)
     with lock:
-        _take(lock.fileno(), folder)  # the system gives it back however this process ends
         _claim(folder, json.loads(json.dumps(config, default=str)))
         yield folder / CHECKPOINTS
 
@@ -52,13 +50,6 @@ def writing(folder: Path) -> Iterator[None]:
         else:
             way_out = "choose another WORKDIR"
         raise UserError(f"cannot write to '{folder}' ({error.strerror}): {way_out}.") from error
-
-
-def _take(lock: int, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise UserError(f"another training is running in '{folder}': wait for it or choose a new WORKDIR.") from error
 
 
 def _claim(folder: Path, config: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from broken_strategies import naive
 from jax.sharding import AxisType, PartitionSpec
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
@@ -16,7 +17,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.measure import census, check
 from jaxbench.measure.passport import compile_step
-from jaxbench.parallel.program import data_parallel, gradients, mean_over, update
+from jaxbench.parallel.program import data_parallel, gradients, update
 from jaxbench.workloads.base import TrainWorkload
 
 BATCH = 16
@@ -81,22 +82,9 @@ def test_an_unknown_strategy_names_a_near_one():
         parallel.load("jit_atuo")
 
 
-def build_naive_shard_map(workload, devices):
-    """The trap: a pmap body in shard_map. The gradient of an invariant parameter is a sum already."""
-    mesh = data_mesh(devices, AxisType.Auto)
-
-    def step(state, batch):
-        grads, model_state, metrics = gradients(workload, state, batch)
-        grads = jax.tree.map(lambda g: jax.lax.pmean(g, "data"), grads)
-        return update(workload, state, grads, model_state), mean_over("data", metrics)
-
-    specs = PartitionSpec(), PartitionSpec("data")
-    return data_parallel(workload, mesh, jax.shard_map(step, mesh=mesh, in_specs=specs, out_specs=PartitionSpec()))
-
-
 def test_the_naive_shard_map_has_the_right_loss_and_the_wrong_update():
     workload = linear_workload()
-    program = build_naive_shard_map(workload, jax.devices()[:8])
+    program = naive.build(workload, jax.devices()[:8])
     good = parallel.build("shard_map", workload, jax.devices()[:8])
     batch = workload.synthetic(KEY, BATCH)
     losses = []
@@ -111,7 +99,7 @@ def test_the_naive_shard_map_has_the_right_loss_and_the_wrong_update():
 
 def test_the_wrong_gradient_scale_shows_under_adam_too():
     workload = linear_workload(optax.adam(0.1))
-    verdict, _, _ = verdicts(workload, build_naive_shard_map(workload, jax.devices()[:8]))
+    verdict, _, _ = verdicts(workload, naive.build(workload, jax.devices()[:8]))
     assert not verdict.ok
     assert verdict.name == "optimizer"  # the parameters agree: Adam does not see the scale
 
