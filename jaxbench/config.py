@@ -49,17 +49,32 @@ def defaults() -> ConfigDict:
     return config
 
 
+def case_defaults() -> ConfigDict:
+    """The harness's fields for kernels, transfers and collectives: an experiment whose config says measures="cases"."""
+    config = ConfigDict()
+    config.seed = 0
+    config.measures = "cases"
+    config.ops = "all"  # names, comma-separated, or "all"
+    config.sizes = "auto"  # "1024,1e6,64Ki", or "auto"
+    config.dtypes = "float32"
+    config.cores = "all"  # CPU cores of kernels: "all", "1", or "1,all"
+    config.most_bytes = 0  # leave out what holds more at once; 0: a part of the memory
+    config.mesh = ConfigDict({"platform": "auto", "devices": "auto", "shape": "auto"})  # shape: "2x4", or "auto"
+    config.measure = ConfigDict({"rounds": 5, "blocks": 1, "block_s": 0.02})
+    return config
+
+
 def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDict:
     """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
 
     An experiment may add keys inside its own groups but may not change the type of a harness field.
     """
-    config = defaults()
+    own = module.get_config() if hasattr(module, "get_config") else ConfigDict()
+    if not isinstance(own, ConfigDict | dict):
+        raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")
+    config = case_defaults() if own.get("measures") == "cases" else defaults()
     config.experiment = experiment
-    if hasattr(module, "get_config"):
-        own = module.get_config()
-        if not isinstance(own, ConfigDict | dict):
-            raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")
+    if own:
         try:
             config.update(own)
         except TypeError as error:

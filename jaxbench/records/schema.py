@@ -1,10 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The three kinds of line in ``records.jsonl``. Units live in the names: ``_s`` seconds, ``_bytes`` bytes.
+"""The kinds of line in ``records.jsonl``. Units live in the names: ``_s`` seconds, ``_bytes`` bytes.
 
-A *point* is one thing that was asked for: (strategy, scaling, devices). A run is a sweep over points, measured in
-rounds that visit every point once in random order. The life of a point in the file is
+A *point* is one thing that was asked for: a training step as (strategy, scaling, devices), or a *case*: a kernel, a
+transfer or a collective of one size in one place. A run is a sweep over points, measured in rounds that visit every
+point once in random order. The life of a point in the file is
 
-    point (compiled, weighed, checked)  ->  round 0 .. round R-1        or at any time  ->  failure
+    point | case (compiled, weighed, checked)  ->  round 0 .. round R-1        or at any time  ->  failure
 
 A later line about the same point wins: a `point` line written by a resumed run replaces the earlier passport, and a
 `round` after a `failure` means that the point has recovered. A failed verdict of an earlier passport stays, as long as
@@ -50,6 +51,7 @@ class Passport:
     temp_bytes: int
     alias_bytes: int
     peak_bytes: int  # per device: argument + output + temp - alias
+    compiler_bytes_per_step: float | None = None  # XLA's own count of bytes read and written x devices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +87,46 @@ class PointRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CaseRecord:
+    """A kernel, a transfer or a collective in one place. What does not apply is None or ""."""
+
+    point: str  # the id
+    experiment: str
+    family: str  # kernel | transfer | collective
+    op: str
+    dtype: str
+    impl: str  # jit | numpy | python | ...: who does it
+    shape: str  # for people: "2048x2048x2048"
+    elements: int | None  # the size axis of a kernel
+    payload_bytes: int | None  # S of a collective or a transfer
+    flops: float | None  # analytic, one call
+    bytes_moved: float | None  # analytic, one call: what must be read and written
+    devices: int  # participants: 1 for a kernel, n of the group for a collective
+    mesh: str  # the mesh a collective runs on: "8", "2x4"
+    axis: str  # the mesh axis whose groups take part: "x"
+    source: str  # of a transfer: "host", "cpu:0"
+    target: str
+    platform: str
+    device_kind: str
+    cores: int  # CPU cores the process may use
+    processes: int
+    oversubscribed: bool
+    resident_bytes: int  # what the case holds at once, all devices together
+    zeros: float  # share of the input values that are zero
+    wrong: int | None  # result values that are not right; None: the answer is not known
+    launch_s: float | None  # what a call of an empty program costs in this process
+    compile_s: float | None
+    compiler_flops: float | None  # XLA's counts of one call: a cross-check only
+    compiler_bytes: float | None
+    temp_bytes: int | None  # scratch of the compiled call, per device
+    checks: tuple[Verdict, ...]
+    worker: str
+    kind: str = "case"
+    schema: int = SCHEMA_VERSION
+    time: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoundRecord:
     """Raw samples: each number is the wall time of one block of dependent steps that ended in one fence."""
 
@@ -97,6 +139,9 @@ class RoundRecord:
     settled: bool  # two successive warm-up blocks agreed before timing began
     compilations: int  # programs compiled inside the timed region; must be 0
     worker: str
+    loop_steps: int = 0  # iterations of a jitted loop whose body is the step; 0: the point has no such loop
+    loop_s: tuple[float, ...] = ()  # seconds of the loop of `loop_steps` iterations, started and fenced once
+    double_loop_s: tuple[float, ...] = ()  # the same of 2 x loop_steps
     kind: str = "round"
     schema: int = SCHEMA_VERSION
     time: str = ""
@@ -106,19 +151,19 @@ class RoundRecord:
 class FailureRecord:
     point: str
     experiment: str
-    strategy: str
-    scaling: str
     devices: int
-    global_batch: int
     stage: str  # start | model | build | compile | check | measure
     reason: str  # one sentence
     detail: str = ""  # the stack trace, for the report's fold-out
+    strategy: str = ""  # of a training step; "" and 0 of a case
+    scaling: str = ""
+    global_batch: int = 0
     kind: str = "failure"
     schema: int = SCHEMA_VERSION
     time: str = ""
 
 
-Record = PointRecord | RoundRecord | FailureRecord
+Record = PointRecord | CaseRecord | RoundRecord | FailureRecord
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -134,8 +179,11 @@ def from_json(line: dict[str, Any]) -> Record:
         passport["collectives"] = tuple(Collective(**c) for c in passport["collectives"])
         checks = tuple(Verdict(**v) for v in line["checks"])
         return PointRecord(**{**line, "passport": Passport(**passport), "checks": checks})
+    if kind == "case":
+        return CaseRecord(**{**line, "checks": tuple(Verdict(**v) for v in line["checks"])})
     if kind == "round":
-        arrays = {k: tuple(line[k]) for k in ("block_s", "double_block_s", "warmup_block_s")}
+        names = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
+        arrays = {k: tuple(line.get(k, ())) for k in names}
         for name, values in arrays.items():
             if not all(0 < v < math.inf for v in values):
                 raise ValueError(f"{name} holds a time that is not positive")

@@ -3,13 +3,18 @@
 
 from jaxbench.workloads.adapters import from_functions, from_linen, from_nnx
 from jaxbench.workloads.base import Dataset, Field, TrainWorkload
+from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.losses import classification
 from jaxbench.workloads.optimizers import make_optimizer
 
 __all__ = [
+    "CaseSet",
+    "CollectiveWorkload",
     "Dataset",
     "Field",
+    "KernelWorkload",
     "TrainWorkload",
+    "TransferWorkload",
     "classification",
     "from_functions",
     "from_linen",

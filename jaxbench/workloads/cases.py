@@ -1,0 +1,183 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The doorway for what a machine can do: single kernels, transfers and collectives, as functions and facts.
+
+Each is one *case*: one operation of one size. Like a `TrainWorkload` it knows no device: where it runs (which cores,
+platform, devices, mesh axis) is decided by `runner/placement.py`. An experiment returns a `CaseSet`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbench.errors import UserError, did_you_mean
+
+# How the numbers of a run are shown. The report has one set of figures for each.
+VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives")
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument of a kernel. Values are normal with standard deviation `scale`; integers are uniform in [-4, 4].
+
+    draw: (random generator, shape) -> float64 values, where the plain ones would not do ("positive definite").
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    scale: float = 1.0
+    draw: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * jnp.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelWorkload:
+    """A function of arrays on one device, or on the host.
+
+    Attributes:
+      op, dtype, impl: what it computes, in which precision, and who does it ("jit", "numpy", "python", ...).
+      shape: for people, "2048x2048x2048"; the number of elements where that says all.
+      elements: the size axis of its figure.
+      flops, bytes_moved: of one call, analytic (docs/METRICS.md); None where the number would mean nothing.
+      arguments: drawn anew for each round. The first has at least one element.
+      function: jax arrays -> array or tuple of arrays. It is jitted, in a step and in a loop, with the result fed back;
+        None for a kernel that is called as it is.
+      prepare: arrays -> (() -> result), for what is not one jitted function: NumPy (`host` true: the arrays are NumPy
+        arrays), plain Python, operation by operation. Buffers it writes into are allocated here, outside the clock.
+        The thunk may return before its result is ready; the result is then fenced at the end of each block.
+      answer: NumPy arrays (the arguments as float64, or as integers) -> the right result, for a comparison within
+        `tolerance` x the largest absolute value of the answer. None: the result is not compared, and `why_unchecked`
+        says why.
+      wrong: (result, arguments as float64) -> how many values are wrong, where comparing values would not do (a
+        factorisation is right when its product is the matrix). Instead of `answer`.
+      host: it runs on the host's cores and needs no device.
+      in_flight_bytes: further bytes that it holds at once besides arguments and one result.
+    """
+
+    op: str
+    dtype: str
+    impl: str = "jit"
+    shape: str = ""
+    elements: int
+    flops: float | None
+    bytes_moved: float | None
+    arguments: tuple[Array, ...]
+    function: Callable[..., Any] | None = None
+    prepare: Callable[..., Callable[[], Any]] | None = None
+    answer: Callable[..., Any] | None = None
+    wrong: Callable[[Any, tuple[np.ndarray, ...]], int] | None = None
+    tolerance: float = 1e-5
+    why_unchecked: str = ""
+    host: bool = False
+    result_bytes: int | None = None  # None: as much as the largest argument
+    in_flight_bytes: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.op}/{self.dtype}/{self.shape or self.elements}/{self.impl}"
+
+    @property
+    def resident_bytes(self) -> int:
+        sizes = [a.nbytes for a in self.arguments]
+        result = max(sizes) if self.result_bytes is None else self.result_bytes
+        return sum(sizes) + result + self.in_flight_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferWorkload:
+    """One array of `payload_bytes` copied between host and device or between devices."""
+
+    op: str  # host_to_device | device_to_host | device_to_device
+    payload_bytes: int
+    dtype: str = "float32"
+
+    @property
+    def key(self) -> str:
+        return f"{self.op}/{self.dtype}/{self.payload_bytes}B"
+
+    @property
+    def resident_bytes(self) -> int:
+        return 2 * self.payload_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveWorkload:
+    """One collective.
+
+    payload_bytes: nccl-tests' S: one device's buffer for all_reduce, all_to_all, ppermute and broadcast, the gathered
+      result for all_gather, the un-scattered input for reduce_scatter. The nearest multiple that divides is used.
+    """
+
+    op: str
+    payload_bytes: int
+    dtype: str = "float32"
+
+    @property
+    def key(self) -> str:
+        return f"{self.op}/{self.dtype}/{self.payload_bytes}B"
+
+
+Case = KernelWorkload | TransferWorkload | CollectiveWorkload
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseSet:
+    """What an experiment measures.
+
+    Attributes:
+      view: one of VIEWS, which figures show it.
+      cases: all of them. Where the sizes were not typed (`typed` false) those that do not fit or that the backend
+        lacks are left out, and the run says which; typed ones are refused.
+      unit: what one element is called.
+    """
+
+    name: str
+    view: str
+    cases: tuple[Case, ...]
+    typed: bool = False
+
+
+def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Reads a comma-separated choice from a config; "all" is `everything`, or all that is legal. Raises UserError."""
+    legal = tuple(legal)
+    if text.strip() == "all":
+        return tuple(everything) if everything is not None else legal
+    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not names:
+        raise UserError(f"--config.{field} is empty: choose from {', '.join(legal)}.")
+    for name in names:
+        if name not in legal:
+            raise UserError(f"--config.{field}={name} is unknown: {did_you_mean(name, legal)}")
+    return names
+
+
+def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:
+    """Reads comma-separated whole numbers such as 1024,1e6,64Ki,16Mi from a config; "auto" is `auto`. UserError."""
+    if text.strip() == "auto":
+        return tuple(auto)
+    found = [_size(field, word.strip(), text) for word in text.strip("()[] ").split(",") if word.strip()]
+    if not found:
+        raise UserError(f"--config.{field} is empty: write sizes such as 1024,65536 or auto.")
+    return tuple(dict.fromkeys(found))
+
+
+_UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
+
+
+def _size(field: str, word: str, text: str) -> int:
+    unit = next((u for u in _UNITS if word.endswith(u)), "")
+    try:
+        value = float(word.removesuffix(unit)) * _UNITS.get(unit, 1)
+    except ValueError:
+        value = math.nan
+    if not (value >= 1 and value == int(value)):
+        raise UserError(f"--config.{field}={text}: '{word}' is not a size, write 1024, 1e6, 64Ki or 16Mi for example.")
+    return int(value)
