@@ -26,13 +26,16 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run train report list test lint lock clean ci help need-exp need-run
+.PHONY: run train machine report list test lint peers lock clean ci help need-exp need-run
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 train: need-exp $(runtime)  ## train EXP to its target, with checkpoints: make train EXP=cnn
 	@$(app) train "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+machine: $(runtime)  ## what this machine can do (peaks, launch cost, links): under three minutes
+	@$(app) machine $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 report: need-run $(runtime)  ## draw the figures and pages of a run again: make report RUN=results/...
 	@$(app) report --run="$$RUN"
@@ -48,9 +51,13 @@ lint: $(develop)  ## ruff and the type checker
 	"$$VENV/bin/ruff" format --check .
 	"$$VENV/bin/mypy" jaxbench
 
+peers: $(runtime)  ## the suite's kernels beside NumPy's and PyTorch's, as ratios (installs PyTorch into the environment)
+	"$$VENV/bin/python" -m pip install --quiet --editable ".[peers]"
+	@exec "$$VENV/bin/python" -c "$$WITH_ARGS" benchmarks.kernel_peers
+
 lock:  ## pin every dependency again (needs uv); ARGS=--upgrade moves to the newest
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it first." >&2; exit 1; }
-	uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate \
+	uv pip compile --quiet --universal --python-version 3.11 $(addprefix --extra ,$(known_extras)) --no-header --no-annotate \
 	  $(ARGS) --output-file requirements.lock pyproject.toml
 
 clean:  ## remove caches and builds; the environment and results/ stay

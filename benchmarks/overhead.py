@@ -101,7 +101,7 @@ def main():
     start("cpu", 1)
     rng = np.random.default_rng(0)
     console = Console()
-    for name in sorted(discovery.experiments()):
+    for name in config_lib.training_experiments():
         found = ratios(name, pairs, rng)
         medians = np.median(rng.choice(found, (2000, pairs)), axis=1)
         low, high = np.percentile(medians, [2.5, 97.5])

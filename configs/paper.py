@@ -5,7 +5,10 @@ from ml_collections import ConfigDict
 
 
 def get_config(config: ConfigDict) -> ConfigDict:
-    config.strategy = "all"
     config.measure.rounds = 30
-    config.measure.block_s = 0.2
+    if config.get("measures") == "cases":
+        config.measure.block_s = 0.05
+    else:
+        config.measure.block_s = 0.2
+        config.strategy = "all"
     return config

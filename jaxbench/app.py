@@ -3,6 +3,7 @@
 
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
   train EXPERIMENT   train it on real data to its target accuracy
+  machine            what this machine can do: its peaks, launch cost and links, and its card, machine.json
   report --run=DIR   rebuild the tables, figures and page of a run
   list               the experiments and presets there are
 
@@ -28,6 +29,7 @@ FLAGS = flags.FLAGS
 
 
 def run(experiment: str, console: Console) -> int:
+    from jaxbench.characterise import adopt
     from jaxbench.runner import run as runner
 
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(experiment)
@@ -36,9 +38,26 @@ def run(experiment: str, console: Console) -> int:
             return 0 if runner.dry_run(experiment, FLAGS.config, console) else 1
         runner.run(experiment, FLAGS.config, workdir, console)
     except KeyboardInterrupt:
-        console.print(f"Stopped. What is finished is kept: the same command with WORKDIR={workdir} continues.")
-        return 130
+        return stopped(workdir, console)
+    adopt(workdir, console)
     return report(workdir, console)
+
+
+def machine(console: Console) -> int:
+    from jaxbench import characterise
+
+    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir("machine")
+    try:
+        outcome = characterise.machine(workdir, preset=FLAGS.preset, console=console)
+    except KeyboardInterrupt:
+        return stopped(workdir, console)
+    console.print(f"\nPage and card: {workdir / 'machine.html'}, {workdir / 'machine.json'}", soft_wrap=True)
+    return 0 if outcome.ok else 1
+
+
+def stopped(workdir: Path, console: Console) -> int:
+    console.print(f"Stopped. What is finished is kept: the same command with WORKDIR={workdir} continues.")
+    return 130
 
 
 def train(experiment: str, console: Console) -> int:
@@ -83,6 +102,8 @@ def dispatch(argv: list[str]) -> int:
             return run(experiment, console)
         case ["train", experiment]:
             return train(experiment, console)
+        case ["machine"]:
+            return machine(console)
         case ["report"]:
             if not FLAGS.run:
                 raise UserError("jaxbench report needs --run=DIR, the folder of a run.")

@@ -24,7 +24,7 @@ flags.DEFINE_string("run", None, "report: the run folder.")
 
 # The whole list; a test holds it frozen. What is measured is set by --config.<field>, not by flags.
 OWN_FLAGS = ("preset", "workdir", "dry_run", "run", "verbosity", "config.<field>")
-VERBS = ("run", "train", "report", "list", "help")
+VERBS = ("run", "train", "machine", "report", "list", "help")
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -45,6 +45,8 @@ def parse(argv: list[str]) -> list[str]:
             raise UserError(f"there is no flag --{name}: {did_you_mean(name, OWN_FLAGS)}")
         if verb in ("run", "train"):
             _define_config(verb, names, argv)
+        elif len(names) < len(rest):
+            raise UserError(f"jaxbench {verb} takes no --config settings: jaxbench run EXPERIMENT does.")
         return flags.FLAGS(argv)
     except flags.Error as error:
         raise UserError(f"{' '.join(str(error).split())}.") from error
@@ -59,6 +61,8 @@ def _define_config(verb: str, names: list[str], argv: list[str]) -> None:
         jax.config.update("jax_platforms", "cpu")
     module, preset = discovery.load_experiment(names[0]), discovery.load_preset(flags.FLAGS.preset)
     config = config_lib.compose(Path(names[0]).stem, module, preset)
+    if verb == "train" and config.get("measures") == "cases":
+        raise UserError(f"'{names[0]}' is no model and is not trained: jaxbench run {names[0]} measures it.")
     config_lib.check_overrides(argv, config)
     config_flags.DEFINE_config_dict("config", config, sys_argv=argv)
 

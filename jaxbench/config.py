@@ -15,11 +15,13 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from jaxbench import discovery
 from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import flatten
 
 SCALINGS = ("strong", "weak")
+PLATFORMS = ("auto", "cpu", "gpu", "tpu")
 
 
 def defaults() -> ConfigDict:
@@ -69,9 +71,7 @@ def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDi
 
     An experiment may add keys inside its own groups but may not change the type of a harness field.
     """
-    own = module.get_config() if hasattr(module, "get_config") else ConfigDict()
-    if not isinstance(own, ConfigDict | dict):
-        raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")
+    own = _own(experiment, module)
     config = case_defaults() if own.get("measures") == "cases" else defaults()
     config.experiment = experiment
     if own:
@@ -85,6 +85,19 @@ def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDi
             f"get_config(config) of the preset returned {type(changed).__name__}: it must return the config."
         )
     return changed.lock()
+
+
+def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
+    own = module.get_config() if hasattr(module, "get_config") else ConfigDict()
+    if not isinstance(own, ConfigDict | dict):
+        raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")
+    return own
+
+
+def training_experiments() -> list[str]:
+    """The experiments that come with the suite and train a model; the others measure cases."""
+    modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
+    return [name for name, module in modules.items() if _own(name, module).get("measures") != "cases"]
 
 
 def check_overrides(argv: list[str], config: ConfigDict) -> None:
@@ -144,7 +157,7 @@ def parse(config: ConfigDict, strategies: list[str]) -> Settings:
     overlay = str(config.report.overlay)
     if overlay:
         _one_of("report.overlay", overlay, published.overlays())
-    platform = _one_of("mesh.platform", config.mesh.platform, ("auto", "cpu", "gpu", "tpu"))
+    platform = _one_of("mesh.platform", config.mesh.platform, PLATFORMS)
     devices, max_devices = _devices(str(config.mesh.devices))
     asked = "strategy", str(config.strategy)
     return Settings(
@@ -156,6 +169,41 @@ def parse(config: ConfigDict, strategies: list[str]) -> Settings:
         platform=platform,
         devices=devices,
         max_devices=max_devices,
+        rounds=_at_least("measure.rounds", config.measure.rounds, 1),
+        blocks=_at_least("measure.blocks", config.measure.blocks, 1),
+        block_s=_positive("measure.block_s", config.measure.block_s),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseSettings:
+    """The harness's part of a config of kernels, transfers and collectives. Times in seconds."""
+
+    experiment: str
+    seed: int
+    platform: str
+    devices: tuple[int, ...] | None
+    max_devices: int | None
+    mesh_shape: str
+    cores: tuple[str, ...]  # "all", "1"
+    most_bytes: int  # 0: by the memory there is
+    rounds: int
+    blocks: int
+    block_s: float
+
+
+def parse_cases(config: ConfigDict) -> CaseSettings:
+    """Reads the harness fields of a config that says measures="cases". Raises UserError naming the field."""
+    devices, max_devices = _devices(str(config.mesh.devices))
+    return CaseSettings(
+        experiment=config.experiment,
+        seed=_at_least("seed", config.seed, 0),
+        platform=_one_of("mesh.platform", config.mesh.platform, PLATFORMS),
+        devices=devices,
+        max_devices=max_devices,
+        mesh_shape=str(config.mesh.shape),
+        cores=_names("cores", str(config.cores), ("all", "1")),
+        most_bytes=_at_least("most_bytes", config.most_bytes, 0),
         rounds=_at_least("measure.rounds", config.measure.rounds, 1),
         blocks=_at_least("measure.blocks", config.measure.blocks, 1),
         block_s=_positive("measure.block_s", config.measure.block_s),

@@ -11,6 +11,10 @@ class UserError(Exception):
     """Bad input. The message is one sentence that names the value and a legal one."""
 
 
+class NothingToMeasure(UserError):
+    """What was asked for needs something that this machine does not have, such as a second device."""
+
+
 def did_you_mean(word: str, legal: Iterable[str]) -> str:
     """Returns `` did you mean 'x'?`` when some legal word is close to `word`, else lists the legal words."""
     legal = sorted(legal)

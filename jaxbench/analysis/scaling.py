@@ -69,13 +69,23 @@ class Control:
         )
 
 
-def analyse(points: list[Point], *, config: dict[str, Any]) -> list[Row]:
-    """Computes every number of every point. `config` is the run's; only ``model.dtype`` is read."""
+def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, Any] | None = None) -> list[Row]:
+    """Computes every number of every point.
+
+    config: the run's; only ``model.dtype`` is read. machine: the machine's card (`machine_card.read`), or None.
+    """
     model = config.get("model")
     dtype = str(model.get("dtype") or "") if isinstance(model, dict) else ""
     draws = Draws(unit for point in points for unit in point.units)
-    rows = [Row(point=point, timing=timing.measure(point, draws)) for point in points]
-    return [_finish(row, _base(row.point, rows), draws, dtype=dtype) for row in rows]
+    rows = [Row(point=point, timing=_timing(point, draws)) for point in points]
+    done = [_finish(row, _base(row.point, rows), draws) for row in rows]
+    return [dataclasses.replace(row, use=_use(row, dtype, machine)) for row in done]
+
+
+def _use(row: Row, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
+    if not row.timing.step_s.known:
+        return row.use
+    return utilisation.utilisation(row.point, row.timing.step_s.value, dtype=dtype, machine=machine)
 
 
 def controls(rows: list[Row]) -> list[Control]:
@@ -101,9 +111,13 @@ def _ratio(top: Row, bottom: Row, draws: Draws) -> tuple[Estimate, np.ndarray]:
     if len(shared) < MIN_ROUNDS:
         ratios = top.timing.step_draws / bottom.timing.step_draws
         return Estimate(value=top.timing.step_s.value / bottom.timing.step_s.value), ratios
-    over, under = (timing.measure(_only(row.point, shared), draws) for row in (top, bottom))
+    over, under = (_timing(_only(row.point, shared), draws) for row in (top, bottom))
     ratios = over.step_draws / under.step_draws
     return estimate(over.step_s.value / under.step_s.value, ratios, rounds=len(shared)), ratios
+
+
+def _timing(point: Point, draws: Draws) -> Timing:
+    return timing.measure(point, draws, examples=point.global_batch)
 
 
 def _only(point: Point, units: set[tuple[int, int]]) -> Point:
@@ -124,12 +138,11 @@ def _base(point: Point, rows: list[Row]) -> Row | None:
     return min(family, key=lambda row: row.point.devices, default=None)
 
 
-def _finish(row: Row, base: Row | None, draws_of_run: Draws, *, dtype: str) -> Row:
+def _finish(row: Row, base: Row | None, draws_of_run: Draws) -> Row:
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
-    use = utilisation.utilisation(row.point, row.timing.step_s.value, dtype=dtype)
     if base is None:
-        return dataclasses.replace(row, use=use, notes=_notes(row, base))
+        return dataclasses.replace(row, notes=_notes(row, base))
     work = row.point.global_batch / base.point.global_batch
     relative = row.point.devices / base.point.devices
     if row.point is base.point:
@@ -147,7 +160,6 @@ def _finish(row: Row, base: Row | None, draws_of_run: Draws, *, dtype: str) -> R
         efficiency=_times(1 / relative, speedup),
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
         speedup_draws=draws,
-        use=use,
     )
     return dataclasses.replace(done, notes=_notes(done, base))
 

@@ -6,14 +6,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate, weighted_median, weighted_ratio
-from jaxbench.analysis.points import Point
 from jaxbench.records.schema import RoundRecord
 
 CLOCK_LIMIT = 0.05  # how far apart the two clocks may be before the row says so
+
+
+class Measured(Protocol):
+    """What is timed: a training step in one place (`points.Point`) or a case (`cases.CasePoint`)."""
+
+    @property
+    def rounds(self) -> tuple[RoundRecord, ...]: ...
+
+    @property
+    def units(self) -> tuple[tuple[int, int], ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +49,21 @@ class Timing:
     step_draws: np.ndarray
 
 
-def measure(point: Point, draws: Draws) -> Timing:
-    """Reduces a point's rounds. `draws` must know all its units."""
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """The slope between K and 2 K iterations of a jitted loop; UNKNOWN without one.
+
+    Attributes:
+      iteration_s: seconds per iteration, in which what a call costs has cancelled.
+      ratio: iteration_s over the seconds per call; 1 when a call costs nothing beside its work.
+    """
+
+    iteration_s: Estimate = UNKNOWN
+    ratio: Estimate = UNKNOWN
+
+
+def measure(point: Measured, draws: Draws, *, examples: float) -> Timing:
+    """Reduces a point's rounds. `draws` must know all its units. examples: how many one step or call works on."""
     rounds = point.rounds
     if not rounds:
         nothing = np.full(len(draws.weights), np.nan)
@@ -65,9 +88,9 @@ def measure(point: Point, draws: Draws) -> Timing:
     step_draws = weighted_median(samples, owners, weights)
     step_s = estimate(float(np.median(samples)), step_draws, rounds=count)
 
-    examples = point.global_batch * steps * blocks
+    done = examples * steps * blocks
     seconds = np.bincount(owners, weights=block_s, minlength=count)
-    rate = estimate(examples.sum() / seconds.sum(), weighted_ratio(examples, seconds, weights), rounds=count)
+    rate = estimate(done.sum() / seconds.sum(), weighted_ratio(done, seconds, weights), rounds=count)
     ratio = _clock_ratio(rounds, weights, step_s.value, step_draws)
     spread = samples.std(ddof=1) / samples.mean() if len(samples) > 1 else math.nan
     return Timing(
@@ -83,17 +106,41 @@ def measure(point: Point, draws: Draws) -> Timing:
     )
 
 
+def measure_loop(point: Measured, draws: Draws, timing: Timing) -> Loop:
+    """Reduces the loops of a point's rounds. timing: of the same point and draws."""
+    kept = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
+    if not kept:
+        return Loop()
+    rounds = [point.rounds[i] for i in kept]
+    per_round = _slopes([r.loop_s for r in rounds], [r.double_loop_s for r in rounds], [r.loop_steps for r in rounds])
+    slope_draws = _slope_draws(per_round, kept, draws.of(point.units))
+    slope, step_s = float(np.median(per_round)), timing.step_s.value
+    return Loop(
+        iteration_s=estimate(slope, slope_draws, rounds=len(kept)),
+        ratio=estimate(slope / step_s, slope_draws / timing.step_draws, rounds=len(kept)),
+    )
+
+
 def _clock_ratio(rounds: Sequence[RoundRecord], weights: np.ndarray, step_s: float, step_draws: np.ndarray) -> Estimate:
     """The second clock: what one more step costs, from blocks of K and 2 K steps of the same round, over step_s."""
-    with_both = np.array([i for i, r in enumerate(rounds) if r.double_block_s], dtype=np.int64)
-    if len(with_both) == 0:
+    kept = [i for i, r in enumerate(rounds) if r.double_block_s]
+    if not kept:
         return UNKNOWN
-    single = medians([rounds[i].block_s for i in with_both])
-    double = medians([rounds[i].double_block_s for i in with_both])
-    slope = (double - single) / np.array([rounds[i].steps for i in with_both])
-    held = weights if len(with_both) == len(rounds) else weights[:, with_both]
-    slope_draws = weighted_median(slope, np.arange(len(slope)), held)
-    return estimate(float(np.median(slope)) / step_s, slope_draws / step_draws, rounds=len(with_both))
+    both = [rounds[i] for i in kept]
+    slopes = _slopes([r.block_s for r in both], [r.double_block_s for r in both], [r.steps for r in both])
+    slope_draws = _slope_draws(slopes, kept, weights)
+    return estimate(float(np.median(slopes)) / step_s, slope_draws / step_draws, rounds=len(kept))
+
+
+def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]], steps: Sequence[int]) -> np.ndarray:
+    """What one more step costs in each round: (rounds,) seconds, from the medians of K and of 2 K steps."""
+    return (medians(double) - medians(single)) / np.array(steps)
+
+
+def _slope_draws(slopes: np.ndarray, kept: list[int], weights: np.ndarray) -> np.ndarray:
+    """The median slope of each draw. kept: which columns of `weights` the slopes belong to."""
+    held = weights if len(kept) == weights.shape[1] else weights[:, kept]
+    return weighted_median(slopes, np.arange(len(slopes)), held)
 
 
 def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:

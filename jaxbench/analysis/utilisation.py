@@ -3,25 +3,55 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
+from jaxbench.analysis import ceilings, quantities
 from jaxbench.analysis.points import Point
 from jaxbench.catalog import hardware
 
 
 @dataclass(frozen=True, kw_only=True)
 class Utilisation:
-    """flop_per_s: of all devices together. mfu: a fraction of their peak, NaN when unknown. note: peak, or why not."""
+    """flop_per_s: of all devices together. mfu: a fraction of their peak, NaN when unknown. note: peak, or why not.
+
+    measured_peak_share: without a catalogued peak, a fraction of what this machine's own matmul reached; NaN: unknown.
+    """
 
     flops_per_step: float = math.nan
     flop_per_s: float = math.nan
     mfu: float = math.nan
     note: str = ""
+    measured_peak_share: float = math.nan
 
 
-def utilisation(point: Point, step_s: float, *, dtype: str) -> Utilisation:
-    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Without `dtype`: none."""
+def utilisation(point: Point, step_s: float, *, dtype: str, machine: dict[str, Any] | None = None) -> Utilisation:
+    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Without `dtype`: none.
+
+    machine: the card of the same machine (`machine_card.read`), or None.
+    """
+    use = _catalogued(point, step_s, dtype=dtype)
+    if not dtype or math.isfinite(use.mfu) or not math.isfinite(use.flop_per_s):
+        return use
+    return _measured(point, use, dtype=dtype, machine=machine)
+
+
+def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
+    """Adds the share of the measured peak. A CPU device has one core, and there are no more of those than cores."""
+    peak = ceilings.measured(machine, point.platform, 1, dtype).flop_per_s
+    if machine is None or not math.isfinite(peak):
+        return use
+    workers, unit = point.devices, "device"
+    if point.platform == "cpu":
+        workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
+    share = use.flop_per_s / (workers * peak)
+    said = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(peak)} per {unit}"
+    return dataclasses.replace(use, measured_peak_share=share, note=f"{use.note}; {said}")
+
+
+def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:
     record = point.record
     if record is None:
         return Utilisation(note="no MFU: the point has no compile passport")

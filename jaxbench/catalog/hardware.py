@@ -25,7 +25,11 @@ _COLUMNS = {
     ("bfloat16", "tpu"): ("bf16_tflops",),
     ("bfloat16", "cpu"): ("bf16_tflops",),
     ("float16", "gpu"): ("fp16_tflops",),
+    ("float8_e4m3fn", "gpu"): ("fp8_tflops",),
+    ("float8_e5m2", "gpu"): ("fp8_tflops",),
 }
+# From this generation on the switch between GPUs can add up what passes through it.
+_NVLINK_THAT_REDUCES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +42,33 @@ class Rate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Link:
+    """What joins one catalogue row to others, all its lanes together.
+
+    Attributes:
+      catalogued_bytes_per_s: as the catalogue has it, in the direction that `direction` names.
+      direction: "bidirectional" when the catalogue's number is the sum of both ways, "unidirectional" when it is one.
+      is_pcie: the link leads to the host, and to other devices only through it.
+      reduces_in_network: a sum can be formed on the way, so that a device sends its part once instead of twice.
+      devices: how many JAX devices share it. The link inside a chip that holds two is not catalogued.
+      note: the catalogue's words about it.
+    """
+
+    catalogued_bytes_per_s: float
+    direction: str
+    is_pcie: bool
+    reduces_in_network: bool
+    devices: int
+    note: str
+    verified: bool
+
+    @property
+    def unidirectional_bytes_per_s(self) -> float:
+        """One way."""
+        return self.catalogued_bytes_per_s / (2 if self.direction == "bidirectional" else 1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Peak:
     """One catalogue row, as seen by one JAX device.
 
@@ -46,12 +77,20 @@ class Peak:
       kind: gpu | tpu | cpu.
       unverified_fields: the row's columns that no source confirmed.
       tflops: (column, peak of one JAX device in 1e12 FLOP/s); already divided by how many devices share the row.
+      memory_bytes_per_s: of one JAX device's memory; None: unknown.
+      link: to other devices or to the host; None: unknown.
     """
 
     name: str
     kind: str
     unverified_fields: frozenset[str]
     tflops: tuple[tuple[str, float], ...]
+    memory_bytes_per_s: float | None = None
+    link: Link | None = None
+
+    @property
+    def memory_verified(self) -> bool:
+        return "mem_bw_gbps" not in self.unverified_fields
 
     def rate(self, dtype: str) -> Rate | None:
         """The peak at which matrix products of `dtype` ("float32", "bfloat16", ...) run by default; None: unknown."""
@@ -90,11 +129,36 @@ def _normal(device_kind: str) -> str:
 
 
 def _peak(row: dict[str, str], *, share: int) -> Peak:
+    memory = row["mem_bw_gbps"]
     return Peak(
         name=row["name"],
         kind=row["kind"],
-        unverified_fields=frozenset(filter(None, row["unverified_fields"].split(";"))),
+        unverified_fields=_unverified(row),
         tflops=tuple((c, float(value) / share) for c, value in row.items() if c.endswith("_tflops") and value),
+        memory_bytes_per_s=float(memory) * 1e9 / share if memory else None,
+        link=_link(row, share=share),
+    )
+
+
+def _unverified(row: dict[str, str]) -> frozenset[str]:
+    return frozenset(filter(None, row["unverified_fields"].split(";")))
+
+
+def _link(row: dict[str, str], *, share: int) -> Link | None:
+    """The row's link. A number whose direction the catalogue does not state is unknown: it may be twice too large."""
+    value, note = row["interconnect_GBps_per_device"], row["interconnect_note"]
+    direction = re.search(r"\b(bidirectional|unidirectional)\b", note)
+    if not value or direction is None:
+        return None
+    nvlink = re.match(r"NVLink (\d+)", note)
+    return Link(
+        catalogued_bytes_per_s=float(value) * 1e9,
+        direction=direction[1],
+        is_pcie=note.startswith("PCIe"),
+        reduces_in_network=nvlink is not None and int(nvlink[1]) >= _NVLINK_THAT_REDUCES,
+        devices=share,
+        note=note,
+        verified=_unverified(row).isdisjoint({"interconnect_GBps_per_device", "interconnect_note"}),
     )
 
 

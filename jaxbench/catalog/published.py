@@ -10,6 +10,7 @@ from importlib import resources
 
 import pandas as pd
 
+from jaxbench.catalog import hardware
 from jaxbench.errors import UserError, did_you_mean
 
 
@@ -27,6 +28,38 @@ class Published:
 def overlays() -> tuple[str, ...]:
     """The ids that the scaling figure can draw behind measured speed-ups: throughput by GPU count, from 1 GPU on."""
     return ("tf_dgx1_p100_synth",)
+
+
+# Which column of `allreduce_busbw` was measured on one node of so many devices of this catalogue row. The table's other
+# column, of 4 nodes, belongs to no machine that one process sees.
+_ALLREDUCE = {
+    ("NVIDIA A100 SXM 80GB", 8): "a100x8",
+    ("NVIDIA H200 SXM", 8): "h200x8",
+    ("NVIDIA B200 SXM", 8): "b200x8",
+}
+
+
+def allreduce() -> pd.DataFrame:
+    """Published all-reduce bus bandwidth in bytes/s: one column a machine, by payload in bytes."""
+    return read("allreduce_busbw").frame.set_index("bytes") * 1e9
+
+
+def allreduce_column(device_kind: str, devices: int) -> str | None:
+    """The column of `allreduce` that one node of `devices` such devices can be compared with, or None."""
+    peak = hardware.find(device_kind)
+    return _ALLREDUCE.get((peak.name, devices)) if peak is not None else None
+
+
+def why_no_allreduce(device_kind: str, devices: int) -> str:
+    """Why `allreduce_column` returned None, as the end of a sentence."""
+    peak = hardware.find(device_kind)
+    if peak is None:
+        return f"no series was published for this device ({hardware.why_not(device_kind)})"
+    counts = sorted(count for name, count in _ALLREDUCE if name == peak.name)
+    if not counts:
+        return f"no series was published for {peak.name}"
+    asked = "1 device" if devices == 1 else f"{devices} devices"
+    return f"the series published for {peak.name} is of {counts[0]} devices, and {asked} took part"
 
 
 def read(id: str) -> Published:

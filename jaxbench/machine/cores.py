@@ -44,6 +44,28 @@ def available_cores() -> int:
     return cores if limit is None else max(1, min(cores, int(limit)))
 
 
+def last_level_cache_bytes(cpus: Path = Path("/sys/devices/system/cpu")) -> int | None:
+    """The sum of the last-level caches of the processors this process may use; None where the system does not say."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    caches: dict[tuple[int, str], int] = {}
+    try:
+        for cpu in allowed:
+            for index in (cpus / f"cpu{cpu}" / "cache").glob("index*"):
+                level, shared = (int((index / "level").read_text()), (index / "shared_cpu_list").read_text().strip())
+                if (index / "type").read_text().strip() != "Instruction":
+                    caches[level, shared] = _cache_size((index / "size").read_text().strip())
+    except (OSError, ValueError):
+        return None
+    last = max((level for level, _ in caches), default=0)
+    return sum(size for (level, _), size in caches.items() if level == last) or None
+
+
+def _cache_size(text: str) -> int:
+    """ "32768K" -> bytes."""
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
+
+
 def pin_to_cores(count: int) -> bool:
     """Confines this process to its first `count` physical cores (all of them if fewer). False: this OS cannot."""
     if not hasattr(os, "sched_setaffinity"):

@@ -4,6 +4,7 @@ process never starts a backend (which would take an accelerator's memory from th
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform as os_platform
@@ -42,6 +43,8 @@ def capture(platform: str) -> dict[str, Any]:
         "affinity": hasattr(os, "sched_setaffinity"),
         "cpu_model": _cpu_model(),
         "memory_bytes": _memory_bytes(),
+        "device_memory_bytes": _device_memory_bytes(devices[0]),
+        "cache_bytes": cores.last_level_cache_bytes(),
         "os": os_platform.platform(),
         "python": os_platform.python_version(),
         "versions": versions(),
@@ -87,13 +90,28 @@ def _cpu_model() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
 
 
-def _memory_bytes() -> int | None:
+def _device_memory_bytes(device: Any) -> int | None:
+    """What one accelerator lets JAX use; None where it does not say (a CPU)."""
+    stats = device.memory_stats() or {}
+    return stats.get("bytes_limit")
+
+
+def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """What the machine has, or what a container may use of it."""
+    found = []
+    for limit in (cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes"):
+        try:
+            found.append(int(limit.read_text()))
+        except (OSError, ValueError):  # no such file, or "max"
+            pass
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (ValueError, OSError, AttributeError):
-        return None
+        pass
+    return min(found, default=None)
 
 
+@functools.cache
 def probe(platform: str) -> dict[str, Any]:
     """Asks a child process for `capture(platform)`.
 

@@ -1,13 +1,76 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Meshes with their axis types always said."""
+"""Meshes with their axis types always said, and the groups of devices that collectives run over."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
+from jaxbench.errors import UserError
+
+AXES = ("x", "y")
+
 
 def data_mesh(devices: list[jax.Device], axis_type: AxisType) -> Mesh:
     """A one-axis mesh named "data", in the order the devices are given."""
     return Mesh(np.array(devices), ("data",), axis_types=(axis_type,))
+
+
+def grid(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> Mesh:
+    """A mesh of `shape` with the axes "x" and "y", row by row in the order the devices are given."""
+    places = np.empty(len(devices), object)
+    places[:] = devices
+    return Mesh(places.reshape(shape), AXES[: len(shape)], axis_types=(AxisType.Explicit,) * len(shape))
+
+
+def groupings(count: int, shape_text: str) -> list[tuple[tuple[int, ...], str]]:
+    """The (mesh shape, axis) pairs that collectives over `count` devices are measured on. Touches no device.
+
+    shape_text: "" for all devices as one group; "auto" for that and both axes of the squarest 2-D mesh, if there is
+      one; "2x4" for the axes of exactly that mesh.
+
+    Raises:
+      UserError: the text is no mesh, or a mesh that does not have `count` places.
+    """
+    whole: list[tuple[tuple[int, ...], str]] = [((count,), AXES[0])]
+    if not shape_text:
+        return whole
+    if shape_text == "auto":
+        square = squarest(count)
+        return whole + [(square, axis) for axis in AXES[: len(square)] if len(square) > 1]
+    shape = _read(shape_text)
+    if math.prod(shape) != count:
+        raise UserError(
+            f"--config.mesh.shape={shape_text} has {math.prod(shape)} places, there are {count} devices: "
+            f"use {mesh_text(squarest(count))}, for example."
+        )
+    return [(shape, axis) for axis in AXES[: len(shape)]]
+
+
+def groups(shape: tuple[int, ...], axis: str) -> list[tuple[int, ...]]:
+    """The places of a mesh that communicate along `axis`, group by group: (2, 4), "x" -> (0, 4), (1, 5), ..."""
+    places = np.arange(math.prod(shape)).reshape(shape)
+    lines = np.moveaxis(places, AXES.index(axis), -1).reshape(-1, shape[AXES.index(axis)])
+    return [tuple(line) for line in lines.tolist()]
+
+
+def squarest(count: int) -> tuple[int, ...]:
+    """The 2-D mesh of `count` places that is closest to a square, its longer side last: 8 -> (2, 4). A prime: (7,)."""
+    rows = next(n for n in range(math.isqrt(count), 0, -1) if count % n == 0)
+    return (rows, count // rows) if rows > 1 else (count,)
+
+
+def mesh_text(shape: tuple[int, ...]) -> str:
+    """(2, 4) -> "2x4"."""
+    return "x".join(map(str, shape))
+
+
+def _read(text: str) -> tuple[int, ...]:
+    words = text.strip().split("x")
+    if not all(word.isdecimal() and int(word) > 0 for word in words) or len(words) > len(AXES):
+        raise UserError(f"--config.mesh.shape={text} is not a mesh of one or two axes: write 2x4, 8 or auto.")
+    return tuple(map(int, words))

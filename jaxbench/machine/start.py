@@ -14,21 +14,27 @@ from jaxbench.machine.cores import pin_to_cores
 PLATFORMS = ("cpu", "gpu", "tpu")
 
 
-def start_fake_cpu(devices: int, *, pin: bool = True) -> None:
+def start_fake_cpu(devices: int, *, pin: bool = True, cores: int | None = None) -> None:
     """Makes this process a machine of `devices` CPU devices with one core each, as far as cores go.
+
+    cores: instead, one device that may use that many cores, as a kernel of a library does.
 
     By default XLA lets one CPU device use every core, so that going from one device to two would show no gain, and a
     count above the cores a false one. Raises RuntimeError when the backend has already started.
     """
     # Many devices on few cores reach a collective far apart; XLA aborts the process after 40 s unless told to wait.
     flags = [f"--xla_cpu_collective_call_{what}_timeout_seconds=600" for what in ("warn_stuck", "terminate")]
-    if pin:
+    threads = max(16, 4 * devices)
+    if cores is not None:
+        pin_to_cores(cores)
+        threads = cores
+    elif pin:
         pin_to_cores(devices)
         flags.append("--xla_cpu_multi_thread_eigen=false")
     # XLA's pool has one thread a core unless NPROC says otherwise. A collective holds its thread until every device has
     # arrived, and a device's other work may be queued behind it: with 2 threads for 2 devices a step of six collectives
     # hung within seconds, every time it was tried. Idle threads cost nothing.
-    os.environ["NPROC"] = str(max(16, 4 * devices))
+    os.environ["NPROC"] = str(threads)
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
@@ -42,14 +48,14 @@ def run_once_options() -> dict[str, bool | int | str]:
     return {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else {}
 
 
-def start(platform: str, devices: int, *, pin: bool = True) -> list[jax.Device]:
+def start(platform: str, devices: int, *, pin: bool = True, cores: int | None = None) -> list[jax.Device]:
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them.
 
     Raises:
       UserError: the platform is absent here or has fewer devices.
     """
     if platform == "cpu":
-        start_fake_cpu(devices, pin=pin)
+        start_fake_cpu(devices, pin=pin, cores=cores)
     else:
         require(platform)
     found = jax.devices()

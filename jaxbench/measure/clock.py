@@ -3,7 +3,8 @@
 
 A block is K steps, each fed with the state of the one before, and one fence at its end: the host runs ahead of the
 devices inside the block, as in real training, and the fence's cost is paid once. The second clock is the slope
-between blocks of K and of 2 K steps, in which every cost that a block pays once cancels.
+between blocks of K and of 2 K steps, in which every cost that a block pays once cancels. A case has a third: the slope
+between K and 2 K iterations of one jitted loop, in which the cost of each call cancels as well.
 """
 
 from __future__ import annotations
@@ -30,17 +31,28 @@ class Round:
     compilations: int
 
 
+@dataclass(frozen=True)
+class Loops:
+    """Wall times, seconds, of a loop of `steps` and of 2 x `steps` iterations."""
+
+    steps: int
+    single_s: tuple[float, ...]
+    double_s: tuple[float, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Timer:
     """How blocks are timed.
 
     Attributes:
       blocks: timed blocks of K steps per round, and as many of 2 K: the two kinds alternate.
+      most_steps: K is at most this.
       warmup_blocks: at most this many blocks are run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
     """
 
     blocks: int = 1
+    most_steps: int = 1024
     warmup_blocks: int = 6
     agreement: float = 0.1
     clock: Callable[[], float] = time.perf_counter
@@ -55,17 +67,56 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_block(self, step: Callable[..., Any], state: Any, batch: Any, least_s: float) -> tuple[int, Any]:
-        """The smallest power of two K (at most 1024) of which a block lasts `least_s`, by doubling: the first steps of
-        a program are slower than the later ones, so no guess from them holds. Returns (K, state)."""
+        """The smallest power of two K (at most `most_steps`) of which a block lasts `least_s`, by doubling: the first
+        steps of a program are slower than the later ones, so no guess from them holds. Returns (K, state)."""
         steps = 1
         while True:
             seconds, state = self.block(step, state, batch, steps)
-            if seconds >= least_s or steps == 1024:
+            if seconds >= least_s or steps >= self.most_steps:
                 return steps, state
             steps *= 2
 
+    def loop(self, loop: Callable[..., Any], state: Any, batch: Any, count: jax.Array) -> tuple[float, Any]:
+        """One run of the loop. `count`: its iterations, an int32 scalar on the device. Returns (seconds, state)."""
+        start = self.clock()
+        state = loop(state, batch, count)
+        self.fence(state)
+        return self.clock() - start, state
+
+    def steps_per_loop(
+        self, loop: Callable[..., Any], state: Any, batch: Any, least_s: float, place: Callable[[int], jax.Array]
+    ) -> tuple[int, Any]:
+        """Like `steps_per_block`, by doubling; at most 2^20 iterations. `place`: a number to the device."""
+        steps = 1
+        while True:
+            seconds, state = self.loop(loop, state, batch, place(steps))
+            if seconds >= least_s or steps >= 2**20:
+                return steps, state
+            steps *= 2 if seconds > least_s / 8 else 8
+
+    def loops(
+        self, loop: Callable[..., Any], state: Any, batch: Any, steps: int, place: Callable[[int], jax.Array]
+    ) -> tuple[Loops, Any]:
+        """Times loops of `steps` and 2 x `steps` iterations alternately, after one that is not counted."""
+        once, twice = place(steps), place(2 * steps)
+        _, state = self.loop(loop, state, batch, once)
+        single, double = [], []
+        with jax.transfer_guard("disallow"):
+            for _ in range(self.blocks):
+                seconds, state = self.loop(loop, state, batch, once)
+                single.append(seconds)
+                seconds, state = self.loop(loop, state, batch, twice)
+                double.append(seconds)
+        return Loops(steps, tuple(single), tuple(double)), state
+
     def round(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> Round:
         """Warms up until two successive blocks agree, then times the blocks. Host transfers inside raise."""
+        return self.round_and_state(step, state, batch, steps)[0]
+
+    def round_and_state(
+        self, step: Callable[..., Any], state: Any, batch: Any, steps: int, *, guard: str = "disallow"
+    ) -> tuple[Round, Any]:
+        """`round`, and the state after its last step. guard: "allow" for a step that is itself a transfer."""
         warmup: list[float] = []
         settled = False
         while not settled and len(warmup) < self.warmup_blocks:
@@ -73,13 +124,13 @@ class Timer:
             warmup.append(seconds)
             settled = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
         single, double = [], []
-        with jax.transfer_guard("disallow"), count_compilations() as compilations:
+        with jax.transfer_guard(guard), count_compilations() as compilations:
             for _ in range(self.blocks):
                 seconds, state = self.block(step, state, batch, steps)
                 single.append(seconds)
                 seconds, state = self.block(step, state, batch, 2 * steps)
                 double.append(seconds)
-        return Round(tuple(single), tuple(double), tuple(warmup), settled, len(compilations))
+        return Round(tuple(single), tuple(double), tuple(warmup), settled, len(compilations)), state
 
 
 @contextmanager

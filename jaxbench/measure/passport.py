@@ -58,7 +58,7 @@ def compile_step(
         first_run_s=0.0,
         parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
         flops_per_step=example_flops(workload) * global_batch,
-        compiler_flops_per_step=_compiler_flops(compiled, devices),
+        compiler_flops_per_step=_counted(compiled, "flops", devices),
         collectives=census.read(compiled.as_text()),
         expected_gradient_bytes=census.gradient_bytes(params, devices),
         argument_bytes=memory.argument_size_in_bytes,
@@ -66,6 +66,7 @@ def compile_step(
         temp_bytes=memory.temp_size_in_bytes,
         alias_bytes=memory.alias_size_in_bytes,
         peak_bytes=_peak_bytes(memory),
+        compiler_bytes_per_step=_counted(compiled, "bytes accessed", devices),
     )
     return CompiledStep(compiled, passport)
 
@@ -89,7 +90,8 @@ def _peak_bytes(memory: Any) -> int:
     return held - memory.alias_size_in_bytes
 
 
-def _compiler_flops(compiled: Any, devices: int) -> float | None:
+def _counted(compiled: Any, what: str, devices: int) -> float | None:
+    """XLA's own count for one step on all devices; None where it has none."""
     cost = compiled.cost_analysis()
-    counted = float(cost.get("flops", 0)) if cost else 0.0
+    counted = float(cost.get(what, 0)) if cost else 0.0
     return counted * devices if math.isfinite(counted) and counted > 0 else None

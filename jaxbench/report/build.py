@@ -6,14 +6,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from jaxbench.analysis import summary
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.report import figures, page, tables
-from jaxbench.report.findings import find
+from jaxbench.report import case_findings, case_page, case_tables, page, siblings, tables, training_page, views
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.figures import canvas, roofline, scaling
+from jaxbench.report.figures.spots import of_training
+from jaxbench.report.findings import Findings, find
+from jaxbench.report.page import Picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,17 +38,74 @@ def write(run_path: str | os.PathLike[str], console: Console | None = None) -> O
     path = Path(run_path)
     if not path.is_dir():
         raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
-    findings = find(RunFolder(path))
+    run = RunFolder(path)
+    report = _KINDS.get(_measures(run))
+    if report is None:
+        raise UserError(f"'{path}' measures '{_measures(run)}': {did_you_mean(_measures(run), ['cases'])}")
+    try:
+        sentences = report(run, console)
+    except OSError as error:
+        raise UserError(f"cannot write the report into '{path}' ({error.strerror}).") from error
+    return Outcome(ok=not sentences, sentences=sentences)
+
+
+def _measures(run: RunFolder) -> str:
+    """What kind of run it is: "" for training."""
+    plan = run.manifest().get("plan")
+    return str(plan.get("measures", "")) if isinstance(plan, dict) else ""
+
+
+def _training(run: RunFolder, console: Console | None) -> list[str]:
+    """The report on how training scales. Returns what is amiss."""
+    findings = find(run)
     section = findings.config.get("report")
     overlay = section.get("overlay") or "" if isinstance(section, dict) else ""
     title = f"{findings.experiment}: training throughput from device to device"
-    try:
-        write_atomic(path / "summary.csv", summary.to_csv(summary.table(findings.rows)))
-        files = figures.write(findings.rows, path / "figures", title=title, overlay=str(overlay))
-        write_atomic(path / "report.html", page.render(findings, files["svg"]))
-    except OSError as error:
-        raise UserError(f"cannot write the report into '{path}' ({error.strerror}).") from error
+    write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows)))
+    files = scaling.write(findings.rows, run.path / "figures", title=title, overlay=str(overlay))
+    pictures = [Picture(name="scaling", svg=files["svg"]), *_roofline(findings, run)]
+    write_atomic(run.path / "report.html", page.render(training_page.page(findings, pictures)))
     if console is not None:
         tables.show(findings, console)
-    sentences = findings.shortfalls() if findings.rows else ["The plan asks for no points."]
-    return Outcome(ok=not sentences, sentences=sentences)
+    return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
+
+
+def _roofline(findings: Findings, run: RunFolder) -> list[Picture]:
+    """The run's training steps under this machine's ceilings, where the folder holds the machine's card."""
+    if findings.card is None:
+        return []
+    model: Any = findings.config.get("model")
+    dtype = str(model.get("dtype") or "float32") if isinstance(model, dict) else "float32"
+    spots = of_training(findings.rows)
+    if not spots:
+        return []
+    title, card = f"{findings.experiment}: training steps under this machine's ceilings", findings.card
+    files = canvas.render(lambda: roofline.draw(spots, card=card, title=title, dtype=dtype))
+    canvas.write(files, run.path / "figures", "roofline")
+    return [Picture(name="roofline", svg=files["svg"], caption=roofline.CAPTION)] if files else []
+
+
+def _cases(run: RunFolder, console: Console | None) -> list[str]:
+    """The report on what the machine can do. Returns what is amiss."""
+    findings = case_findings.find(run)
+    write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows, findings.fits)))
+    pictures = draw(findings, run.path)
+    write_atomic(run.path / "report.html", page.render(case_page.page(findings, pictures)))
+    if console is not None:
+        case_tables.show(findings, console)
+    return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
+
+
+def draw(findings: CaseFindings, path: Path) -> list[Picture]:
+    """Draws the figures of the run's view into its folder, and returns those that had something to show."""
+    material = findings.material(others=siblings.spots(path))
+    pictures = []
+    for drawing in views.drawings(findings.view):
+        files = canvas.render(lambda drawing=drawing: drawing.draw(material))  # type: ignore[misc]
+        canvas.write(files, path / "figures", drawing.name)
+        if files:
+            pictures.append(Picture(name=drawing.name, svg=files["svg"], caption=drawing.caption))
+    return pictures
+
+
+_KINDS = {"": _training, "cases": _cases}

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import fits, points, scaling
+from jaxbench.analysis import fits, machine_card, points, scaling
 from jaxbench.analysis.fits import Fit
 from jaxbench.analysis.headline import devices, headlines, seconds
 from jaxbench.analysis.scaling import Control, Row
@@ -15,7 +16,7 @@ from jaxbench.records.store import RunFolder
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """A run's conclusions. `repairs`: what reading the records had to pass over."""
+    """A run's conclusions. repairs: what reading the records had to pass over. card: this machine's, or None."""
 
     experiment: str
     headlines: list[str]
@@ -25,6 +26,7 @@ class Findings:
     repairs: list[str]
     config: dict[str, Any]
     manifest: dict[str, Any]
+    card: dict[str, Any] | None = None
 
     def sections(self) -> list[tuple[str, list[str]]]:
         """(heading, sentences), empty ones left out, most urgent first."""
@@ -52,17 +54,27 @@ class Findings:
 def find(run: RunFolder) -> Findings:
     """Reads and analyses a run folder. Raises UserError when it is not one, is damaged or has another schema."""
     config, manifest = run.config(), run.manifest()
-    rows = scaling.analyse(points.load(run), config=config)
+    loaded = points.load(run)
+    card, why_not = card_of(run, manifest)
+    rows = scaling.analyse(loaded, config=config, machine=card)
     return Findings(
         experiment=rows[0].point.experiment if rows else str(manifest["plan"].get("experiment", "")),
         headlines=headlines(rows),
         rows=rows,
         fits=fits.fit_all(rows),
         controls=scaling.controls(rows),
-        repairs=list(dict.fromkeys(run.notes)),
+        repairs=[*dict.fromkeys(run.notes), *why_not],
         config=config,
         manifest=manifest,
+        card=card,
     )
+
+
+def card_of(run: RunFolder, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    """The machine's card that lies in the folder; and, where it is of another machine, the sentence that says so."""
+    card = machine_card.read(run.path / machine_card.NAME)
+    why_not = machine_card.matches(card, manifest) if card is not None else ""
+    return (None, [f"The machine's card in the folder is not used: {why_not}"]) if why_not else (card, [])
 
 
 def _shortfall(row: Row) -> tuple[str, str] | None:
@@ -98,17 +110,33 @@ def notes(rows: list[Row]) -> list[str]:
 
 
 def utilisation(rows: list[Row]) -> list[str]:
-    """The MFU of each strategy from its smallest to its largest count, or each distinct reason why there is none."""
-    known = [r for r in rows if r.use.mfu == r.use.mfu and not r.point.oversubscribed]
-    if not known:
-        return [f"{note[:1].upper()}{note[1:]}." for note in dict.fromkeys(r.use.note for r in rows if r.use.note)]
+    """The MFU of each strategy from its smallest to its largest count, or each distinct reason why there is none.
+
+    Without a catalogued peak the share of what the machine's card measured comes first.
+    """
+    honest = [row for row in rows if not row.point.oversubscribed]
+    known = [row for row in honest if math.isfinite(row.use.mfu)]
+    if known:
+        return [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
+    shares = [row for row in honest if math.isfinite(row.use.measured_peak_share)]
+    said = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
+    notes = ((row.use.note, math.isfinite(row.use.measured_peak_share)) for row in rows)
+    reasons = dict.fromkeys(note.rpartition("; ")[0] if measured else note for note, measured in notes)
+    return said + [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason]
+
+
+def _families(rows: list[Row]) -> list[tuple[str, list[Row]]]:
+    """(name, its first and last row) of each strategy and scaling, and peak."""
     families: dict[tuple[str, str, str], list[Row]] = {}
-    for row in known:
-        families.setdefault((row.point.strategy, row.point.scaling, row.use.note), []).append(row)
-    return [
-        f"{strategy} {scaling}: {', '.join(_mfu(row) for row in family[:: max(1, len(family) - 1)])}; {note}."
-        for (strategy, scaling, note), family in families.items()
-    ]
+    for row in rows:
+        note = row.use.note if math.isfinite(row.use.mfu) else ""
+        families.setdefault((row.point.strategy, row.point.scaling, note), []).append(row)
+    return [(f"{s} {scaling}", mine[:: max(1, len(mine) - 1)]) for (s, scaling, _), mine in families.items()]
+
+
+def _measured(row: Row) -> str:
+    share = f"{100 * row.use.measured_peak_share:.3g} % of this machine's measured matmul peak"
+    return f"{share} on {devices(row.point.devices)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
 
 
 def _mfu(row: Row) -> str:

@@ -1,50 +1,110 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The self-contained HTML page: one file, no request leaves it, nothing in it can run."""
+"""The self-contained HTML page: one file, no request leaves it, nothing in it can run.
+
+A page is plain data (`Page`); what it says about a training run is in `training_page`, about cases in `case_page`.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
 from jaxbench import __version__
-from jaxbench.analysis.headline import percent, seconds
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.points import Point
-from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.summary import gradient_bytes
-from jaxbench.report import tables
-from jaxbench.report.findings import Findings
+from jaxbench.records.schema import RoundRecord
 
 RAW_ROUNDS = 2000  # rounds of raw samples the page holds at most; records.jsonl has all of them
 
 
+class Column(NamedTuple):
+    """kind: "" for numbers, "text", or "fold" for text that may break into lines."""
+
+    name: str
+    kind: str = ""
+
+
+class Cell(NamedTuple):
+    """A cell with a meaning of its own: `kind` is a class of the style sheet ("ok", "no", "missing", ...)."""
+
+    text: str
+    kind: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Raw:
-    """Raw samples of one point, as text. hidden: rounds that the page leaves out."""
+class Line:
+    """One row of a table. first: begins a group. soft: greyed, since its numbers say nothing about speed."""
 
-    rounds: list[dict[str, str]]
-    hidden: int
+    cells: tuple[str | Cell, ...]
+    first: bool = False
+    soft: bool = False
 
 
-def render(findings: Findings, figure_svg: bytes) -> str:
-    """Returns the page. Everything that comes from the run is escaped; the figure is this package's own SVG."""
-    each = max(3, RAW_ROUNDS // max(1, len(findings.rows)))
-    return _template().render(
-        findings=findings,
-        figure=_inline(figure_svg),
-        unit=tables.unit(findings.rows),
-        rows=[_cells(row) for row in findings.rows],
-        passports=[_passport(row, each) for row in findings.rows],
-        config=_pretty(findings.config),
-        manifest=_pretty(findings.manifest),
-        legend=tables.legend(findings.rows),
-        version=__version__,
-    )
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """A table; one without column names has no header. note: a sentence below it, or alone where there are no lines."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    note: str = ""
+
+    @property
+    def header(self) -> bool:
+        return any(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """One of this package's own figures. name: which, for those who cannot see it."""
+
+    name: str
+    svg: bytes
+    caption: str = ""
+
+    @property
+    def inline(self) -> str:
+        return inline(self.svg, self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fold:
+    """What a reader may unfold about one point. raw: its samples; hidden: rounds that `raw` leaves out."""
+
+    name: str
+    state: str
+    reason: str = ""
+    detail: str = ""
+    sheets: tuple[Sheet, ...] = ()
+    notes: tuple[str, ...] = ()
+    raw: Sheet | None = None
+    hidden: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Everything on one page. links: (relative address, text). sources: (heading, JSON-able value) for the end."""
+
+    name: str
+    heading: str
+    headlines: Sequence[str]
+    alarm: bool
+    pictures: Sequence[Picture]
+    table: Sheet
+    sections: Sequence[tuple[str, Sequence[str]]]
+    folds: Sequence[Fold] = ()
+    links: Sequence[tuple[str, str]] = ()
+    sources: Sequence[tuple[str, Any]] = ()
+    made_from: str = "manifest.json, config.json and records.jsonl"
+
+
+def render(page: Page) -> str:
+    """Returns the page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
+    sources = [(heading, _pretty(value)) for heading, value in page.sources]
+    return _template().render(page=page, sources=sources, version=__version__)
 
 
 @functools.cache
@@ -59,97 +119,30 @@ def _template() -> jinja2.Template:
     return environment.get_template("template.html")
 
 
-def _inline(svg: bytes) -> str:
-    """The SVG element alone, without comments: matplotlib writes every text of the figure into one."""
+def inline(svg: bytes, name: str) -> str:
+    """The SVG element alone, without comments: matplotlib writes every text of the figure into one.
+
+    Its ids get `name` in front, because every figure calls its first axes the same and all stand in one document.
+    """
     text = svg.decode()
     text = text[text.index("<svg") :]
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
-    return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'role="img" aria-label="scaling figure"', text, count=1)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{name} figure"', text, count=1)
 
 
-def _cells(row: Row) -> dict[str, str]:
-    point, timing = row.point, row.timing
-    speedup, efficiency = row.speedup, row.efficiency
-    if point.oversubscribed:  # an interval around a meaningless ratio would look like a finding
-        speedup, efficiency = speedup.alone(), efficiency.alone()
-    share = percent(efficiency) if efficiency.known else ""
-    return {
-        "strategy": point.strategy,
-        "scaling": point.scaling,
-        "devices": f"{point.devices}{'°' if point.oversubscribed else ''}",
-        "batch": str(point.global_batch),
-        "step": tables.milliseconds(timing.step_s),
-        "p95": tables.milliseconds(Estimate(value=timing.step_s_p95)),
-        "cv": f"{100 * timing.step_s_cv:.1f}" if timing.step_s_cv == timing.step_s_cv else "",
-        "samples": str(timing.samples or ""),
-        "rate": tables.throughput(timing.examples_per_s.value),
-        "speedup": "1" if row.base is point else tables.ratio(speedup),
-        "efficiency": "base" if row.base is point else share,
-        "clock": tables.ratio(timing.clock_ratio),
-        "state": tables.state(row),
-    }
+def raw_rounds(rounds: Sequence[RoundRecord], points: int) -> tuple[Sequence[RoundRecord], int]:
+    """The rounds of one of `points` points that the page has room for, and how many it leaves out."""
+    shown = rounds[: max(3, RAW_ROUNDS // max(1, points))]
+    return shown, len(rounds) - len(shown)
 
 
-def _passport(row: Row, each: int) -> dict[str, Any]:
-    point, record = row.point, row.point.record
-    facts: list[tuple[str, str]] = []
-    if record is not None:
-        passport = record.passport
-        phases = ("trace_s", "lower_s", "compile_s", "first_run_s")
-        times = [(name[:-2].replace("_", " "), getattr(passport, name)) for name in phases]
-        facts = [(name, "not told apart" if value is None else seconds(value)) for name, value in times]
-        memory = ("argument_bytes", "output_bytes", "temp_bytes", "alias_bytes", "peak_bytes")
-        facts += [(f"{name[:-6]} memory per device", _bytes(getattr(passport, name))) for name in memory]
-        facts += [
-            ("parameters", f"{passport.parameters:,}"),
-            ("model FLOPs per step", f"{passport.flops_per_step:.4g}"),
-            ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
-            ("gradient bytes reduced", f"{gradient_bytes(row):,} (closed form {passport.expected_gradient_bytes:,})"),
-            ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),
-        ]
-    return {
-        "name": point.point,
-        "state": tables.state(row),
-        "reason": point.reason,
-        "detail": point.failure.detail if point.failure is not None else "",
-        "facts": facts,
-        "collectives": record.passport.collectives if record is not None else (),
-        "checks": record.checks if record is not None else (),
-        "notes": row.notes,
-        "raw": _raw(point, each),
-    }
-
-
-def _raw(point: Point, each: int) -> _Raw:
-    shown = point.rounds[:each]
-    rounds = [
-        {
-            "round": str(r.round),
-            "steps": str(r.steps),
-            "block": _milliseconds(r.block_s),
-            "double": _milliseconds(r.double_block_s),
-            "warmup": _milliseconds(r.warmup_block_s),
-        }
-        for r in shown
-    ]
-    return _Raw(rounds=rounds, hidden=len(point.rounds) - len(shown))
-
-
-def _milliseconds(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{1e3 * v:.4g}" for v in values)
-
-
-def _bytes(value: int) -> str:
-    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if value >= size:
-            return f"{value / size:.3g} {unit} ({value:,} bytes)"
-    return f"{value:,} bytes"
-
-
-def _maybe(value: float | None) -> str:
-    return "not reported" if value is None else f"{value:.4g}"
+def facts(pairs: Sequence[tuple[str, str]]) -> Sheet:
+    """A table of names and values."""
+    columns = (Column("", "text"), Column("", "text"))
+    return Sheet(columns=columns, lines=tuple(Line(cells=pair) for pair in pairs))
 
 
 def _pretty(value: Any) -> str:

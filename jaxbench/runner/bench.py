@@ -46,7 +46,7 @@ class Bench:
 
     def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
         self.config = ConfigDict(config)
-        with _stage("model"):
+        with stage("model"):
             self.workload = build_workload(self.config, experiment)
         self.devices = devices
         self.worker = worker
@@ -68,15 +68,22 @@ class Bench:
 
     def compile(self, point: Point) -> tuple[Program, CompiledStep]:
         """Builds and compiles; runs nothing. Raises StageError."""
-        with _stage("build"):
+        with stage("build"):
             program = self._build(point.strategy, point.devices)
-        with _stage("compile"):
+        with stage("compile"):
             return program, compile_step(self.workload, program, point.global_batch)
 
-    def prepare(self, point: Point) -> PointRecord:
+    def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
+        """What a dry run wants to know of a point. Raises StageError."""
+        passport = self.compile(Point(**placed))[1].passport
+        seconds = (passport.trace_s or 0) + passport.lower_s + passport.compile_s
+        return {"compile_s": seconds, "peak_bytes": passport.peak_bytes, "flops": passport.flops_per_step}
+
+    def prepare(self, placed: dict[str, Any]) -> PointRecord:
         """Compiles, checks against one device, and finds the block length. Raises StageError."""
+        point = Point(**placed)
         program, compiled = self.compile(point)
-        with _stage("check"):
+        with stage("check"):
             batch = self.batch(point)
             first_run_s = self._first_run(program, compiled, batch)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
@@ -89,7 +96,7 @@ class Bench:
                     stateful=bool(jax.tree.leaves(self._initial.model_state)),
                 ),
             )
-        with _stage("measure"), jax.set_mesh(program.mesh):
+        with stage("measure"), jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
             steps, _ = self.timer.steps_per_block(compiled.call, state, placed, self.config.measure.block_s)
         self.prepared[point.point] = Prepared(point, program, compiled, steps)
@@ -98,7 +105,7 @@ class Bench:
     def round(self, point: str, number: int) -> RoundRecord:
         """Measures one round of a prepared point on a fresh state. Raises StageError."""
         ready = self.prepared[point]
-        with _stage("measure"), jax.set_mesh(ready.program.mesh):
+        with stage("measure"), jax.set_mesh(ready.program.mesh):
             state, placed = ready.program.init(self.key), ready.program.put(self.batch(ready.point))
             jax.block_until_ready((state, placed))
             measured = self.timer.round(ready.compiled.call, state, placed, ready.steps)
@@ -153,7 +160,7 @@ def build_workload(config: ConfigDict, experiment: str) -> TrainWorkload:
     return workload
 
 
-class _stage:
+class stage:
     """Names the stage in which an error happened."""
 
     def __init__(self, name: str):

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from jaxbench.config import Settings
+from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 
 CPU_DEVICES = (1, 2, 4, 8)
@@ -23,11 +24,49 @@ class Point:
     global_batch: int
     oversubscribed: bool
 
+    platform: str = ""
+
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """The point's fields as they stand in its record, which has the platform from the device itself."""
+        return {name: value for name, value in asdict(self).items() if name != "platform"}
+
+    def worker(self) -> tuple[str, dict[str, Any]]:
+        """The name of the process that measures it, and how that is started.
+
+        A CPU process has one device count for life, pinned to as many cores. An accelerator belongs to one process at a
+        time, so there one worker measures every count on a part of the devices.
+        """
+        name = f"cpu{self.devices}" if self.platform == "cpu" else self.platform
+        return name, {"platform": self.platform, "devices": self.devices}
+
+    def failure(self) -> dict[str, Any]:
+        """The fields by which a failure record names it."""
+        names = ("point", "strategy", "scaling", "devices", "global_batch")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def text(self) -> str:
+        """ "jit_auto, strong, 4 devices"."""
+        return f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
 
 
-def device_counts(settings: Settings, machine: dict[str, Any]) -> tuple[int, ...]:
+class Placed(Protocol):
+    """What the sweep needs to know of a point, of a training or of a case."""
+
+    @property
+    def point(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+    def worker(self) -> tuple[str, dict[str, Any]]: ...
+
+    def failure(self) -> dict[str, Any]: ...
+
+
+def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) -> tuple[int, ...]:
     """The counts to sweep. `machine`: a manifest. Raises UserError for devices that are not there or not alike."""
     if machine["platform"] != "cpu":
         _require_accelerators(settings, machine)
@@ -39,7 +78,7 @@ def device_counts(settings: Settings, machine: dict[str, Any]) -> tuple[int, ...
     return tuple(2**i for i in range(12) if 2**i <= min(most, machine["devices"]))
 
 
-def _require_accelerators(settings: Settings, machine: dict[str, Any]) -> None:
+def _require_accelerators(settings: Settings | CaseSettings, machine: dict[str, Any]) -> None:
     have, kinds = machine["devices"], machine["device_kinds"]
     if max(settings.devices or (1,)) > have:
         raise UserError(
@@ -67,6 +106,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                         devices=devices,
                         global_batch=_global_batch(settings.batch, scaling, devices),
                         oversubscribed=machine["platform"] == "cpu" and devices > machine["cores"],
+                        platform=machine["platform"],
                     )
                 )
     return points
@@ -88,14 +128,12 @@ def _global_batch(batch: int, scaling: str, devices: int) -> int:
     return batch
 
 
-def groups(points: list[Point], platform: str) -> dict[str, list[Point]]:
-    """Which worker process measures which points.
-
-    A CPU process has one device count for life, pinned to as many cores. An accelerator belongs to one process at a
-    time, so there one worker measures every count on a part of the devices.
-    """
-    found: dict[str, list[Point]] = {}
+def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any]]]:
+    """The worker processes: (ids of the points it measures, how it is started) by name."""
+    found: dict[str, tuple[list[str], dict[str, Any]]] = {}
     for point in points:
-        name = f"cpu{point.devices}" if platform == "cpu" else platform
-        found.setdefault(name, []).append(point)
+        name, setup = point.worker()
+        members, known = found.setdefault(name, ([], setup))
+        members.append(point.point)
+        known["devices"] = max(known["devices"], setup["devices"])
     return found

@@ -9,19 +9,24 @@ import json
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ml_collections import ConfigDict
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
+from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import plan, sweep
+from jaxbench.runner import placement, plan, sweep
+from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import GUESS_S, format_s
 
@@ -39,30 +44,46 @@ SAME_SESSION_KEYS = (
 )
 
 
-def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
-    """Measures every point of the sweep that the folder lacks. Raises UserError; KeyboardInterrupt loses nothing."""
+@dataclass(frozen=True)
+class _Asked:
+    """What a config asks for on this machine. notes: sentences for the person who asked."""
+
+    settings: Settings | CaseSettings
+    machine: dict[str, Any]
+    points: Sequence[plan.Placed]
+    notes: list[str]
+    facts: dict[str, Any]  # further fields of the plan in the manifest
+
+
+def _ask(experiment: str, config: ConfigDict, console: Console) -> _Asked:
+    """Reads the config and looks at the machine. Raises UserError."""
+    if config.get("measures") == "cases":
+        chosen = config_lib.parse_cases(config)
+        cases = build_cases(config, experiment)
+        machine = _machine(chosen.platform, console)
+        placed, left_out = placement.place(cases, chosen, machine)
+        facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
+        return _Asked(chosen, machine, placed, left_out, facts)
     settings = config_lib.parse(config, parallel.strategies())
     machine = _machine(settings.platform, console)
     points = plan.make(settings, machine)
+    missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
+    counts = ", ".join(map(str, missing))
+    notes = [f"Left out: {counts} devices, over which a batch of {settings.batch} does not divide."] if missing else []
+    return _Asked(settings, machine, points, notes, {})
+
+
+def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
+    """Measures every point of the sweep that the folder lacks. Raises UserError; KeyboardInterrupt loses nothing."""
+    asked = _ask(experiment, config, console)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
-        session = _begin_session(folder, _session(machine, experiment, settings, points))
-        for note in folder.notes:
-            console.print(note, style="yellow", soft_wrap=True)
-        job = _job(folder, points, machine, config, experiment, session=session)
-        console.print(
-            f"{config.experiment}: {len(points)} points x {settings.rounds} rounds, into {workdir}",
-            highlight=False,
-            soft_wrap=True,
-        )
-        left_out = set(plan.device_counts(settings, machine)) - {point.devices for point in points}
-        if left_out:
-            console.print(
-                f"Left out: {', '.join(map(str, sorted(left_out)))} devices, over which a batch of {settings.batch} "
-                "does not divide.",
-                style="yellow",
-                soft_wrap=True,
-            )
+        session = _begin_session(folder, _session(asked, experiment))
+        job = _job(folder, asked.points, config, experiment, session=session)
+        said = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds, into {workdir}"
+        console.print(said, highlight=False, soft_wrap=True)
+        for note in (*folder.notes, *asked.notes):
+            console.print(note, style="yellow", highlight=False, soft_wrap=True)
         signal.signal(signal.SIGTERM, _interrupt)
         sweep.run(job, console)
     finally:
@@ -71,25 +92,25 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
 
 def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Compiles every point, runs and writes nothing; says what, how long and how much memory. True: all compile."""
-    settings = config_lib.parse(config, parallel.strategies())
-    machine = _machine(settings.platform, console)
-    points = plan.make(settings, machine)
-    table = Table(title=f"{config.experiment}: {len(points)} points x {settings.rounds} rounds")
-    for column in ("point", "global batch", "compile", "peak memory per device", "all devices"):
-        table.add_column(column, justify="left" if column == "point" else "right")
+    asked = _ask(experiment, config, console)
+    title = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds"
+    table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
     with tempfile.TemporaryDirectory() as folder:
-        job = _job(RunFolder(folder), points, machine, config, experiment, session=0)
-        with sweep.Workers(job, points) as workers:
-            for point in points:
-                cells, guess_s = _dry_point(point, workers, settings, machine)
-                table.add_row(point.point + (" (oversubscribed)" if point.oversubscribed else ""), *cells)
+        job = _job(RunFolder(folder), asked.points, config, experiment, session=0)
+        with sweep.Workers(job, asked.points) as workers:
+            for point in asked.points:
+                cells, guess_s = _dry_point(point, workers, asked)
+                over = getattr(point, "oversubscribed", False)
+                table.add_row(Text(point.point + (" (oversubscribed)" if over else "")), *map(Text, cells))
                 seconds.append(guess_s)
     console.print(table)
+    for note in asked.notes:
+        console.print(note, style="yellow", highlight=False, soft_wrap=True)
     failing = seconds.count(None)
     if failing:
-        console.print(f"{failing} of {len(points)} points would fail.")
-    elif machine["platform"] == "cpu":
+        console.print(f"{failing} of {len(asked.points)} points would fail.")
+    elif asked.machine["platform"] == "cpu":
         total = format_s(sum(s for s in seconds if s is not None))
         console.print(f"Measuring would take roughly {total}. Nothing was run or written.")
     else:
@@ -97,21 +118,20 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     return not failing
 
 
-def _dry_point(
-    point: plan.Point, workers: sweep.Workers, settings: config_lib.Settings, machine: dict[str, Any]
-) -> tuple[list[str], float | None]:
+def _dry_point(point: plan.Placed, workers: sweep.Workers, asked: _Asked) -> tuple[list[str], float | None]:
     """The cells of a point's row, and a guess of the seconds it would take on a CPU; None if it would fail."""
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})
     except WorkerError as error:
         if error.stage == "model":
             raise UserError(str(error)) from error
-        return [str(point.global_batch), f"would fail: {error}"], None
-    peak, compile_s = answer["peak_bytes"], answer["compile_s"]
-    cells = [f"{compile_s:.1f} s", f"{peak / 1e6:.1f} MB", f"{peak * point.devices / 1e6:.1f} MB"]
-    step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * min(point.devices, machine["cores"]))
+        return [f"would fail: {error}"], None
+    settings, compile_s = asked.settings, answer["compile_s"]
+    cores = min(getattr(point, "devices", 1), asked.machine["cores"])
+    step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * cores)
     round_s = (2 + 3 * settings.blocks) * max(settings.block_s, step_s)  # two to warm up; K and 2 K for each pair
-    return [str(point.global_batch), *cells], 2 * compile_s + GUESS_S["prepare"] / 2 + settings.rounds * round_s
+    cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]
+    return cells, 2 * compile_s + GUESS_S["prepare"] / 2 + settings.rounds * round_s
 
 
 # For the dry run only, never printed as a result: what a CPU core does on a small model.
@@ -131,18 +151,11 @@ def _machine(platform: str, console: Console) -> dict[str, Any]:
 
 
 def _job(
-    folder: RunFolder,
-    points: list[plan.Point],
-    machine: dict[str, Any],
-    config: ConfigDict,
-    experiment: str,
-    *,
-    session: int,
+    folder: RunFolder, points: Sequence[plan.Placed], config: ConfigDict, experiment: str, *, session: int
 ) -> sweep.Job:
     return sweep.Job(
         run=folder,
         points=points,
-        platform=machine["platform"],
         config=config_lib.plain(config),
         experiment=_absolute(experiment),
         session=session,
@@ -153,11 +166,9 @@ def _absolute(experiment: str) -> str:
     return str(Path(experiment).expanduser().resolve()) if experiment.endswith(".py") else experiment
 
 
-def _session(
-    machine: dict[str, Any], experiment: str, settings: config_lib.Settings, points: list[plan.Point]
-) -> dict[str, Any]:
+def _session(asked: _Asked, experiment: str) -> dict[str, Any]:
     """The manifest of this start of the run."""
-    source = discovery.experiment_path(experiment)
+    source, settings, machine = discovery.experiment_path(experiment), asked.settings, asked.machine
     return {
         **machine,
         "command": ["jaxbench", *sys.argv[1:]],
@@ -165,12 +176,13 @@ def _session(
         "experiment_file": source.name,
         "experiment_sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
         "plan": {
+            **asked.facts,
             "experiment": settings.experiment,
             "platform": machine["platform"],
             "processes": machine["processes"],
             "rounds": settings.rounds,
             "blocks": settings.blocks,
-            "points": [point.to_json() for point in points],
+            "points": [point.to_json() for point in asked.points],
         },
     }
 

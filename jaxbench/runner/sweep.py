@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -16,7 +17,7 @@ from jaxbench.records import schema
 from jaxbench.records.schema import FailureRecord
 from jaxbench.records.store import RunFolder
 from jaxbench.runner.client import Worker, WorkerError
-from jaxbench.runner.plan import Point, groups
+from jaxbench.runner.plan import Placed, groups
 from jaxbench.runner.progress import SweepProgress
 
 
@@ -25,8 +26,7 @@ class Job:
     """Everything a sweep needs to know."""
 
     run: RunFolder
-    points: list[Point]
-    platform: str
+    points: Sequence[Placed]
     config: dict[str, Any]
     experiment: str  # a name or an absolute path
     session: int  # how many times this run folder was continued
@@ -36,7 +36,7 @@ class Job:
         return self.config["measure"]["rounds"]
 
 
-def missing_rounds(records: list[schema.Record], points: list[Point], rounds: int) -> dict[str, list[int]]:
+def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
     """For each point that is not complete, the rounds it lacks."""
     have: dict[str, set[int]] = {point.point: set() for point in points}
     for record in records:
@@ -49,10 +49,10 @@ def missing_rounds(records: list[schema.Record], points: list[Point], rounds: in
 class Workers:
     """The worker processes of a sweep, by group; a dead one is started anew."""
 
-    def __init__(self, job: Job, points: list[Point]):
+    def __init__(self, job: Job, points: Sequence[Placed]):
         self._job = job
-        self._groups = groups(points, job.platform)
-        self._of = {point.point: name for name, members in self._groups.items() for point in members}
+        self._groups = groups(points)
+        self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._workers = {name: self._start(name) for name in self._groups}
         self._starts = dict.fromkeys(self._groups, 1)
 
@@ -60,8 +60,7 @@ class Workers:
         logs = self._job.run.path / "logs"
         logs.mkdir(exist_ok=True)
         setup = {
-            "platform": self._job.platform,
-            "devices": max(point.devices for point in self._groups[name]),
+            **self._groups[name][1],
             "experiment": self._job.experiment,
             "config": self._job.config,
             "worker": f"session{self._job.session}/{name}",
@@ -86,7 +85,7 @@ class Workers:
 
     def neighbours(self, point: str) -> list[str]:
         """The points whose preparation is lost when this point's worker dies."""
-        return [p.point for p in self._groups[self._of[point]] if p.point != point]
+        return [other for other in self._groups[self._of[point]][0] if other != point]
 
     def __enter__(self) -> Workers:
         return self
@@ -113,7 +112,7 @@ def run(job: Job, console: Console) -> None:
 
 class _Sweep:
     def __init__(
-        self, job: Job, workers: Workers, progress: SweepProgress, points: list[Point], todo: dict[str, list[int]]
+        self, job: Job, workers: Workers, progress: SweepProgress, points: Sequence[Placed], todo: dict[str, list[int]]
     ):
         self.job, self.workers, self.progress, self.todo = job, workers, progress, todo
         self.points = {point.point: point for point in points}
@@ -130,8 +129,8 @@ class _Sweep:
             for name in names:
                 self.measure(name, number)
 
-    def prepare(self, point: Point) -> None:
-        text = f"compile and check {describe(point)}"
+    def prepare(self, point: Placed) -> None:
+        text = f"compile and check {point.text}"
         if self.attempt("prepare", point, text, {"do": "prepare", "point": point.to_json()}):
             self.ready.add(point.point)
 
@@ -140,15 +139,15 @@ class _Sweep:
         if name not in self.ready and name not in self.failed:
             self.prepare_again(point)
         if name in self.ready:
-            text = f"round {number + 1}/{self.job.rounds}: {describe(point)}"
+            text = f"round {number + 1}/{self.job.rounds}: {point.text}"
             self.attempt("round", point, text, {"do": "round", "point": name, "round": number})
 
-    def prepare_again(self, point: Point) -> None:
+    def prepare_again(self, point: Placed) -> None:
         """A neighbour killed the worker that had this point ready."""
         self.progress.add("prepare", point.point)
         self.prepare(point)
 
-    def attempt(self, kind: str, point: Point, text: str, request: dict[str, Any]) -> bool:
+    def attempt(self, kind: str, point: Placed, text: str, request: dict[str, Any]) -> bool:
         self.progress.begin(kind, point.point, text)
         try:
             answer = self.workers.ask(point.point, request)
@@ -159,18 +158,14 @@ class _Sweep:
         self.progress.end(kind, point.point)
         return True
 
-    def fail(self, point: Point, error: WorkerError) -> None:
+    def fail(self, point: Placed, error: WorkerError) -> None:
         if error.stage == "model":  # the model itself cannot be built: no point can be measured
             raise UserError(str(error)) from error
         logging.warning("%s failed: %s", point.point, error)
         self.job.run.append(
             FailureRecord(
-                point=point.point,
+                **point.failure(),
                 experiment=self.job.config["experiment"],
-                strategy=point.strategy,
-                scaling=point.scaling,
-                devices=point.devices,
-                global_batch=point.global_batch,
                 stage=error.stage,
                 reason=str(error),
                 detail=error.detail,
@@ -181,8 +176,3 @@ class _Sweep:
         if not error.alive:
             self.ready.difference_update(self.workers.neighbours(point.point))
         self.progress.drop(point.point)
-
-
-def describe(point: Point) -> str:
-    """ "jit_auto, strong, 4 devices"."""
-    return f"{point.strategy}, {point.scaling}, {point.devices} device{'s' if point.devices > 1 else ''}"

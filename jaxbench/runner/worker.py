@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
 
-The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. Then {"do": "prepare" |
+The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, and "cores" for kernels,
+which get all the cores asked for whatever the number of devices. Then {"do": "prepare" |
 "compile", "point": {...}} or {"do": "round", "point": id, "round": r}. The process ends as soon as stdin does, also in
 the middle of a measurement: no worker outlives the one that asked, however it died.
 """
@@ -21,20 +22,22 @@ from typing import Any, TextIO
 from jaxbench.errors import UserError
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
-from jaxbench.runner.plan import Point
 
 
 def serve(requests: Iterator[str], answers: TextIO) -> None:
     """Answers one request after the other; `requests` never ends."""
     setup = json.loads(next(requests))
+    cores = setup.get("cores")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        pin_to_cores(setup["devices"])
+        pin_to_cores(cores or setup["devices"])
     from jaxbench.machine import start
 
     def begin() -> Any:
-        devices = start.start(setup["platform"], setup["devices"])
-        from jaxbench.runner.bench import Bench
-
+        devices = start.start(setup["platform"], setup["devices"], cores=cores)
+        if setup["config"].get("measures") == "cases":
+            from jaxbench.runner.case_bench import CaseBench as Bench
+        else:
+            from jaxbench.runner.bench import Bench  # type: ignore[assignment]
         return Bench(setup["config"], setup["experiment"], devices, setup["worker"])
 
     bench, answer = _attempt(begin)
@@ -49,13 +52,9 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Carries out one request and returns its answer."""
     if request["do"] == "round":
         return {"record": schema.to_json(bench.round(request["point"], request["round"]))}
-    point = Point(**request["point"])
     if request["do"] == "compile":
-        _, compiled = bench.compile(point)
-        passport = compiled.passport
-        seconds = (passport.trace_s or 0) + passport.lower_s + passport.compile_s
-        return {"compile_s": seconds, "peak_bytes": passport.peak_bytes, "flops": passport.flops_per_step}
-    return {"record": schema.to_json(bench.prepare(point))}
+        return bench.dry(request["point"])
+    return {"record": schema.to_json(bench.prepare(request["point"]))}
 
 
 def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:

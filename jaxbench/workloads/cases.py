@@ -58,6 +58,8 @@ class KernelWorkload:
         says why.
       wrong: (result, arguments as float64) -> how many values are wrong, where comparing values would not do (a
         factorisation is right when its product is the matrix). Instead of `answer`.
+      elementwise: each value of the result depends on the same place of the arguments alone, so that a large result is
+        compared part by part.
       host: it runs on the host's cores and needs no device.
       in_flight_bytes: further bytes that it holds at once besides arguments and one result.
     """
@@ -76,6 +78,7 @@ class KernelWorkload:
     wrong: Callable[[Any, tuple[np.ndarray, ...]], int] | None = None
     tolerance: float = 1e-5
     why_unchecked: str = ""
+    elementwise: bool = False
     host: bool = False
     result_bytes: int | None = None  # None: as much as the largest argument
     in_flight_bytes: int = 0
@@ -160,13 +163,23 @@ def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[
 
 
 def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:
-    """Reads comma-separated whole numbers such as 1024,1e6,64Ki,16Mi from a config; "auto" is `auto`. UserError."""
-    if text.strip() == "auto":
+    """Reads comma-separated whole numbers such as 1024,1e6,64Ki,16Mi from a config; "auto" is `auto`. UserError.
+
+    "auto:1Ki,1Mi" are these, as far as they fit (see `typed`).
+    """
+    text = text.strip()
+    if text == "auto":
         return tuple(auto)
+    text = text.removeprefix("auto:")
     found = [_size(field, word.strip(), text) for word in text.strip("()[] ").split(",") if word.strip()]
     if not found:
         raise UserError(f"--config.{field} is empty: write sizes such as 1024,65536 or auto.")
     return tuple(dict.fromkeys(found))
+
+
+def typed(text: str) -> bool:
+    """Whether someone asked for exactly these sizes: what does not fit is then refused and not left out."""
+    return not text.strip().startswith("auto")
 
 
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}

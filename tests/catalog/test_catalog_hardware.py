@@ -71,3 +71,59 @@ def test_every_listed_kind_names_a_row_or_a_reason() -> None:
         if entry["name"]:
             shared = "2 JAX devices" in rows[entry["name"]]["notes"] or "two devices" in rows[entry["name"]]["notes"]
             assert entry["devices_per_row"] == ("2" if shared else "1"), entry
+
+
+@pytest.mark.parametrize(
+    ("kind", "memory_gb_s"),
+    [("NVIDIA H200", 4800), ("Tesla K80", 240.6), ("TPU v2", 300), ("TPU7x", 3690), ("AMD Instinct MI250X", 1640)],
+)
+def test_memory_bandwidth_of_one_jax_device(kind: str, memory_gb_s: float) -> None:
+    peak = hardware.find(kind)
+    assert peak is not None and peak.memory_bytes_per_s == pytest.approx(memory_gb_s * 1e9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "one_way_gb_s", "pcie", "reduces", "devices"),
+    [
+        ("NVIDIA H200", 450, False, True, 1),
+        ("NVIDIA H100 80GB HBM3", 450, False, True, 1),
+        ("NVIDIA B200", 900, False, True, 1),
+        ("NVIDIA A100-SXM4-80GB", 300, False, False, 1),
+        ("Tesla V100-SXM2-16GB", 150, False, False, 1),
+        ("Tesla T4", 15.75, True, False, 1),
+        ("NVIDIA H100 PCIe", 63, True, False, 1),
+        ("TPU v3", 400, False, False, 2),
+        ("AMD Instinct MI300X", 448, False, False, 1),
+    ],
+)
+def test_the_link_one_way(kind: str, one_way_gb_s: float, pcie: bool, reduces: bool, devices: int) -> None:
+    peak = hardware.find(kind)
+    assert peak is not None and peak.link is not None
+    link = peak.link
+    assert link.direction == "bidirectional" and link.catalogued_bytes_per_s == pytest.approx(2 * one_way_gb_s * 1e9)
+    assert link.unidirectional_bytes_per_s == pytest.approx(one_way_gb_s * 1e9)
+    assert (link.is_pcie, link.reduces_in_network, link.devices) == (pcie, reduces, devices)
+
+
+def test_a_link_in_one_direction_is_not_halved() -> None:
+    row = {**hardware._rows()["NVIDIA H200 SXM"], "interconnect_note": "NVLink 4, unidirectional"}
+    link = hardware._link(row, share=1)
+    assert link is not None and link.unidirectional_bytes_per_s == link.catalogued_bytes_per_s
+
+
+def test_a_link_without_a_number_or_a_direction_is_unknown() -> None:
+    gamer = hardware.find("NVIDIA GeForce GTX 1080")
+    assert gamer is not None and gamer.link is None
+    assert hardware._link({**hardware._rows()["NVIDIA H200 SXM"], "interconnect_note": "NVLink 4"}, share=1) is None
+
+
+def test_links_and_memory_carry_their_doubts() -> None:
+    kinds = ("NVIDIA A10G", "NVIDIA H200", "NVIDIA A100-SXM4-40GB")
+    peaks = [hardware.find(kind) for kind in kinds]
+    assert [p and p.link and p.link.verified for p in peaks] == [False, True, True]
+    assert [p and p.memory_verified for p in peaks] == [True, True, False]
+
+
+def test_every_catalogued_link_states_its_direction() -> None:
+    for row in hardware._rows().values():
+        assert (hardware._link(row, share=1) is not None) == bool(row["interconnect_GBps_per_device"]), row["name"]

@@ -30,3 +30,33 @@ def test_dgx1_speedups_at_8() -> None:
 def test_unknown_id_says_what_was_meant() -> None:
     with pytest.raises(UserError, match="did you mean 'gpipe_analytic'"):
         published.read("gpipe_analitic")
+
+
+@pytest.mark.parametrize(
+    ("device_kind", "devices", "column"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 8, "a100x8"),
+        ("NVIDIA H200", 8, "h200x8"),
+        ("NVIDIA B200", 8, "b200x8"),
+        ("NVIDIA H200", 4, None),
+        ("NVIDIA H200", 32, None),
+        ("NVIDIA A100-SXM4-40GB", 8, None),
+        ("NVIDIA H100 80GB HBM3", 8, None),
+        ("cpu", 8, None),
+    ],
+)
+def test_which_all_reduce_series_belongs_to_a_machine(device_kind: str, devices: int, column: str | None) -> None:
+    assert published.allreduce_column(device_kind, devices) == column
+    assert column is None or column in published.allreduce().columns
+
+
+def test_why_no_all_reduce_series_belongs_to_a_machine() -> None:
+    assert "is of 8 devices, and 1 device took part" in published.why_no_allreduce("NVIDIA H200", 1)
+    assert published.why_no_allreduce("NVIDIA H100 PCIe", 8) == "no series was published for NVIDIA H100 PCIe"
+    assert "not in the hardware catalogue" in published.why_no_allreduce("Abacus", 8)
+
+
+def test_all_reduce_is_in_bytes_per_second_by_ascending_payload() -> None:
+    table = published.allreduce()
+    assert table.index.is_monotonic_increasing and (table > 0).all(axis=None)
+    assert table.loc[2**30, "h200x8"] == pytest.approx(463.58e9)

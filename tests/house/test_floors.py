@@ -24,7 +24,7 @@ FLOORS = (
 )
 # The right wing meets the left one only in files.
 WINGS = {"analysis": {"errors", "catalog", "records"}, "report": {"errors", "catalog", "records", "analysis"}}
-ROOF = {"app", "commandline", "__main__"}
+ROOF = {"app", "characterise", "commandline", "__main__"}
 OUTSIDE = {"experiments": {"errors", "workloads"}, "configs": {"errors"}}
 NO_JAX = {"errors", "catalog", "records", "discovery", "analysis", "report", "configs"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}

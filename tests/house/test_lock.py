@@ -27,8 +27,8 @@ def environment(python: str) -> dict[str, str]:
 
 
 def asked() -> list[Requirement]:
-    """What pyproject.toml names, extras included."""
-    extras = PROJECT["optional-dependencies"].values()
+    """What pyproject.toml names, extras included; but for the peers, which are measured beside and not built upon."""
+    extras = [needs for name, needs in PROJECT["optional-dependencies"].items() if name != "peers"]
     return [Requirement(r) for r in [*PROJECT["dependencies"], *(r for extra in extras for r in extra)]]
 
 

@@ -7,7 +7,8 @@ import jax
 import pytest
 from workload_cases import KEY, experiment_workload, linear_workload
 
-from jaxbench import discovery, parallel
+from jaxbench import config as config_lib
+from jaxbench import parallel
 from jaxbench.measure.passport import compile_step, example_flops
 
 
@@ -26,7 +27,7 @@ def test_phases_and_memory(strategy):
     assert passport.peak_bytes >= passport.argument_bytes
 
 
-@pytest.mark.parametrize("name", sorted(discovery.experiments()))
+@pytest.mark.parametrize("name", config_lib.training_experiments())
 def test_formula_equals_the_jaxpr(name):
     workload = experiment_workload(name)
     counted = example_flops(dataclasses.replace(workload, flops_per_example=None))

@@ -12,7 +12,8 @@ from broken_strategies import naive
 from jax.sharding import AxisType, PartitionSpec
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
-from jaxbench import discovery, parallel
+from jaxbench import config as config_lib
+from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.measure import census, check
@@ -36,7 +37,7 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
     return parameters, census.verify(passport.collectives, expected, program.mesh.size), passport
 
 
-@pytest.fixture(scope="module", params=sorted(discovery.experiments()))
+@pytest.fixture(scope="module", params=config_lib.training_experiments())
 def case(request):
     workload = experiment_workload(request.param)
     batch = workload.synthetic(KEY, BATCH)

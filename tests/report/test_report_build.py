@@ -46,7 +46,10 @@ def test_the_columns_are_frozen(tmp_path: Path) -> None:
         "samples,throughput,throughput_unit,speedup,speedup_lo,speedup_hi,efficiency,efficiency_lo,efficiency_hi,"
         "compile_s,peak_bytes,check_ok,status,step_s_p95,step_s_cv,throughput_lo,throughput_hi,clock_ratio,"
         "clock_ratio_lo,clock_ratio_hi,clock_note,base_devices,base_step_s,flops_per_step,flop_per_s,mfu,mfu_note,"
-        "gradient_bytes,rounds,device_kind,notes,reason"
+        "gradient_bytes,rounds,device_kind,notes,reason,"
+        "op,dtype,impl,shape,elements,payload_bytes,mesh,axis,source,target,cores,flops,bytes_moved,"
+        "bytes_per_s,bytes_per_s_lo,bytes_per_s_hi,algbw,algbw_lo,algbw_hi,busbw,busbw_lo,busbw_hi,wrong,loop_s,"
+        "alpha_s,beta_bytes_per_s,peak_share,gate,gate_reason"
     )
 
 

@@ -14,7 +14,8 @@ from jaxbench.analysis import scaling
 from jaxbench.analysis.scaling import Row
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder
-from jaxbench.report import axes, figures
+from jaxbench.report.figures import axes, canvas
+from jaxbench.report.figures import scaling as figures
 from jaxbench.report.findings import find
 
 
@@ -23,7 +24,7 @@ def rows_of(path: Path, **facts: Any) -> list[Row]:
 
 
 def draw(rows: list[Row], **options: str) -> Figure:
-    with figures._style():
+    with canvas.style():
         return figures.draw(rows, title="cnn", **options)
 
 
@@ -36,7 +37,7 @@ def markers(figure: Figure, face: str) -> list[int]:
     found = []
     for line in figure.axes[1].lines:
         hollow = line.get_markerfacecolor() == "white"
-        if line.get_marker() in figures._MARKERS and hollow == (face == "white"):
+        if line.get_marker() in canvas.MARKERS and hollow == (face == "white"):
             found += [round(x) for x in line.get_xdata()]
     return sorted(found)
 
@@ -61,12 +62,12 @@ def test_seven_inches_wide(tmp_path: Path) -> None:
 def test_oversubscribed_is_hollow_and_explained(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=2, scalings=("strong",)))
     assert markers(figure, "white") == [4, 8] and markers(figure, "filled") == [1, 2]
-    assert figures.HOLLOW in texts(figure)
+    assert canvas.HOLLOW in texts(figure)
 
 
 def test_an_honest_figure_has_no_hollow_marker(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=8, scalings=("strong",)))
-    assert markers(figure, "white") == [] and figures.HOLLOW not in texts(figure)
+    assert markers(figure, "white") == [] and canvas.HOLLOW not in texts(figure)
 
 
 def test_wrong_points_are_crossed_out(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_published_speedups_are_not_drawn_over_another_base(tmp_path: Path) -> N
     figure = draw(rows_of(tmp_path, devices=(2, 4, 8)), overlay="tf_dgx1_p100_synth")
     assert speedup_panels(figure) == [("speed-up over 2 devices", 0)]
     assert "not drawn beside these over 2 devices" in texts(figure) and "dashed grey" not in texts(figure)
-    (ideal,) = [line for line in figure.axes[1].lines if line.get_color() == figures._GREY]
+    (ideal,) = [line for line in figure.axes[1].lines if line.get_color() == canvas.GREY]
     assert list(ideal.get_xdata()) == [2, 4, 8] and list(ideal.get_ydata()) == [1, 2, 4]
 
 
@@ -144,7 +145,7 @@ def test_published_names_are_in_the_margin_or_in_the_legend(
 @pytest.mark.parametrize("name", [r"my$\bad$x", "$", "a" * 300, "/long/path" * 30, "_", "{}", "x\ny", "[b]"])
 def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, name: str) -> None:
     rows = rows_of(tmp_path, strategies=(name, "b"), experiment=name)
-    with figures._style():
+    with canvas.style():
         figure = figures.draw(rows, title=f"{name}: training throughput")
         figure.draw_without_rendering()
         legend = figure.legends[0].get_window_extent()

@@ -25,14 +25,14 @@ def test_a_laptop_gets_1_2_4_8_and_says_what_is_oversubscribed():
     assert {p.devices: p.oversubscribed for p in points} == {1: False, 2: False, 4: True, 8: True}
     assert [p.global_batch for p in points if p.scaling == "strong"] == [24] * 4
     assert [p.global_batch for p in points if p.scaling == "weak"] == [24, 48, 96, 192]
-    assert list(plan.groups(points, "cpu")) == ["cpu1", "cpu2", "cpu4", "cpu8"]
+    assert list(plan.groups(points)) == ["cpu1", "cpu2", "cpu4", "cpu8"]
 
 
 def test_accelerators_in_powers_of_two():
     points = plan.make(settings(), GPUS)
     assert sorted({p.devices for p in points}) == [1, 2, 4]
     assert not any(p.oversubscribed for p in points)
-    assert list(plan.groups(points, "gpu")) == ["gpu"]
+    assert list(plan.groups(points)) == ["gpu"]
 
 
 def test_at_most():
@@ -44,7 +44,7 @@ def test_a_count_that_nobody_typed_and_that_does_not_divide_is_left_out():
     assert {p.devices for p in plan.make(settings(batch=100, scaling="weak"), CPU)} == {1, 2, 4, 8}
 
 
-@pytest.mark.parametrize("name", sorted(discovery.experiments()))
+@pytest.mark.parametrize("name", config_lib.training_experiments())
 @pytest.mark.parametrize("preset", sorted(discovery.presets()))
 @pytest.mark.parametrize("machine", [CPU, GPUS, {**GPUS, "devices": 8}])
 def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, machine):

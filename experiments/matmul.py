@@ -1,0 +1,43 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Matrix products: square, tall and batched, in several formats, with and without tiles; or a search for the best.
+
+A size s is the side of the square product. The tall one, (16 s, s/4) by (s/4, s/4), and the batched one, 64 of side
+s/4, have as many FLOPs. With --config.search=true only XLA's product is measured, over a grid of shapes (or all
+products of three --config.sizes, where those are given), to find the most that the machine can do.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import CaseSet
+from jaxbench.workloads.cases import choose, sizes, typed
+from jaxbench.workloads.kernels.matmul import DTYPES, IMPLS, SHAPES, cases, search
+
+SIDES = [2**i for i in range(8, 15)]
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.measures = "cases"
+    config.dtypes = "float32,bfloat16,float16"
+    config.shapes = "square,tall,batched"
+    config.impls = "all"  # jit, numpy, and tiled and untiled in both
+    config.search = False
+    return config
+
+
+def build(config: ConfigDict) -> CaseSet:
+    choose("ops", config.ops, ("matmul",))
+    dtypes, impls = choose("dtypes", config.dtypes, DTYPES), choose("impls", config.impls, IMPLS)
+    if config.search:
+        shapes, impls = search(sizes("sizes", config.sizes, ())), ("jit",)
+    else:
+        sides = sizes("sizes", config.sizes, SIDES)
+        shapes = tuple(SHAPES[name](side) for name in choose("shapes", config.shapes, SHAPES) for side in sides)
+    return CaseSet(
+        name="matmul",
+        view="matmul",
+        cases=tuple(case for shape in shapes for dtype in dtypes for case in cases(shape, dtype, impls)),
+        typed=typed(config.sizes),
+    )

@@ -1,0 +1,210 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The sentences that a run of cases is for, from rows that passed every gate and are honest; or why there are none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from jaxbench.analysis import ceilings, paired
+from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.crossings import Crossing
+from jaxbench.analysis.headline import devices as devices_word
+from jaxbench.analysis.headline import percent, seconds
+from jaxbench.analysis.quantities import flops, interval, payload, per_second, scaled, times
+
+HOST = ("numpy", "scipy")  # what a factorisation is compared with
+OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # the two ends of fusion
+Groups = dict[tuple[object, ...], list[CaseRow]]
+
+
+def headlines(
+    view: str,
+    rows: list[CaseRow],
+    fits: list[Fit],
+    crossings: list[Crossing],
+    *,
+    cache_bytes: int | None = None,
+) -> list[str]:
+    """The sentences of one view.
+
+    Where one row is chosen among many, half of the rounds chooses and the other half is reported (`paired.best`).
+
+    Args:
+      cache_bytes: the processor's last-level cache, which tells memory from caches; None: unknown.
+    """
+    good = [row for row in rows if row.headline and row.timing.step_s.known]
+    if view == "stream":
+        found = _stream(good, cache_bytes)
+    elif view == "collectives":
+        found = _collectives(good, fits)
+    elif view == "curves":
+        found = _curves(good, crossings)
+    else:
+        views = {"matmul": _matmul, "dispatch": _dispatch, "fusion": _fusion, "linalg": _linalg, "transfer": _transfer}
+        found = views[view](good) if view in views else []
+    return found or [f"No headline: {_why_not(view, rows)}."]
+
+
+def _matmul(rows: list[CaseRow]) -> list[str]:
+    said = []
+    for (op, dtype, _, _), group in _groups(rows, "op", "dtype", "platform", "cores").items():
+        best = paired.best(group, lambda row: row.point.flops)
+        if best is None:
+            continue
+        p, share = best.row.point, best.row.peak_share
+        of_peak = f", {percent(share)} of {best.row.peak_note.removeprefix('percent of ')}" if share.known else ""
+        what = f"{op} {dtype} {_where(best.row)}: {interval(best.rate, flops)} with {p.shape} ({p.impl}{_note(best)})"
+        said.append(f"{what}{of_peak}.")
+    return said
+
+
+def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
+    """Triad, or whatever there is without it, from memory and from the caches."""
+    rows = [row for row in rows if row.point.op == "triad"] or rows
+    said = []
+    for (platform, _, dtype), group in _groups(rows, "platform", "cores", "dtype").items():
+        cache = cache_bytes if platform == "cpu" else None
+        parts = []
+        for name, words in (("memory", "from memory"), ("cache", "at best from caches")):
+            level = [row for row in group if ceilings.level(row.point.bytes_moved or 0, cache) == name]
+            best = paired.best(level, lambda row: row.point.bytes_moved)
+            if best is not None:
+                size = payload(best.row.point.bytes_moved or 0)
+                parts.append(f"{interval(best.rate, per_second)} {words}, {best.row.point.op} of {size}{_note(best)}")
+        if parts:
+            said.append(f"stream {dtype} {_where(group[0])}: {'; '.join(parts)}.")
+    return said
+
+
+def _dispatch(rows: list[CaseRow]) -> list[str]:
+    """A sentence for each platform and core count."""
+    return [
+        f"Calls {_where(group[0])}: "
+        + ", ".join(f"{row.point.op} {row.point.impl} {interval(row.timing.step_s, seconds)}" for row in group)
+        + " per call."
+        for group in _groups(rows, "platform", "cores").values()
+    ]
+
+
+def _fusion(rows: list[CaseRow]) -> list[str]:
+    return _ratios(rows, OP_BY_OP, FUSED, "fused against op by op")
+
+
+def _linalg(rows: list[CaseRow]) -> list[str]:
+    found = [_ratios(rows, (host,), ("jit",), f"jit against {host}") for host in HOST]
+    return [sentence for sentences in found for sentence in sentences]
+
+
+def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], words: str) -> list[str]:
+    """How many times as fast one implementation is as another, at the largest size they share."""
+    said = []
+    for (op, dtype, _), group in _groups(rows, "op", "dtype", "cores").items():
+        bases = {row.point.elements: row for row in group if row.point.impl in slow}
+        for (platform,), others in _groups([r for r in group if r.point.impl in fast], "platform").items():
+            pairs = [(bases[row.point.elements], row) for row in others if row.point.elements in bases]
+            pairs = [(a, b) for a, b in pairs if slow[0] in HOST or a.point.platform == platform]
+            if pairs:
+                base, row = max(pairs, key=lambda pair: pair[1].point.elements or 0)
+                size = row.point.shape or f"{row.point.elements:,} elements"
+                ratio = times(paired.ratio(base, row))
+                took = f"{seconds(row.timing.step_s.value)} against {seconds(base.timing.step_s.value)}"
+                said.append(f"{op} {dtype} {_where(row)}, {words} at {size}: {ratio} as fast ({took}).")
+    return said
+
+
+def _transfer(rows: list[CaseRow]) -> list[str]:
+    """Over all pairs at the largest payload, the least bandwidth: a program waits for its slowest link."""
+    said = []
+    for (op, dtype), group in _groups(rows, "op", "dtype").items():
+        size = max(row.point.payload_bytes or 0 for row in group)
+        pairs = [row for row in group if row.point.payload_bytes == size]
+        worst = paired.best(pairs, lambda row: row.point.payload_bytes, least=True)
+        if worst is None:
+            continue
+        pair = f"{worst.row.point.source}->{worst.row.point.target}"
+        over = f"at least, over {len(pairs)} pairs; the slowest is {pair}" if len(pairs) > 1 else f"{pair}"
+        said.append(f"{op} {dtype}, {payload(size)}: {interval(worst.rate, per_second)} {over}{_note(worst)}.")
+    return said
+
+
+def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
+    """Of each operation on the most devices: the least bus bandwidth over its groups, at the largest payload."""
+    rows = [row for row in rows if row.busbw.known]
+    said = []
+    for (op, dtype), group in _groups(rows, "op", "dtype").items():
+        most = max(row.point.devices for row in group)
+        axes = _groups([r for r in group if r.point.devices == most], "mesh", "axis").values()
+        largest = [max(axis, key=lambda row: row.point.payload_bytes or 0) for axis in axes]
+        row = min(largest, key=lambda row: row.busbw.value)
+        p = row.point
+        along = f" along {p.axis} of {p.mesh}, the slowest of {len(largest)} groups" if len(largest) > 1 else ""
+        rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(p.payload_bytes or 0)}"
+        fit = next((f for f in fits if not f.why_not and _group(f) == _group(p)), None)
+        alpha = f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)" if fit is not None else ""
+        said.append(f"{op} {dtype} on {devices_word(most)}{along}: {rate}{alpha}.")
+    return said
+
+
+def _group(of: object) -> tuple[object, ...]:
+    return tuple(getattr(of, name) for name in ("op", "dtype", "devices", "mesh", "axis"))
+
+
+def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
+    said = []
+    for (op, dtype), group in _groups(rows, "op", "dtype").items():
+        best = paired.best(group, lambda row: row.point.elements)
+        if best is None:
+            continue
+        at = f"{best.row.point.elements:,} elements ({best.row.point.impl} {_where(best.row)})"
+        rate = interval(best.rate, lambda value: scaled(value, "elements/s"))
+        said.append(f"{op} {dtype}: {rate} at {at}{_note(best)}.")
+        said += [c.sentence for c in crossings if (c.op, c.dtype) == (op, dtype) and c.below is not None]
+    return said
+
+
+def _groups(rows: Iterable[CaseRow], *names: str) -> Groups:
+    """Rows by these fields of their points, in order of appearance."""
+    found: Groups = {}
+    for row in rows:
+        found.setdefault(tuple(getattr(row.point, name) for name in names), []).append(row)
+    return found
+
+
+def _where(row: CaseRow) -> str:
+    p = row.point
+    if p.platform != "cpu":
+        return f"on one {p.record.device_kind if p.record is not None else p.platform}"
+    return f"on {p.cores} core{'s' * (p.cores != 1)}"
+
+
+def _note(best: paired.Best) -> str:
+    return f", {best.note}" if best.note else ""
+
+
+def _why_not(view: str, rows: list[CaseRow]) -> str:
+    measured = [row for row in rows if row.timing.step_s.known]
+    if not measured:
+        return "nothing was measured"
+    sure = [row for row in measured if row.gate != "refused"]
+    if not sure:
+        by = Counter(gate.name for row in measured for gate in row.gates if gate.passed is False)
+        gates = ", ".join(f"'{name}' refused {count}" for name, count in by.most_common())
+        return f"all {len(measured)} measured rows were refused ({gates or measured[0].gate_reason})"
+    right = [row for row in sure if row.point.status == "ok" and row.point.check_ok is True]
+    if not right:
+        return "no row that was not refused has all its rounds and passed its checks"
+    if all(row.point.oversubscribed for row in right):
+        what = "group" if view == "collectives" else "row"
+        return f"every {what} has more devices than cores; their times are those of devices that take turns"
+    return _missing(view)
+
+
+def _missing(view: str) -> str:
+    wanted: dict[str, str] = {
+        "collectives": "no group of more than one device passed every gate",
+        "fusion": "no block was measured both op by op and fused",
+        "linalg": "no factorisation was measured both by jit and by NumPy or SciPy at one size",
+    }
+    return wanted.get(view, "no row passed every gate with a rate to report")

@@ -1,0 +1,129 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From cases to rows: rates, bus bandwidth, share of the peak, and the gates that a row passed or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbench.analysis import gates, limits, timing
+from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis.gates import Gate
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, estimate
+from jaxbench.analysis.limits import Rates
+from jaxbench.analysis.timing import Timing
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseRow:
+    """One case in one place with its numbers.
+
+    Attributes:
+      timing: `timing.step_s` is seconds per call, `timing.examples_per_s` calls per second.
+      loop_s: seconds per iteration of the jitted loop, from its second clock; UNKNOWN without one.
+      flop_per_s, bytes_per_s, algbw, busbw: from step_s, never from the loop; UNKNOWN where they mean nothing.
+      peak_share: the rate over its ceiling; UNKNOWN when there is none. peak_note: which ceiling, or why none.
+      gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
+      notes: sentences that a reader of the row must know.
+    """
+
+    point: CasePoint
+    timing: Timing
+    loop_s: Estimate = UNKNOWN
+    flop_per_s: Estimate = UNKNOWN
+    bytes_per_s: Estimate = UNKNOWN
+    algbw: Estimate = UNKNOWN
+    busbw: Estimate = UNKNOWN
+    peak_share: Estimate = UNKNOWN
+    peak_note: str = ""
+    gates: tuple[Gate, ...] = ()
+    gate: str = ""
+    gate_reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> bool:
+        """Whether the row may support a headline, a fit or the machine's card."""
+        return self.gate == "passed" and self.point.honest
+
+
+def analyse(points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None) -> list[CaseRow]:
+    """Computes every number of every case.
+
+    manifest: of the run; only ``platform``, ``device_kind`` and ``cache_bytes`` are read. machine: the card of the same
+    machine (`machine_card.read`), or None.
+    """
+    draws = Draws(unit for point in points for unit in point.units)
+    return [_row(point, draws, manifest, machine) for point in points]
+
+
+def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict[str, Any] | None) -> CaseRow:
+    measured = timing.measure(point, draws, examples=1)
+    if not measured.step_s.known:
+        return CaseRow(point=point, timing=measured, notes=_notes(point, measured))
+    loop = timing.measure_loop(point, draws, measured)
+    per_second = rates(point, measured)
+    asked = limits.demands(point, per_second, measured.step_s.value, manifest=manifest, machine=machine)
+    share, note = limits.share(asked)
+    judged = gates.judge(point, measured, loop, asked)
+    gate, reason = gates.verdict(judged)
+    return CaseRow(
+        point=point,
+        timing=measured,
+        loop_s=loop.iteration_s,
+        flop_per_s=per_second.flop_per_s,
+        bytes_per_s=per_second.bytes_per_s,
+        algbw=per_second.algbw,
+        busbw=per_second.busbw,
+        peak_share=share,
+        peak_note=note,
+        gates=judged,
+        gate=gate,
+        gate_reason=reason,
+        notes=_notes(point, measured),
+    )
+
+
+def rates(point: CasePoint, measured: Timing) -> Rates:
+    """What a case does per second, by its seconds per call."""
+    algbw = _per_second(point.payload_bytes, measured)
+    factor = bus_factor(point.op, point.devices) if point.family == "collective" else None
+    return Rates(
+        flop_per_s=_per_second(point.flops, measured),
+        bytes_per_s=_per_second(point.bytes_moved, measured),
+        algbw=algbw,
+        busbw=UNKNOWN if factor is None else _per_second((point.payload_bytes or 0) * factor, measured),
+    )
+
+
+def bus_factor(op: str, devices: int) -> float | None:
+    """busbw / algbw, as nccl-tests defines it: how many times S must cross each device's link.
+
+    None on one device, which has no bus, and for an op without a definition.
+    """
+    if devices < 2:
+        return None
+    part = (devices - 1) / devices
+    known = {"all_reduce": 2 * part, "ppermute": 1.0, "broadcast": 1.0}
+    return {**known, **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all"), part)}.get(op)
+
+
+def _per_second(amount: float | None, measured: Timing) -> Estimate:
+    """`amount` of one call per second, with the interval of its draws; UNKNOWN when the case does none of it."""
+    if not amount:
+        return UNKNOWN
+    return estimate(amount / measured.step_s.value, amount / measured.step_draws, rounds=measured.rounds)
+
+
+def _notes(point: CasePoint, measured: Timing) -> tuple[str, ...]:
+    notes = []
+    if point.oversubscribed:
+        notes.append("more devices than cores: the times are measured but say nothing about the machine's links")
+    if measured.step_s.known and measured.rounds < MIN_ROUNDS:
+        notes.append(f"no interval: {measured.rounds} of the {MIN_ROUNDS} rounds that one needs")
+    unsettled = sum(not r.settled for r in point.rounds)
+    if unsettled:
+        notes.append(f"warm-up had not settled in {unsettled} of {measured.rounds} rounds")
+    if measured.clock_note:
+        notes.append(measured.clock_note)
+    return tuple(notes)

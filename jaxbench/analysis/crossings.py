@@ -1,0 +1,234 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From which size on one way of computing is faster than another, and where latency gives way to throughput."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxbench.analysis import paired
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.intervals import Estimate, estimate
+from jaxbench.analysis.quantities import scaled, times
+
+RISING = 1.1  # the best throughput is above that at the next smaller size by this factor: the curve has not levelled
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossing:
+    """Which of two series is faster for all sizes from some size on.
+
+    Attributes:
+      slower, faster: labels of the series at large sizes, "jit on gpu". Where the largest size does not tell, both are
+        only in the order of the rows, and `from_` is None.
+      from_: the smallest measured size from which on `faster` is faster at every common size, beyond the intervals.
+      below: the largest size below it at which `slower` is faster beyond the interval; None when there is none. The
+        crossing lies between the two.
+      largest: the largest common size. advantage: time of `slower` over that of `faster` there.
+    """
+
+    op: str
+    dtype: str
+    slower: str
+    faster: str
+    below: int | None
+    from_: int | None
+    largest: int
+    advantage: Estimate
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knee:
+    """The size at which a series reaches half of its best throughput (n_1/2 of Hockney and Jesshope 1981).
+
+    Attributes:
+      elements: interpolated between sizes, in logarithms of both axes; the smallest size when half is reached there.
+        Its interval is that of the times: between `below` and `from_` the curve itself was not measured.
+      below, from_: the measured sizes on both sides; `below` is None when the smallest size is already above.
+      best_per_s: elements per second at `best_elements`.
+      rising: the throughput has not levelled off at the largest size, so the true knee lies at a larger size.
+    """
+
+    op: str
+    dtype: str
+    series: str
+    elements: Estimate
+    below: int | None
+    from_: int
+    best_per_s: Estimate
+    best_elements: int
+    rising: bool
+    sentence: str
+
+
+def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]]]:
+    """{(op, dtype): {label: rows by size}} of the rows that passed every gate and may support a claim.
+
+    A label says as much as tells the series of the run apart: "jit", "jit on gpu", "jit on 1 core".
+    """
+    good = [row for row in rows if row.headline and row.point.elements and row.timing.step_s.known]
+    platforms = {row.point.platform for row in good}
+    cores = {row.point.cores for row in good if row.point.platform == "cpu"}
+    found: dict[tuple[str, str], dict[str, list[CaseRow]]] = {}
+    for row in sorted(good, key=_elements):
+        p = row.point
+        label = p.impl + (f" on {p.platform}" if len(platforms) > 1 else "")
+        if len(cores) > 1 and p.platform == "cpu":
+            label += f" on {p.cores} core{'s' * (p.cores != 1)}"
+        found.setdefault((p.op, p.dtype), {}).setdefault(label, []).append(row)
+    return found
+
+
+def find(rows: list[CaseRow]) -> list[Crossing]:
+    """One crossing for each pair of series of the same operation and dtype that have a size in common."""
+    return [
+        crossing
+        for (op, dtype), family in series(rows).items()
+        for one, other in itertools.combinations(family, 2)
+        if (crossing := _crossing(op, dtype, (one, other), family)) is not None
+    ]
+
+
+def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, list[CaseRow]]) -> Crossing | None:
+    one, other = ({_elements(row): row for row in family[name]} for name in names)
+    sizes = sorted(one.keys() & other.keys())
+    if not sizes:
+        return None
+    ratios = {size: paired.ratio(one[size], other[size]) for size in sizes}
+    winners = [_winner(ratios[size], names) for size in sizes]
+    last, ratio = winners[-1], ratios[sizes[-1]]
+    faster = last or names[1]
+    slower = names[0] if faster == names[1] else names[1]
+    from_, below = None, None
+    if last:
+        at = len(sizes) - 1
+        while at > 0 and winners[at - 1] == last:
+            at -= 1
+        from_ = sizes[at]
+        below = max((s for s, w in zip(sizes[:at], winners, strict=False) if w == slower), default=None)
+    advantage = ratio if faster == names[1] else _inverse(ratio)
+    said = _say(sizes, winners, slower=slower, faster=faster, below=below, from_=from_, advantage=advantage)
+    return Crossing(
+        op=op, dtype=dtype, slower=slower, faster=faster, below=below, from_=from_, largest=sizes[-1],
+        advantage=advantage, sentence=f"{op} {dtype}: {said}.",
+    )  # fmt: skip
+
+
+def _winner(ratio: Estimate, names: tuple[str, str]) -> str:
+    """The name whose time is shorter beyond the interval of the ratio first / second; "" when it cannot be told."""
+    if ratio.has_interval and ratio.hi < 1:
+        return names[0]
+    return names[1] if ratio.has_interval and ratio.lo > 1 else ""
+
+
+def _say(
+    sizes: list[int],
+    winners: list[str],
+    *,
+    slower: str,
+    faster: str,
+    below: int | None,
+    from_: int | None,
+    advantage: Estimate,
+) -> str:
+    largest = f"{sizes[-1]:,} elements"
+    if from_ is None:
+        known = [f"{name} is faster at {_list(sizes, winners, name)}" for name in (slower, faster) if name in winners]
+        seen = f"; {', '.join(known)}" if known else ""
+        return f"cannot tell which of {slower} and {faster} is faster at {largest} (ratio {times(advantage)}){seen}"
+    gain = f"{times(advantage)} at {largest}"
+    if below is not None:
+        return f"{faster} overtakes {slower} between {below:,} and {from_:,} elements ({gain})"
+    if from_ > sizes[0]:
+        return f"{faster} is faster than {slower} from {from_:,} elements on ({gain}); at smaller sizes one cannot tell"
+    every = f"at every common size from {sizes[0]:,} elements on" if len(sizes) > 1 else "at the only common size"
+    return f"{slower} is never faster than {faster} up to {largest}: {faster} is faster {every} ({gain})"
+
+
+def _list(sizes: list[int], winners: list[str], name: str) -> str:
+    won = [f"{size:,}" for size, winner in zip(sizes, winners, strict=True) if winner == name]
+    shown = ", ".join(won) if len(won) <= 3 else f"{won[0]} .. {won[-1]}"
+    return f"{shown} elements"
+
+
+def _inverse(ratio: Estimate) -> Estimate:
+    if not ratio.has_interval:
+        return Estimate(value=1 / ratio.value)
+    return Estimate(value=1 / ratio.value, lo=1 / ratio.hi, hi=1 / ratio.lo)
+
+
+def _elements(row: CaseRow) -> int:
+    return row.point.elements or 0
+
+
+def knees(rows: list[CaseRow]) -> list[Knee]:
+    """One knee for each series of at least three sizes."""
+    return [
+        _knee(op, dtype, label, by_size)
+        for (op, dtype), family in series(rows).items()
+        for label, by_size in family.items()
+        if len(by_size) >= 3
+    ]
+
+
+def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> Knee:
+    sizes = np.array([_elements(row) for row in rows], dtype=np.float64)
+    rates = sizes / np.array([row.timing.step_s.value for row in rows])
+    draws = sizes / np.stack([row.timing.step_draws for row in rows], axis=1)
+    first, value = _half(sizes, rates[None])
+    rounds, top = min(row.timing.rounds for row in rows), int(rates.argmax())
+    at = int(first[0])
+    knee = estimate(float(value[0]), _half(sizes, draws[np.isfinite(draws).all(axis=1)])[1], rounds=rounds)
+    facts = dict(
+        below=int(sizes[at - 1]) if at else None,
+        from_=int(sizes[at]),
+        best_per_s=paired.per_second(sizes[top], rows[top]),
+        best_elements=int(sizes[top]),
+        rising=top == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
+    )
+    said = f"{op} {dtype}, {label}: {_say_knee(knee, **facts)}."  # type: ignore[arg-type]
+    return Knee(op=op, dtype=dtype, series=label, elements=knee, sentence=said, **facts)  # type: ignore[arg-type]
+
+
+def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first size at which each draw reaches half of its best rate.
+
+    Args:
+      sizes: (sizes,) ascending. rates: (draws, sizes), all > 0.
+
+    Returns:
+      (draws,) its index, and (draws,) the size interpolated between it and the one before, in logarithms.
+    """
+    half = rates.max(axis=1) / 2
+    at = (rates >= half[:, None]).argmax(axis=1)
+    draws, before = np.arange(len(rates)), np.maximum(at - 1, 0)
+    low, high = np.log(rates[draws, before]), np.log(rates[draws, at])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(at > 0, (np.log(half) - low) / (high - low), 0.0)
+    left, right = np.log(sizes[before]), np.log(sizes[at])
+    return at, np.exp(left + share * (right - left))
+
+
+def _say_knee(
+    knee: Estimate, *, below: int | None, from_: int, best_per_s: Estimate, best_elements: int, rising: bool
+) -> str:
+    best = f"half of the best throughput ({scaled(best_per_s.value, 'elements/s')} at {best_elements:,} elements)"
+    if below is None:
+        return f"{best} is reached at the smallest size already, {from_:,} elements"
+    where = f"about {_round(knee.value):,} elements, between {below:,} and {from_:,}"
+    said = f"{best} is reached at {where}: latency decides below, throughput above"
+    return f"{said}; it still rises at the largest size, so the true knee is at more" if rising else said
+
+
+def _round(value: float) -> int:
+    """Two digits: more would claim to know the curve between two sizes."""
+    return int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
+
+
+def sentences(crossings: list[Crossing], knees: list[Knee]) -> list[str]:
+    """What the report says about sizes: crossings first."""
+    return [c.sentence for c in crossings] + [k.sentence for k in knees]

@@ -1,0 +1,200 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Gates: a number that cannot be true never reaches a headline.
+
+Each gate answers one question about one row, from its record, its clocks and its ceilings. A refused row stays in the
+records with the reason. docs/METRICS.md argues the limits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis.headline import seconds
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.limits import FLOP, Demand
+from jaxbench.analysis.timing import Loop, Timing
+
+TWO_CLOCKS = "two clocks agree"
+BELOW_PEAK = "not above peak"
+ROOFLINE = "not below roofline"
+POSITIVE = "not negative"
+INPUTS = "inputs not all zeros"
+RIGHT = "right result"
+
+# An iteration of the loop may take this many times a call, or this many calls of an empty program longer: an iteration
+# costs something too, on an accelerator whose host decides each time whether to go on more than on a CPU.
+LOOP_SLOWER = 1.25
+ITERATION_LAUNCHES = {"cpu": 1.0}
+ITERATION_LAUNCHES_ELSEWHERE = 4.0
+# A call may take 1 / this many times an iteration, or this many calls of an empty program longer, for each device that
+# it starts: waking threads took up to 11 of those on the machines that this was tried on.
+LOOP_FASTER = 0.75
+CALL_LAUNCHES = 15.0
+# How many times further these two ratios, and those of the blocks below, may go where honest ones do: devices that wait
+# for each other on shared cores; too few rounds for an interval, so that one disturbed round is all there is.
+CROWDED = 2.0
+FEW_ROUNDS = 4.0
+# Without a loop the second clock is the slope between blocks of K and 2 K calls, whose ends differ by a fence.
+BLOCKS_SLOWER = 1.5
+BLOCKS_FASTER = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """One question that a row must answer. passed: None when it cannot be told, which refuses nothing but is said."""
+
+    name: str
+    passed: bool | None
+    reason: str = ""
+
+
+def judge(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...]) -> tuple[Gate, ...]:
+    """All gates of a measured row, in the order in which they are shown.
+
+    Args:
+      timing, loop: of the point, measured.
+      asked: its work per second, each with its ceiling (`limits.demands`).
+    """
+    return (
+        two_clocks(point, timing, loop),
+        below_peak(asked),
+        roofline(timing.step_s, asked),
+        positive(timing, loop, asked),
+        inputs(point),
+        right(point),
+    )
+
+
+def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
+    """ "refused" and every reason, or "passed" and the most useful remark: launch-bound first, then what is unknown."""
+    refused = [f"{gate.name}: {gate.reason}" for gate in gates if gate.passed is False]
+    if refused:
+        return "refused", "; ".join(refused)
+    bound = [gate.reason for gate in gates if gate.passed and gate.reason.startswith(_LAUNCH_BOUND)]
+    unknown = [gate.reason for gate in gates if gate.passed is None]
+    return "passed", next(iter([*bound, *unknown]), "")
+
+
+_LAUNCH_BOUND = "launch-bound"
+
+
+def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
+    """Fenced blocks of calls against the slope of a loop whose iterations need the results of the ones before.
+
+    Calls faster than the loop were not waited for. A loop faster than the calls, beyond what a call costs, has lost its
+    work: a result was removed, or hoisted out of it.
+    """
+    if not loop.iteration_s.known:
+        return _blocks(timing.clock_ratio)
+    if loop.iteration_s.value <= 0:
+        return Gate(name=TWO_CLOCKS, passed=None, reason="cannot tell: the loop's slope is not positive")
+    call_s, one_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
+    lo, hi = _ends(loop.ratio)
+    shown = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(one_s)}"
+    own = ITERATION_LAUNCHES.get(point.platform, ITERATION_LAUNCHES_ELSEWHERE)
+    room = max(CROWDED if point.oversubscribed else 1.0, 1.0 if loop.ratio.has_interval else FEW_ROUNDS)
+    if lo > LOOP_SLOWER * room and (lo - 1) * call_s > own * launch_s:
+        return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {shown}")
+    if hi < LOOP_FASTER / room and (1 - hi) * call_s > CALL_LAUNCHES * launch_s:
+        part = f"the loop does {100 * loop.ratio.value:.2g} % of the work"
+        return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, the result was removed or hoisted: {shown}")
+    if loop.iteration_s.lo <= 0:
+        return Gate(name=TWO_CLOCKS, passed=None, reason=f"cannot tell: the loop is too short to be timed ({shown})")
+    if hi < LOOP_FASTER:
+        part = f"{_LAUNCH_BOUND}: {100 * (1 - loop.ratio.value):.0f} % of the time per call is launch"
+        return Gate(name=TWO_CLOCKS, passed=True, reason=f"{part} ({shown})")
+    return Gate(name=TWO_CLOCKS, passed=True, reason=shown)
+
+
+def _blocks(ratio: Estimate) -> Gate:
+    if not ratio.known:
+        return Gate(name=TWO_CLOCKS, passed=None, reason="cannot tell: there is no second clock")
+    lo, hi = _ends(ratio)
+    room = 1.0 if ratio.has_interval else FEW_ROUNDS
+    shown = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
+    return Gate(name=TWO_CLOCKS, passed=BLOCKS_FASTER / room <= hi and lo <= BLOCKS_SLOWER * room, reason=shown)
+
+
+def _launch_s(point: CasePoint) -> float:
+    """What starting an empty program costs on all devices that a call runs on. 0 when it was not measured."""
+    launch_s = point.record.launch_s if point.record is not None else None
+    return (launch_s or 0.0) * math.prod(int(side) for side in filter(None, point.mesh.split("x")))
+
+
+def below_peak(asked: tuple[Demand, ...]) -> Gate:
+    """No rate above what the device, the memory or the link can do.
+
+    Above a catalogued peak it is impossible; above a measured one, one of the two measurements is wrong.
+    """
+    above = [_above(d) for d in asked if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
+    if above:
+        return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(above))
+    return _unless_unknown(BELOW_PEAK, asked)
+
+
+def _above(demand: Demand) -> str:
+    why = "impossible" if demand.limit.source == "catalogue" else "this number or the machine's card is wrong"
+    part = 100 * demand.rate.value / demand.limit.rate
+    return f"{demand.shown(demand.rate.value)} is {part:.0f} % of {demand.limit.text}: {why}"
+
+
+def roofline(step_s: Estimate, asked: tuple[Demand, ...]) -> Gate:
+    """No call shorter than its FLOPs, its bytes or its payload need at their ceilings."""
+    known = [(d.least_s / d.limit.slack, d) for d in asked if d.limit.known]
+    least, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
+    if binding is not None and _ends(step_s)[1] < least:
+        work = f"{binding.amount:.3g} {'FLOPs' if binding.unit == FLOP else 'bytes'}"
+        said = f"a call takes {seconds(step_s.value)}, its {work} need {seconds(binding.least_s)}"
+        return Gate(name=ROOFLINE, passed=False, reason=said)
+    return _unless_unknown(ROOFLINE, asked)
+
+
+def _unless_unknown(name: str, asked: tuple[Demand, ...]) -> Gate:
+    if any(d.limit.known for d in asked):
+        return Gate(name=name, passed=True)
+    why = "; ".join(dict.fromkeys(d.limit.text for d in asked)) or "it states neither FLOPs nor bytes"
+    return Gate(name=name, passed=None, reason=f"no catalogued or measured peak: {why}")
+
+
+def positive(timing: Timing, loop: Loop, asked: tuple[Demand, ...]) -> Gate:
+    """No time and no rate that is zero or below: the slope of either clock can be, by noise or by a mistake.
+
+    The slope of the loop is a time that is shown, so its value decides; that of the blocks is shown only as a ratio of
+    clocks, over few blocks, and its whole interval decides.
+    """
+    wrong = []
+    if loop.iteration_s.known and loop.iteration_s.value <= 0:
+        wrong.append(f"an iteration of the loop takes {loop.iteration_s.value:.3g} s")
+    if timing.clock_ratio.known and _ends(timing.clock_ratio)[1] <= 0:
+        wrong.append(f"one more call takes {timing.clock_ratio.value * timing.step_s.value:.3g} s")
+    wrong += [f"{d.rate.value:.3g} {d.unit}" for d in asked if d.rate.value <= 0]
+    return Gate(name=POSITIVE, passed=not wrong, reason="; ".join(wrong))
+
+
+def inputs(point: CasePoint) -> Gate:
+    """Zeros multiply faster on hardware that saves power on them, and hide wrong results."""
+    if point.record is None:
+        return Gate(name=INPUTS, passed=None, reason="cannot tell: there is no record of its inputs")
+    all_zero = point.record.zeros >= 1 and (point.elements or 0) != 1
+    return Gate(name=INPUTS, passed=not all_zero, reason="every input value is zero" if all_zero else "")
+
+
+def right(point: CasePoint) -> Gate:
+    """The result of what was timed was compared with the right one."""
+    record = point.record
+    if record is None:
+        return Gate(name=RIGHT, passed=None, reason="cannot tell: there is no record of its result")
+    failed = [v.reason for v in record.checks if not v.ok]
+    if record.wrong or failed:
+        return Gate(name=RIGHT, passed=False, reason="; ".join(failed) or f"{record.wrong} values are wrong")
+    if record.wrong is None:
+        said = [v.reason for v in record.checks]
+        return Gate(name=RIGHT, passed=None, reason="; ".join(said) or "the right result is not known")
+    return Gate(name=RIGHT, passed=True)
+
+
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    """The ends of the interval; twice the value where there is none."""
+    return (estimate.lo, estimate.hi) if estimate.has_interval else (estimate.value, estimate.value)

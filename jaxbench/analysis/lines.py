@@ -1,0 +1,106 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The lines of ``records.jsonl`` by point, and what they add up to: which rounds count, whether a point is complete,
+and whether it was right. The same for the points of a training and for cases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from jaxbench.errors import UserError
+from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, Record, RoundRecord
+from jaxbench.records.store import RunFolder
+
+
+@dataclass
+class Lines:
+    """What was read about one point so far. passports: its point or case lines, in the order of the file."""
+
+    passports: list[PointRecord | CaseRecord] = field(default_factory=list)
+    failure: FailureRecord | None = None
+    failed: bool = False  # a failure is its newest line
+    rounds: dict[int, RoundRecord] = field(default_factory=dict)
+
+    @property
+    def record(self) -> PointRecord | CaseRecord | None:
+        return self.passports[-1] if self.passports else None
+
+    @property
+    def newest_rounds(self) -> tuple[RoundRecord, ...]:
+        """The newest of each number, by number."""
+        return tuple(self.rounds[number] for number in sorted(self.rounds))
+
+
+def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str, Lines]:
+    """Reads a run folder that holds passports of one kind. Raises UserError for damage and for another kind."""
+    lines = collect(run.records())
+    if any(not isinstance(record, kind) for about in lines.values() for record in about.passports):
+        raise UserError(f"the records in '{run.path}' are not of the kind that its plan asks for.")
+    return lines
+
+
+def collect(records: Iterable[Record]) -> dict[str, Lines]:
+    lines: dict[str, Lines] = {}
+    for record in records:
+        about = lines.setdefault(record.point, Lines())
+        about.failed = isinstance(record, FailureRecord)
+        if isinstance(record, RoundRecord):
+            about.rounds[record.round] = record
+        elif isinstance(record, FailureRecord):
+            about.failure = record
+        else:
+            about.passports.append(record)
+    return lines
+
+
+def session(record: PointRecord | CaseRecord | RoundRecord) -> int:
+    """Which start of the run measured it, from its worker's name ("session1/cpu8"); 0 where that does not say."""
+    found = re.match(r"session(\d+)/", record.worker)
+    return int(found[1]) if found else 0
+
+
+def units(rounds: Iterable[RoundRecord]) -> tuple[tuple[int, int], ...]:
+    """(session, round) of each round: what was measured at one time together with the other points."""
+    return tuple((session(r), r.round) for r in rounds)
+
+
+def status(lines: Lines, asked: int) -> tuple[str, str]:
+    """ok | partial | failed | missing, and why it is not ok. asked: how many rounds."""
+    rounds = len(lines.rounds)
+    if lines.failed and lines.failure is not None:
+        return "failed", f"{lines.failure.stage}: {lines.failure.reason}"
+    if rounds == 0:
+        return "missing", "no round was measured"
+    if lines.record is None:
+        return "partial", "its rounds have no compile passport"
+    if rounds < asked:
+        return "partial", f"{rounds} of {asked} rounds were measured"
+    return "ok", ""
+
+
+def check(lines: Lines) -> tuple[bool | None, str]:
+    """Whether the point is right, and why not; None when it was never checked.
+
+    A newer passport does not excuse a failed one of a session whose rounds are still in use.
+    """
+    rounds, used = lines.newest_rounds, {session(r) for r in lines.rounds.values()}
+    wrong = [fault for record in lines.passports[-1:] for fault in faults(record)]
+    earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
+    wrong.extend(dict.fromkeys(f"{fault}, in an earlier passport of rounds that are in use" for fault in earlier))
+    compiled = sum(r.compilations for r in rounds)
+    if compiled:
+        wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
+    if wrong:
+        return False, "; ".join(wrong)
+    if not any(record.checks for record in lines.passports[-1:]):
+        return None, ""
+    return True, ""
+
+
+def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
+    """What a passport says is wrong, as sentences."""
+    failed = [f"{v.name}: {v.reason}" for v in record.checks if not v.ok]
+    yield from failed
+    if isinstance(record, CaseRecord) and record.wrong and not failed:
+        yield f"result: {record.wrong} of its values are wrong"

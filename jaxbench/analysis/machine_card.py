@@ -1,0 +1,202 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The machine's own card, machine.json: measured peaks, launch costs, alpha and beta, from the runs that measured them.
+
+Only rows that passed every gate are in it. Links may be oversubscribed, and say so.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from jaxbench.analysis import alpha_beta, case_rows, cases, ceilings, paired
+from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.errors import UserError
+from jaxbench.records.store import RunFolder
+
+SCHEMA = 1
+NAME = "machine.json"
+FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes")
+_SAME = {  # what must be equal for a card to be of the same machine, and what to call it
+    "platform": "platform", "device_kind": "device kind", "cpu_model": "processor", "cores": "usable cores",
+    "devices": "devices",
+}  # fmt: skip
+_LISTS = {  # the lists of a card, and what each entry must have
+    "peaks": ("quantity", "dtype", "platform", "cores", "level", "value"),
+    "launch": ("op", "impl", "platform", "cores", "value"),
+    "links": ("op", "dtype", "devices", "oversubscribed", "alpha_s", "beta_bytes_per_s"),
+    "transfers": ("op", "source", "target", "payload_bytes", "value"),
+}
+
+
+def build(runs: list[RunFolder]) -> dict[str, Any]:
+    """Makes the card from finished runs of one machine: their "matmul", "stream", "dispatch", ... views.
+
+    Raises:
+      UserError: no run, a run that did not measure cases or is damaged, or runs of different machines.
+    """
+    if not runs:
+        raise UserError("a machine's card needs at least one run: give the folders of 'jaxbench run matmul' and so on.")
+    card: dict[str, Any] = {"schema": SCHEMA, "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    first = runs[0].manifest()
+    card["machine"] = {name: first.get(name) for name in FACTS}
+    card["machine"]["versions"] = first.get("versions", {})
+    card |= {name: [] for name in _LISTS}
+    for run in runs:
+        manifest = run.manifest()
+        if why := matches(card, manifest):
+            raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
+        rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None)
+        _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
+    return card
+
+
+def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
+    honest = [row for row in rows if row.headline]
+    if view == "matmul":
+        card["peaks"] += _peaks(run, "flop_per_s", honest, lambda row: row.point.flops, lambda row: "")
+    elif view == "stream":
+        cache = card["machine"]["cache_bytes"]
+        card["peaks"] += _peaks(run, "bytes_per_s", honest, lambda row: row.point.bytes_moved, _level(cache))
+    elif view == "dispatch":
+        card["launch"] += [_launch(run, row) for row in honest]
+    elif view == "collectives":
+        card["links"] += [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
+    elif view == "transfer":
+        card["transfers"] += [_transfer(run, row) for row in _largest(honest)]
+
+
+def _level(cache_bytes: int | None) -> Callable[[CaseRow], str]:
+    """The manifest's cache is the processor's, so an accelerator's is unknown."""
+
+    def level(row: CaseRow) -> str:
+        cache = cache_bytes if row.point.platform == "cpu" else None
+        return ceilings.level(row.point.bytes_moved or 0, cache)
+
+    return level
+
+
+def _peaks(
+    run: str,
+    quantity: str,
+    rows: list[CaseRow],
+    work: Callable[[CaseRow], float | None],
+    level: Callable[[CaseRow], str],
+) -> list[dict[str, Any]]:
+    """The best row of each (dtype, platform, cores, level), its value from rounds that did not choose it."""
+    groups: dict[tuple[Any, ...], list[CaseRow]] = {}
+    for row in rows:
+        groups.setdefault((row.point.dtype, row.point.platform, row.point.cores, level(row)), []).append(row)
+    entries = []
+    for (dtype, platform, cores, where), group in groups.items():
+        best = paired.best(group, work)
+        if best is None:
+            continue
+        p = best.row.point
+        facts = {"quantity": quantity, "dtype": dtype, "platform": platform, "cores": cores, "level": where}
+        which = {"op": p.op, "impl": p.impl, "shape": p.shape, "elements": p.elements, "point": p.point, "run": run}
+        entries.append({**facts, **which, **_numbers("", best.rate), "rounds": best.rounds, "note": best.note})
+    return entries
+
+
+def _launch(run: str, row: CaseRow) -> dict[str, Any]:
+    """Seconds per call."""
+    p = row.point
+    facts = {"op": p.op, "impl": p.impl, "platform": p.platform, "cores": p.cores, "point": p.point, "run": run}
+    return {**facts, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds}
+
+
+def _link(run: str, fit: Fit) -> dict[str, Any]:
+    """bus_bytes_per_s: beta as bus bandwidth; None for one device."""
+    facts = {name: getattr(fit, name) for name in ("op", "dtype", "devices", "mesh", "axis", "oversubscribed")}
+    bus = fit.beta_bytes_per_s.value * fit.bus_factor
+    return {
+        **facts,
+        **_numbers("alpha_s", fit.alpha_s),
+        **_numbers("beta_bytes_per_s", fit.beta_bytes_per_s),
+        "bus_bytes_per_s": bus if math.isfinite(bus) else None,
+        "misfit": fit.misfit,
+        "run": run,
+    }
+
+
+def _transfer(run: str, row: CaseRow) -> dict[str, Any]:
+    """Bytes per second of the largest payload."""
+    p = row.point
+    facts = {"op": p.op, "source": p.source, "target": p.target, "payload_bytes": p.payload_bytes}
+    rate = paired.per_second(float(p.payload_bytes or 0), row)
+    return {**facts, **_numbers("", rate), "rounds": row.timing.rounds, "point": p.point, "run": run}
+
+
+def _largest(rows: Iterable[CaseRow]) -> list[CaseRow]:
+    """Of each (op, source, target) the row with the largest payload."""
+    found: dict[tuple[str, str, str], CaseRow] = {}
+    for row in sorted(rows, key=lambda row: row.point.payload_bytes or 0):
+        found[row.point.op, row.point.source, row.point.target] = row
+    return list(found.values())
+
+
+def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
+    """{"value", "lo", "hi"}, or {"name", "name_lo", "name_hi"}; None where there is no interval."""
+    keys = (name, f"{name}_lo", f"{name}_hi") if name else ("value", "lo", "hi")
+    ends = (value.lo, value.hi) if value.has_interval else (None, None)
+    return dict(zip(keys, (value.value, *ends), strict=True))
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """Reads a card, or returns None when there is no such file.
+
+    Raises:
+      UserError: it is damaged, or of another schema.
+    """
+    if not path.exists():
+        return None
+    try:
+        card = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise _damaged(path, str(error)) from error
+    if not isinstance(card, dict):
+        raise _damaged(path, "it holds no JSON object")
+    if card.get("schema") != SCHEMA:
+        said = f"{path} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
+        raise UserError(f"{said}: run 'jaxbench machine' again.")
+    if not isinstance(card.get("machine"), dict):
+        raise _damaged(path, "it does not say which machine it is of")
+    for name, fields in _LISTS.items():
+        _require_entries(path, name, card.get(name), fields)
+    return card
+
+
+def _require_entries(path: Path, name: str, entries: Any, fields: tuple[str, ...]) -> None:
+    if not isinstance(entries, list):
+        raise _damaged(path, f"its {name} are no list")
+    for number, entry in enumerate(entries, start=1):
+        missing = [f for f in fields if not isinstance(entry, dict) or f not in entry]
+        if missing:
+            raise _damaged(path, f"entry {number} of its {name} has no {missing[0]}")
+        for field in ("value", "alpha_s", "beta_bytes_per_s"):
+            number_or_none = entry.get(field, 0.0)
+            if not isinstance(number_or_none, (int, float)) or not 0 <= number_or_none < math.inf:
+                raise _damaged(path, f"entry {number} of its {name} has {field} {number_or_none!r}")
+
+
+def _damaged(path: Path, why: str) -> UserError:
+    return UserError(f"{path} is damaged ({why}): delete it or run 'jaxbench machine' again.")
+
+
+def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
+    """Why the card is of another machine than `manifest` describes, as a sentence; "" when it is of the same.
+
+    The number of CPU devices is not compared: they are made on demand and say nothing about the machine.
+    """
+    machine = card["machine"]
+    names = [name for name in _SAME if not (name == "devices" and manifest.get("platform") == "cpu")]
+    other = [name for name in names if machine.get(name) != manifest.get(name)]
+    said = [f"{_SAME[name]} {machine.get(name)!r}, here {manifest.get(name)!r}" for name in other]
+    return f"the card is of another machine ({'; '.join(said)})." if said else ""

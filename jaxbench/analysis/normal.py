@@ -1,0 +1,166 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Is this normal? The all-reduce bus bandwidth beside what others published for the same devices."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.headline import devices as devices_word
+from jaxbench.analysis.headline import percent
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.quantities import interval, payload, per_second
+from jaxbench.catalog import published
+
+LOW, HIGH = 0.8, 1.2  # a share of the published value between these is normal
+LARGE_BYTES = 2**20  # from here on the payload is read as bandwidth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """One payload: what was measured, what the series says there, and the quotient of the two."""
+
+    payload_bytes: int
+    busbw: Estimate
+    published: float
+    ratio: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """All-reduce of one dtype in one group of devices, against a published series.
+
+    Attributes:
+      series: the column of the published table; "" when there is none, and then only `sentence` is filled.
+      shares: by payload, inside the range of the series.
+      word: normal | low | high | cannot tell, at the largest payload in common.
+      lowest, highest: shares from LARGE_BYTES on; NaN when there is no such payload.
+      slower_series, all_series: how many of the published series are slower at that payload, of how many.
+      percentile: 100 x slower_series / all_series.
+    """
+
+    dtype: str
+    devices: int
+    series: str = ""
+    shares: tuple[Share, ...] = ()
+    word: str = ""
+    lowest: float = math.nan
+    highest: float = math.nan
+    slower_series: int = 0
+    all_series: int = 0
+    percentile: float = math.nan
+    sentence: str = ""
+
+
+def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[Verdict]:
+    """A verdict for each dtype and group of devices that a series fits, or one sentence why there is none.
+
+    Only rows that passed every gate count; other views than "collectives" have no verdict.
+    """
+    if view != "collectives":
+        return []
+    kind = str(manifest.get("device_kind", ""))
+    reduced = [row for row in rows if row.point.op == "all_reduce"]
+    if not reduced:
+        return [_none("", 0, "no all_reduce was measured")]
+    groups: dict[tuple[str, int], list[CaseRow]] = {}
+    for row in reduced:
+        if row.headline and row.busbw.known and _whole(row):
+            groups.setdefault((row.point.dtype, row.point.devices), []).append(row)
+    if not groups:
+        return [_none("", 0, _why_none(reduced, kind))]
+    known = {key: column for key in groups if (column := published.allreduce_column(kind, key[1])) is not None}
+    if not known:
+        most = max(devices for _, devices in groups)
+        return [_none("", most, published.why_no_allreduce(kind, most))]
+    table = published.allreduce()
+    return [_verdict(*key, column, groups[key], table) for key, column in known.items()]
+
+
+def _whole(row: CaseRow) -> bool:
+    """All devices of one node: the groups along one axis of a 2-D mesh run at the same time and share the links."""
+    return row.point.mesh == str(row.point.devices) and row.point.processes == 1
+
+
+def _why_none(rows: list[CaseRow], kind: str) -> str:
+    """Why no row can be compared: the device, before what the rows lack, since no better rows would help it."""
+    most = max(row.point.devices for row in rows)
+    if published.allreduce_column(kind, most) is None:
+        return published.why_no_allreduce(kind, most)
+    return "no all_reduce over one whole node passed every gate"
+
+
+def _none(dtype: str, devices: int, why: str) -> Verdict:
+    return Verdict(dtype=dtype, devices=devices, sentence=f"No verdict on whether this is normal: {why}.")
+
+
+def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: pd.DataFrame) -> Verdict:
+    shares = tuple(
+        _share(row, float(interpolate(table[column], row.point.payload_bytes or 0)))
+        for row in sorted(rows, key=lambda row: row.point.payload_bytes or 0)
+        if table.index[0] <= (row.point.payload_bytes or 0) <= table.index[-1]
+    )
+    if not shares:
+        ends = f"{payload(table.index[0])} to {payload(table.index[-1])}"
+        return _none(dtype, devices, f"no payload of {dtype} lies in the published range, {ends}")
+    last = shares[-1]
+    large = [share.ratio.value for share in shares if share.payload_bytes >= LARGE_BYTES]
+    others = [float(interpolate(table[name], last.payload_bytes)) for name in table.columns]
+    slower = sum(value < last.busbw.value for value in others)
+    verdict = Verdict(
+        dtype=dtype, devices=devices, series=column, shares=shares, word=word(last.ratio),
+        lowest=min(large, default=math.nan), highest=max(large, default=math.nan), slower_series=slower,
+        all_series=len(others), percentile=100 * slower / len(others),
+    )  # fmt: skip
+    return Verdict(**{**vars(verdict), "sentence": _sentence(verdict)})
+
+
+def interpolate(series: pd.Series, payload_bytes: float) -> float:
+    """The series at a payload inside its range, linear between the logarithms of both."""
+    x, y = np.log(series.index.to_numpy(dtype=float)), np.log(series.to_numpy(dtype=float))
+    return float(np.exp(np.interp(math.log(payload_bytes), x, y)))
+
+
+def _share(row: CaseRow, value: float) -> Share:
+    ours = row.busbw
+    ratio = Estimate(value=ours.value / value, lo=ours.lo / value, hi=ours.hi / value)
+    return Share(payload_bytes=row.point.payload_bytes or 0, busbw=ours, published=value, ratio=ratio)
+
+
+def word(ratio: Estimate = UNKNOWN) -> str:
+    """normal, low or high when the whole interval says so; cannot tell when it straddles a limit, or is missing."""
+    if not ratio.has_interval:
+        return "cannot tell"
+    if ratio.hi < LOW:
+        return "low"
+    if ratio.lo > HIGH:
+        return "high"
+    return "normal" if ratio.lo >= LOW and ratio.hi <= HIGH else "cannot tell"
+
+
+def _sentence(verdict: Verdict) -> str:
+    last = verdict.shares[-1]
+    words = {
+        "cannot tell": "Whether this is normal cannot be told"
+        if last.ratio.has_interval
+        else "Without an interval (fewer than 3 rounds) it cannot be told whether this is normal",
+        "normal": "This is normal",
+        "low": "This is lower than normal",
+        "high": "This is higher than normal",
+    }
+    said = (
+        f"{words[verdict.word]}: at {payload(last.payload_bytes)} all_reduce {verdict.dtype} on "
+        f"{devices_word(verdict.devices)} has {interval(last.busbw, per_second)} of bus bandwidth, "
+        f"{percent(last.ratio)} of the {per_second(last.published)} published for {verdict.series}"
+    )
+    if math.isfinite(verdict.lowest):
+        span = f"{100 * verdict.lowest:.0f} to {100 * verdict.highest:.0f} %"
+        said += f"; from {payload(LARGE_BYTES)} on it is {span} of the series"
+    rank = f"{verdict.slower_series} of the {verdict.all_series} published series are slower there"
+    source = published.read("allreduce_busbw").project
+    return f"{said}. {rank} (percentile {verdict.percentile:.0f}). They are single measurements by others ({source})."

@@ -1,0 +1,49 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Quantities as people read them. Rates are in powers of ten, payloads in powers of two, as nccl-tests has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from jaxbench.analysis.intervals import Estimate
+
+_TENS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_TWOS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def scaled(value: float, unit: str) -> str:
+    """ "12.3 GB/s" from (1.23e10, "B/s"): three digits, a power of ten."""
+    size, prefix = next(((size, prefix) for size, prefix in _TENS if abs(value) >= size), (1.0, ""))
+    return f"{_digits(value / size)} {prefix}{unit}"
+
+
+def per_second(bytes_per_s: float) -> str:
+    return scaled(bytes_per_s, "B/s")
+
+
+def flops(flop_per_s: float) -> str:
+    return scaled(flop_per_s, "FLOP/s")
+
+
+def payload(size_bytes: float) -> str:
+    """ "16 KiB", "1.5 MiB", "512 B"."""
+    size, unit = next(((size, unit) for size, unit in _TWOS if size_bytes >= size), (1, "B"))
+    return f"{size_bytes / size:.3g} {unit}" if size_bytes / size < 1000 else f"{size_bytes / size:.0f} {unit}"
+
+
+def interval(value: Estimate, show: Callable[[float], str]) -> str:
+    """ "12.3 GB/s [12.1 GB/s, 12.4 GB/s]", the ends in brackets where there are any."""
+    return show(value.value) + (f" [{show(value.lo)}, {show(value.hi)}]" if value.has_interval else "")
+
+
+def times(ratio: Estimate) -> str:
+    """A ratio: "2.31 x [2.2, 2.42]"."""
+    between = f" [{_digits(ratio.lo)}, {_digits(ratio.hi)}]" if ratio.has_interval else ""
+    return f"{_digits(ratio.value)} x{between}"
+
+
+def _digits(value: float) -> str:
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 1000 else f"{value:.0f}"

@@ -1,0 +1,133 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A kernel made ready to be timed: its arguments drawn, its result compared with the right answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbench.parallel.chain import Chain, feed_back
+from jaxbench.workloads.cases import Array, KernelWorkload
+
+BLOCK = 2**20  # values drawn at random; a larger array repeats them, so that drawing 10^8 takes no longer than copying
+
+
+def chain(workload: KernelWorkload, device: jax.Device) -> Chain:
+    """The kernel as dependent steps on one device. state = (first argument, result), batch = (the others, zero)."""
+    function = workload.function
+    assert function is not None
+
+    def step(state: Any, batch: Any) -> tuple[Any, None]:
+        (first, _), (others, zero) = state, batch
+        result = function(first, *others)
+        return (feed_back(first, result, zero), result), None
+
+    def place(seed: int) -> tuple[Any, Any]:
+        arguments = draw(workload.arguments, seed)
+        shapes = jax.eval_shape(function, *arguments)
+        with jax.default_device(device):
+            result = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        first, *others = (put(argument, device) for argument in arguments)
+        return (first, result), (tuple(others), put(np.zeros((), np.float32), device))
+
+    shapes = jax.eval_shape(function, *[jax.ShapeDtypeStruct(a.shape, jnp.dtype(a.dtype)) for a in workload.arguments])
+    return Chain(
+        step=step,
+        draw=place,
+        wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state[1], seed),
+        values=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
+        zeros=lambda seed: share_of_zeros(draw(workload.arguments, seed)),
+    )
+
+
+def put(array: np.ndarray, device: jax.Device) -> jax.Array:
+    """On the device. On a CPU it may share the memory of `array`, which nobody writes to: XLA copies what it is not the
+    only owner of before it writes there."""
+    return jax.device_put(array, device, may_alias=False)
+
+
+def unchecked(workload: KernelWorkload) -> bool:
+    return workload.answer is None and workload.wrong is None
+
+
+def draw(arguments: tuple[Array, ...], seed: int) -> tuple[np.ndarray, ...]:
+    """Host arrays: the same for the same seed, in every process and implementation."""
+    return tuple(_draw(argument, np.random.default_rng([seed, place])) for place, argument in enumerate(arguments))
+
+
+def _draw(argument: Array, random: np.random.Generator) -> np.ndarray:
+    dtype = jnp.dtype(argument.dtype)
+    if argument.draw is not None:
+        return argument.draw(random, argument.shape).astype(dtype)
+    size = math.prod(argument.shape)
+    if jnp.issubdtype(dtype, jnp.integer):
+        values = random.integers(-4, 5, min(size, BLOCK)).astype(dtype)
+    else:
+        values = (argument.scale * random.standard_normal(min(size, BLOCK))).astype(dtype)
+    return np.resize(values, argument.shape)
+
+
+def share_of_zeros(arrays: tuple[np.ndarray, ...]) -> float:
+    """The share of zeros in the argument that has most of them."""
+    return max(float(np.mean(array.astype(np.float32, copy=False) == 0)) for array in arrays)
+
+
+def count_wrong(workload: KernelWorkload, result: Any, seed: int) -> int:
+    """How many values of `result` (device or host arrays, or a list) are not within the tolerance of the answer."""
+    arguments = draw(workload.arguments, seed)
+    result = jax.device_get(result)
+    if workload.wrong is not None:
+        return workload.wrong(result, tuple(map(_exact, arguments)))
+    assert workload.answer is not None
+    if isinstance(result, list):
+        result = np.asarray(result, np.float64)
+    parts = _parts(arguments, result) if workload.elementwise else iter([(arguments, result)])
+    wrong, kept = 0, _Kept(workload.answer)
+    for inputs, found in parts:
+        wrong += _wrong(found, kept(inputs), workload.tolerance)
+    return wrong
+
+
+class _Kept:
+    """The answer for the newest arguments: the parts of a large array repeat."""
+
+    def __init__(self, answer: Callable[..., Any]):
+        self.answer = answer
+        self.of: tuple[np.ndarray, ...] | None = None
+        self.value: Any = None
+
+    def __call__(self, inputs: tuple[np.ndarray, ...]) -> Any:
+        same = self.of is not None and all(map(np.array_equal, self.of, inputs))
+        if not same:
+            self.of, self.value = inputs, self.answer(*map(_exact, inputs))
+        return self.value
+
+
+def _parts(
+    arguments: tuple[np.ndarray, ...], result: np.ndarray
+) -> Iterator[tuple[tuple[np.ndarray, ...], np.ndarray]]:
+    flat = [argument.reshape(-1) for argument in arguments]
+    found = np.asarray(result).reshape(-1)
+    for at in range(0, found.size, BLOCK):
+        yield tuple(a if a.size == 1 else a[at : at + BLOCK] for a in flat), found[at : at + BLOCK]
+
+
+def _exact(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
+
+
+def _wrong(found: Any, right: Any, tolerance: float) -> int:
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True)
+    return sum(_differing(np.asarray(a).astype(np.float64), np.asarray(b), tolerance) for a, b in pairs)
+
+
+def _differing(found: np.ndarray, right: np.ndarray, tolerance: float) -> int:
+    if found.shape != right.shape:
+        return max(found.size, right.size)
+    largest = float(np.max(np.abs(right), initial=0))
+    return int(np.sum(~(np.abs(found - right) <= tolerance * largest)))  # not-a-number is wrong

@@ -1,0 +1,192 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A case compiled and ready to be timed, whatever it is: a jitted chain with its loop, or calls made one by one."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxbench.measure import kernel, transfer
+from jaxbench.measure.clock import Timer
+from jaxbench.parallel import chain as chain_lib
+from jaxbench.parallel.chain import Chain
+from jaxbench.workloads.cases import KernelWorkload, TransferWorkload
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the compiler says of one call; None where nothing is compiled or it does not say."""
+
+    compile_s: float | None = None
+    flops: float | None = None
+    bytes: float | None = None
+    temp_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runnable:
+    """What the bench times.
+
+    Attributes:
+      step: (state, batch) -> (state, None), compiled, or plain calls.
+      loop: (state, batch, count) -> state, compiled; None where a loop would not be the same thing.
+      draw: seed -> (state, batch), fresh.
+      wrong: (state after some steps, seed) -> how many values are wrong; None: the answer is not known, for the reason
+        `why_unchecked`.
+      fence: waits until a state is computed.
+      place: a whole number to where `loop` takes its count.
+      guard: the transfer guard of the timed region.
+    """
+
+    step: Callable[..., Any]
+    loop: Callable[..., Any] | None
+    draw: Callable[[int], tuple[Any, Any]]
+    wrong: Callable[[Any, int], int] | None
+    values: int
+    zeros: Callable[[int], float]
+    fence: Callable[[Any], Any] = jax.block_until_ready
+    place: Callable[[int], jax.Array] | None = None
+    guard: str = "disallow"
+    mesh: jax.sharding.Mesh | None = None
+    why_unchecked: str = ""
+    facts: Facts = Facts()
+
+    def context(self) -> contextlib.AbstractContextManager[Any]:
+        """The mesh to run under."""
+        return contextlib.nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
+
+
+def compile_chain(
+    chain: Chain,
+    device: jax.Device,
+    *,
+    loop: bool = True,
+    why_unchecked: str = "",
+    clock: Callable[[], float] = time.perf_counter,
+) -> Runnable:
+    """Compiles the step and the loop over it ahead of time. `device`: where the loop's count is placed."""
+    where = device if chain.mesh is None else NamedSharding(chain.mesh, PartitionSpec())
+
+    def place(number: int) -> jax.Array:
+        return jax.device_put(np.int32(number), where)
+
+    with contextlib.nullcontext() if chain.mesh is None else jax.set_mesh(chain.mesh):
+        state, batch = jax.tree.map(_aval, chain.draw(0))
+        begun = clock()
+        step = _jit(chain.step).lower(state, batch).compile()
+        compile_s = clock() - begun
+        looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
+    cost, memory = step.cost_analysis() or {}, step.memory_analysis()
+    facts = Facts(
+        compile_s=compile_s,
+        flops=_known(cost.get("flops")),
+        bytes=_known(cost.get("bytes accessed")),
+        temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
+    )
+    return Runnable(
+        step=step, loop=looped, draw=chain.draw, wrong=chain.wrong, values=chain.values, zeros=chain.zeros,
+        place=place, mesh=chain.mesh, why_unchecked=why_unchecked, facts=facts,
+    )  # fmt: skip
+
+
+def _jit(function: Callable[..., Any]) -> Any:
+    # An argument that the function does not read, such as the result carried along, is where its result is written to.
+    return jax.jit(function, donate_argnums=0, keep_unused=True)
+
+
+def _aval(array: jax.Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding)
+
+
+def _known(value: Any) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) and value > 0 else None
+
+
+def compile_kernel(workload: KernelWorkload, device: jax.Device) -> Runnable:
+    """A kernel on one device, or, where it is made of calls, those."""
+    if workload.prepare is None:
+        chain = kernel.chain(workload, device)
+        return compile_chain(chain, device, why_unchecked=workload.why_unchecked)
+    return calls(workload, device)
+
+
+def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
+    """A kernel that is called as it is: state = (its newest result,), batch = the call itself."""
+    prepare = workload.prepare
+    assert prepare is not None
+
+    def draw(seed: int) -> tuple[Any, Any]:
+        arrays: tuple[Any, ...] = kernel.draw(workload.arguments, seed)
+        if not workload.host:
+            arrays = tuple(kernel.put(array, device) for array in arrays)
+        return None, prepare(*arrays)
+
+    def step(state: Any, call: Callable[[], Any]) -> tuple[Any, None]:
+        result = call()
+        if not workload.host:  # one call may be on its way, so that the fence at the end of a block leaves none behind
+            jax.block_until_ready(state)
+        return result, None
+
+    result = draw(0)[1]()
+    return Runnable(
+        step=step,
+        loop=None,
+        draw=draw,
+        wrong=None if kernel.unchecked(workload) else lambda state, seed: kernel.count_wrong(workload, state, seed),
+        values=sum(int(np.size(leaf)) for leaf in jax.tree.leaves(result)),
+        zeros=lambda seed: kernel.share_of_zeros(kernel.draw(workload.arguments, seed)),
+        # Host results are there when the call returns; looking through a list of 10^4 numbers would take longer.
+        fence=(lambda state: state) if workload.host else jax.block_until_ready,
+        guard="allow",
+        why_unchecked=workload.why_unchecked,
+    )
+
+
+def copies(workload: TransferWorkload, source: str, target: str, devices: list[jax.Device]) -> Runnable:
+    """A transfer: each call is one copy, waited for. state = the transfer itself, with its newest copy."""
+
+    def draw(seed: int) -> tuple[Any, Any]:
+        made = transfer.build(workload, source, target, devices, seed=seed)
+        return made, made
+
+    def step(state: Any, made: transfer.Transfer) -> tuple[Any, None]:
+        made.call()
+        return made, None
+
+    once = transfer.build(workload, source, target, devices)
+    values, zeros = once.values, once.zeros
+    del once  # its arrays, of which a run has many
+    return Runnable(
+        step=step,
+        loop=None,
+        draw=draw,
+        wrong=lambda state, seed: state.wrong(),
+        values=values,
+        zeros=lambda seed: zeros,
+        fence=lambda state: state,  # every copy has been waited for
+        guard="allow",
+    )
+
+
+def launch_s(device: jax.Device, timer: Timer) -> float:
+    """Seconds that a call of an empty program takes, call after call: the least that any call costs here."""
+    empty = Chain(
+        step=lambda state, batch: (chain_lib.feed_back(state, state, batch), None),
+        draw=lambda seed: (kernel.put(np.ones(1, np.float32), device), kernel.put(np.zeros((), np.float32), device)),
+        wrong=None,
+        values=1,
+        zeros=lambda seed: 0.0,
+    )
+    ready = compile_chain(empty, device, loop=False)
+    state, batch = ready.draw(0)
+    steps, state = timer.steps_per_block(ready.step, state, batch, 0.005)
+    measured = timer.round(ready.step, state, batch, steps)
+    return sum(measured.block_s) / len(measured.block_s) / steps

@@ -1,0 +1,92 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What goes into a collective and what must come out of it, in NumPy: every value of every device, compared exactly.
+
+Values are small whole numbers, drawn for each device, so that every sum is exact in the dtype whatever its order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbench.errors import UserError
+
+# A device's values repeat after this many, so that drawing a gigabyte costs no more than copying it. It is a prime: no
+# part of a buffer, of whatever length, looks like the next one.
+PERIOD = 65_521
+LARGEST = 7
+BLOCK = 2**22  # elements compared at once
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a result: elementwise sum of what `places` hold from element `start` on, `length` elements."""
+
+    places: tuple[int, ...]
+    start: int
+    length: int
+
+
+def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[Segment]:
+    """The result of the device at place `members[rank]`, `length` elements, in order.
+
+    Args:
+      members: the places of its group along the axis, in the axis's order.
+    """
+    part = length // len(members)
+    return {
+        "all_reduce": lambda: [Segment(members, 0, length)],
+        "all_gather": lambda: [Segment((place,), 0, part) for place in members],
+        "reduce_scatter": lambda: [Segment(members, rank * length, length)],
+        "all_to_all": lambda: [Segment((place,), rank * part, part) for place in members],
+        "broadcast": lambda: [Segment(members[:1], 0, length)],
+        "ppermute": lambda: [Segment((members[rank - 1],), 0, length)],
+    }[op]()
+
+
+def largest_value(dtype: np.dtype, summands: int) -> int:
+    """Values are drawn from 0 .. this, so that a sum of `summands` of them is exact. 0: no such sum is."""
+    if jnp.issubdtype(dtype, jnp.integer):
+        exact = int(jnp.iinfo(dtype).max)
+    else:
+        exact = 2 ** (jnp.finfo(dtype).nmant + 1)
+    return min(LARGEST, exact // summands)
+
+
+def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
+    """`largest_value`, at least 1. Raises UserError for a sum that could not be checked."""
+    largest = largest_value(dtype, summands)
+    if largest < 1:
+        raise UserError(f"{op} in {dtype} over {summands} devices is never exact: use a wider type, such as float32.")
+    return largest
+
+
+@functools.lru_cache(maxsize=256)
+def _period(seed: int, place: int, largest: int) -> np.ndarray:
+    drawn = np.random.default_rng([seed, place]).integers(0, largest + 1, PERIOD, np.uint8)
+    drawn.flags.writeable = False
+    return drawn
+
+
+def values(seed: int, places: Sequence[int], start: int, length: int, dtype: np.dtype, largest: int) -> np.ndarray:
+    """Elements start .. start + length of the sum of what `places` hold, in `dtype`. Shape (length,)."""
+    period = np.sum([_period(seed, place, largest) for place in places], axis=0, dtype=np.int64).astype(dtype)
+    return np.resize(np.roll(period, -(start % PERIOD)), length)
+
+
+def count_wrong(found: np.ndarray, expected: list[Segment], seed: int, largest: int) -> int:
+    """How many elements of `found`, (length,), are not what they must be; all of them if the length is another."""
+    if found.size != sum(segment.length for segment in expected):
+        return max(found.size, sum(segment.length for segment in expected))
+    wrong, at = 0, 0
+    for segment in expected:
+        for done in range(0, segment.length, BLOCK):
+            length = min(BLOCK, segment.length - done)
+            right = values(seed, segment.places, segment.start + done, length, found.dtype, largest)
+            wrong += int(np.sum(found[at : at + length] != right))  # not-a-number is wrong
+            at += length
+    return wrong

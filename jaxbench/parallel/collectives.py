@@ -1,0 +1,162 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One collective as dependent steps on a mesh, under `jax.shard_map`; on a 2-D mesh all groups along the axis at once.
+
+What the compiled step holds (the tests read it): one all-reduce, all-gather, reduce-scatter, all-to-all or
+collective-permute over the groups, its operand and its result in buffers that are carried and donated. Broadcast is a
+collective-broadcast on a GPU. JAX lowers that nowhere else; there it is what `jax.lax.pbroadcast` is defined as, an
+all-reduce of values that all devices but the first have set to zero, and is measured as such.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxbench.machine.mesh import AXES, grid, groups
+from jaxbench.parallel import collective_answers as answers
+from jaxbench.parallel.chain import Chain, feed_back
+from jaxbench.workloads.cases import CollectiveWorkload
+
+DIVIDES = ("all_gather", "reduce_scatter", "all_to_all")  # a buffer is cut into as many parts as there are devices
+SUMS = ("all_reduce", "reduce_scatter")
+
+
+def payload(workload: CollectiveWorkload, n: int) -> int:
+    """The bytes really used for S in a group of `n` devices: whole elements, and n equal parts where it is cut."""
+    whole = n if workload.op in DIVIDES else 1
+    itemsize = jnp.dtype(workload.dtype).itemsize
+    return max(1, round(workload.payload_bytes / (itemsize * whole))) * whole * itemsize
+
+
+def lengths(workload: CollectiveWorkload, n: int) -> tuple[int, int]:
+    """Elements of one device's argument and of its result, in a group of `n` devices."""
+    count = payload(workload, n) // jnp.dtype(workload.dtype).itemsize
+    if workload.op == "all_gather":
+        return count // n, count
+    return count, count // n if workload.op == "reduce_scatter" else count
+
+
+def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: str) -> int:
+    """What `places` devices in groups of `n` hold at once: carried buffers and at most as much scratch as is needed."""
+    argument, result = lengths(workload, n)
+    carried = argument + result
+    if workload.op == "broadcast" and not has_broadcast(platform):
+        carried += argument
+    scratch = 2 * result if workload.op == "all_to_all" else 0
+    if platform == "cpu" and workload.dtype == "bfloat16":  # computed in float32, see docs/METRICS.md
+        scratch = 2 * carried
+    return places * (carried + scratch) * jnp.dtype(workload.dtype).itemsize
+
+
+def has_broadcast(platform: str) -> bool:
+    """Whether JAX has a broadcast there; `platform` as a device says it."""
+    return platform == "gpu"
+
+
+def instruction(op: str, platform: str) -> str:
+    """The HLO instruction that does the work."""
+    if op == "broadcast":
+        return "collective-broadcast" if has_broadcast(platform) else "all-reduce"
+    return {"ppermute": "collective-permute"}.get(op, op.replace("_", "-"))
+
+
+def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: tuple[int, ...], axis: str) -> Chain:
+    """The collective over the groups along `axis` of a mesh of `mesh_shape`, made of the first `devices`.
+
+    state = (argument, ..., result), one shard a device; batch = (zero,).
+
+    Raises:
+      UserError: a sum that is exact in no order, so that its result could not be checked.
+    """
+    devices = devices[: math.prod(mesh_shape)]
+    mesh = grid(devices, mesh_shape)
+    axes = AXES[: len(mesh_shape)]
+    n = mesh.shape[axis]
+    dtype = jnp.dtype(workload.dtype)
+    argument, result = lengths(workload, n)
+    largest = answers.require_exact(workload.op, dtype, n if workload.op in SUMS else 1)
+    masked = workload.op == "broadcast" and not has_broadcast(devices[0].platform)
+    collective = _collective("all_reduce" if masked else workload.op, axis, n)
+    split, whole = NamedSharding(mesh, PartitionSpec(axes)), NamedSharding(mesh, PartitionSpec())
+
+    def local_step(state: tuple[jax.Array, ...], batch: tuple[jax.Array]) -> tuple[tuple[jax.Array, ...], None]:
+        (x, *_), (zero,) = state, batch
+        if not masked:
+            out = collective(x)
+            return (feed_back(x, out, zero), out), None
+        # What is sent is carried as well: as scratch, its memory would be taken from the system anew in each call.
+        sent = jnp.where(jax.lax.axis_index(axis) == 0, x, jnp.zeros_like(x))
+        out = collective(sent)
+        return (feed_back(x, out, zero), sent, out), None
+
+    def draw(seed: int) -> tuple[Any, Any]:
+        drawn = (answers.values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
+        x = _shards(split, devices, drawn, argument)
+        nothing = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
+        others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in nothing]
+        return (x, *others), (jax.device_put(np.zeros((), np.float32), whole),)
+
+    specs = PartitionSpec(axes), PartitionSpec()
+    return Chain(
+        step=jax.shard_map(local_step, mesh=mesh, in_specs=specs, out_specs=specs),
+        draw=draw,
+        wrong=lambda state, seed: _count_wrong(workload.op, state[-1], mesh, axis, seed, largest),
+        values=len(devices) * result,
+        zeros=lambda seed: _zeros(seed, len(devices), argument, dtype, largest),
+        mesh=mesh,
+    )
+
+
+def _collective(op: str, axis: str, n: int) -> Callable[[jax.Array], jax.Array]:
+    """One device's argument -> its result, inside shard_map, over groups of `n` devices along `axis`."""
+    lax = jax.lax
+    functions: dict[str, Callable[[jax.Array], jax.Array]] = {
+        # Its result is the same on every device, and is cast to *varying* like that of the others, which is no work.
+        "all_reduce": lambda x: lax.pcast(lax.psum(x, axis), axis, to="varying"),
+        "all_gather": lambda x: lax.all_gather(x, axis, tiled=True),
+        "reduce_scatter": lambda x: lax.psum_scatter(x, axis, tiled=True),
+        "all_to_all": lambda x: lax.all_to_all(x, axis, 0, 0, tiled=True),
+        "broadcast": lambda x: lax.pbroadcast(x, axis, 0),
+        "ppermute": lambda x: lax.ppermute(x, axis, [(i, (i + 1) % n) for i in range(n)]),
+    }
+    return functions[op]
+
+
+def _shards(
+    sharding: NamedSharding, devices: Sequence[jax.Device], parts: Iterable[np.ndarray], length: int
+) -> jax.Array:
+    """An array made of one part, (length,), a device; the parts of other processes are theirs to put."""
+    # On a CPU the array may share the memory of a part. XLA never writes there: such a donation has no effect.
+    put = [
+        jax.device_put(part, device)
+        for part, device in zip(parts, devices, strict=True)
+        if device.process_index == jax.process_index()
+    ]
+    return jax.make_array_from_single_device_arrays((len(devices) * length,), sharding, put)
+
+
+def _count_wrong(op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str, seed: int, largest: int) -> int:
+    """Over all devices of this process."""
+    place_of = {device: place for place, device in enumerate(mesh.devices.flat)}
+    found = {place_of[shard.device]: shard for shard in result.addressable_shards}
+    wrong = 0
+    for members in groups(tuple(mesh.shape.values()), axis):
+        for rank, place in enumerate(members):
+            if place in found:
+                expected = answers.segments(op, members, rank, result.size // len(place_of))
+                wrong += answers.count_wrong(np.asarray(found.pop(place).data), expected, seed, largest)
+    return wrong
+
+
+def _zeros(seed: int, places: int, length: int, dtype: np.dtype, largest: int) -> float:
+    """The share of zeros in all arguments; of what repeats, once."""
+    length = min(length, answers.PERIOD)
+    drawn = [answers.values(seed, (place,), 0, length, dtype, largest) for place in range(places)]
+    return float(np.mean(np.stack(drawn) == 0))

@@ -1,0 +1,187 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The roofline (Williams, Waterman and Patterson 2009): what a program could reach, and what it does reach.
+
+The ceilings are what `matmul` and `stream` measured on this machine, so a program above them is a wrong number and one
+far below them has something to gain. Catalogue peaks, where there are any, are dashed grey.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from jaxbench.report.figures import canvas, roofs
+from jaxbench.report.figures.axes import log_axis, plain, si
+from jaxbench.report.figures.canvas import GREY, HOLLOW, PALE, short
+from jaxbench.report.figures.material import Material
+from jaxbench.report.figures.roofs import Roof, Roofs
+from jaxbench.report.figures.series import REFUSED, WRONG, look
+from jaxbench.report.figures.spots import Spot, of_cases
+
+CAPTION = (
+    "Attainable FLOP/s against arithmetic intensity. Heavy: the best matrix product and the best streaming rate "
+    "measured on this machine; thin: other precisions and the caches; dashed grey: catalogue peaks. A point's distance "
+    "to the roof is what there is to gain."
+)
+DEPTH = 10**5.5  # how far below the highest ceiling the panel reaches: what is lower only shows what a call costs
+CLOSE = 3.0  # diagonals whose rates differ by less have no room for a name between them
+_PAPER: Any = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
+Looks = Mapping[str, tuple[str, str]]
+
+
+def from_material(material: Material) -> Figure | None:
+    """The run's kernels under the ceilings of the machine's card."""
+    if material.card is None:
+        return None
+    dtypes = [row.point.dtype for row in material.rows]
+    dtype = max(dict.fromkeys(dtypes), key=dtypes.count, default="float32")
+    title = f"{material.experiment}: kernels under this machine's ceilings"
+    return draw([*of_cases(material.rows), *material.others], card=material.card, title=title, dtype=dtype)
+
+
+def draw(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str) -> Figure | None:
+    """One panel for each platform that has own spots and a known bandwidth; None without any.
+
+    dtype: whose FLOP/s ceiling is heavy.
+    """
+    own = [spot for spot in spots if spot.mark != "earlier"]
+    known = {p: found for p in dict.fromkeys(s.platform for s in own) if (found := roofs.of(card, p, dtype))}
+    if not known:
+        return None
+    figure = canvas.blank()
+    panels = figure.subplots(len(known), 1, squeeze=False)[:, 0]
+    looks = {label: look(place) for place, label in enumerate(dict.fromkeys(s.label for s in own))}
+    slopes: list[tuple[Axes, Text]] = []
+    notes: list[str] = []
+    for axes, (platform, roof) in zip(panels, known.items(), strict=True):
+        mine = [spot for spot in spots if spot.platform == platform]
+        bottom = roof.top(max(spot.flop_per_s.value for spot in mine) * 4) / DEPTH
+        inside = [spot for spot in mine if spot.flop_per_s.value >= bottom] or mine
+        slopes += [(axes, text) for text in _ceilings(axes, roof, inside)]
+        _spots(axes, inside, looks)
+        axes.set_title(platform if len(known) > 1 else "", loc="left")
+        hidden = len(mine) - len(inside)
+        if hidden:
+            where = f"{platform}: " if len(known) > 1 else ""
+            notes.append(f"{where}{hidden} points of small sizes lie below the panel: they show what a call costs")
+        notes += _notes(inside)
+    handles = [
+        Line2D([], [], color=colour, marker=marker, linestyle="none", label=short(label))
+        for label, (colour, marker) in looks.items()
+    ]
+    lines = canvas.legend(figure, handles, title=title)
+    below = canvas.footnotes(figure, notes)
+    figure.set_figheight(0.35 + 3.3 * len(known) + 0.16 * lines + 0.12 * below)
+    figure.draw_without_rendering()  # from here on it is known how steep a diagonal is on paper
+    for axes, text in slopes:
+        text.set_rotation(_angle(axes))
+    return figure
+
+
+def _ceilings(axes: Axes, roof: Roofs, spots: Sequence[Spot]) -> list[Text]:
+    """Draws all ceilings and sets the axes. Returns the names of the diagonals, which are yet to be turned."""
+    rates = [one.value for one in roof.steep]
+    values = [spot.flop_per_s.value for spot in spots]
+    top = roof.top(max(values) * 4)
+    left, right = _reach([spot.intensity for spot in spots], far=top / min(rates) * 6)
+    for one in roof.flat:
+        axes.plot([one.value / max(rates), right], [one.value] * 2, **one.style)
+    for one in roof.steep:
+        axes.plot([left, top / one.value], [left * one.value, top], **one.style)
+    names = _diagonal_names(axes, roof.steep, (left, right))
+    log_axis(axes, "x", show=plain, span=(left, right))
+    log_axis(axes, "y", show=si, span=values)
+    axes.set_xlim(left, right)
+    axes.set_ylim(min(*values, left * min(rates) / 3) / 1.6, top * 2)
+    axes.set_xlabel("arithmetic intensity, FLOP/byte")
+    axes.set_ylabel("FLOP/s")
+    ends = [Line2D([right], [one.value], label=short(one.label, 30)) for one in roof.flat]
+    canvas.end_labels(axes, ends, reach=1.12, size=6.5)
+    return names
+
+
+def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]) -> list[Text]:
+    """Names above the steepest line and below the others; those of lines that lie close stand above it as a list."""
+    close = [roof for roof in steep if roof.value * CLOSE >= steep[0].value]
+    named = [(close[0].value, "\n".join(roof.label for roof in close), True)]
+    named += [(roof.value, roof.label, False) for roof in steep if roof not in close]
+    look: Any = dict(zorder=6, fontsize=6.5, color="#222222", linespacing=1.1, rotation_mode="anchor")
+    texts: list[Text] = []
+    for value, text, above in named:
+        x = span[0] * (span[1] / span[0]) ** (0.01 + 0.015 * text.count("\n"))  # a turned list leans to the left
+        shift = 0, 2 if above else -2
+        side = "bottom" if above else "top"
+        texts.append(axes.annotate(text, (x, x * value), xytext=shift, textcoords="offset points", va=side, **look))
+    return texts
+
+
+def _reach(intensities: Sequence[float], *, far: float) -> tuple[float, float]:
+    """The limits of the axis: a quarter of it, left of all spots, is for the names of the diagonals."""
+    right = max([*intensities, far]) * 1.5
+    first = min(intensities)
+    return first * (first / right) ** 0.33, right
+
+
+def _spots(axes: Axes, spots: Sequence[Spot], looks: Looks) -> None:
+    for spot in spots:
+        colour, marker = looks.get(spot.label, (PALE, "."))
+        style: dict[str, Any] = dict(color=colour, marker=marker, linestyle="none", zorder=4)
+        x, value = [spot.intensity], spot.flop_per_s
+        if spot.mark == "refused":
+            axes.plot(x, [value.value], color=PALE, marker="x", markersize=3.5, markeredgewidth=0.9, zorder=5)
+        elif spot.mark == "wrong":
+            axes.plot(x, [value.value], color="black", marker="x", markersize=7, zorder=5)
+        elif spot.mark == "earlier":
+            axes.plot(x, [value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
+        elif spot.hollow:
+            axes.plot(x, [value.value], **style, markerfacecolor="white", markeredgewidth=0.9)
+        else:
+            ends = [[value.value - value.lo], [value.hi - value.value]] if value.has_interval else None
+            axes.errorbar(x, [value.value], yerr=ends, **style, elinewidth=0.8, capsize=0)
+    _earlier_names(axes, [spot for spot in spots if spot.mark == "earlier"])
+
+
+def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
+    """The experiment, once, at the highest spot of each; names that would lie on each other move down."""
+    highest: dict[str, Spot] = {}
+    for spot in spots:
+        if spot.label not in highest or spot.flop_per_s.value > highest[spot.label].flop_per_s.value:
+            highest[spot.label] = spot
+    taken: list[tuple[float, float]] = []
+    (left, right), (low, high) = np.log(axes.get_xlim()), np.log(axes.get_ylim())
+    for spot in sorted(highest.values(), key=lambda s: -s.flop_per_s.value):
+        x = (math.log(spot.intensity) - left) / (right - left)
+        y = (math.log(spot.flop_per_s.value) - low) / (high - low) - 0.01
+        while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):
+            y -= 0.02
+        taken.append((x, y))
+        beside, side = (x - 0.01, "right") if x > 0.8 else (x + 0.01, "left")
+        axes.text(
+            beside, y, short(spot.label, 24), transform=axes.transAxes, fontsize=6, color=GREY, va="center", ha=side,
+            zorder=3.5, bbox=_PAPER,
+        )  # fmt: skip
+
+
+def _angle(axes: Axes) -> float:
+    """How steep slope 1 in logarithms is on paper, in degrees."""
+    x, y = axes.get_xlim()[0], axes.get_ylim()[0]
+    start, end = axes.transData.transform([(x, y), (x * 10, y * 10)])
+    return float(np.degrees(np.arctan2(end[1] - start[1], end[0] - start[0])))
+
+
+def _notes(spots: Sequence[Spot]) -> list[str]:
+    said = {
+        "refused": REFUSED,
+        "wrong": WRONG,
+        "earlier": "small grey points: other runs on this machine, named by experiment",
+        "training": "training steps: analytic FLOP over the bytes that the compiler counts, of all devices together",
+    }
+    marks = {spot.mark for spot in spots}
+    return [*([HOLLOW] if any(s.hollow for s in spots) else []), *(said[mark] for mark in said if mark in marks)]

@@ -1,0 +1,79 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What stands on a roofline: one spot for each kernel, training step, or number of an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.headline import devices
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.scaling import Row
+from jaxbench.report.figures.series import naming
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot:
+    """One measured program under the roof.
+
+    Attributes:
+      label: of its series in the legend; of an earlier run, its experiment.
+      intensity: analytic FLOP of a call over the bytes it must move.
+      flop_per_s: of one accelerator, or of all cores of the CPU.
+      cores: CPU cores it ran on; None on an accelerator or where that is unknown.
+      mark: "kernel" | "training" | "refused" | "wrong" | "earlier".
+    """
+
+    label: str
+    intensity: float
+    flop_per_s: Estimate
+    platform: str
+    dtype: str = ""
+    cores: int | None = None
+    hollow: bool = False
+    mark: str = "kernel"
+
+
+def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
+    """The kernels that compute something and move something; a series is an operation."""
+    able = [r for r in rows if r.point.flops and r.point.bytes_moved and r.flop_per_s.known]
+    names = naming(able, ("op", "impl", "dtype", "platform", "cores"))
+    if len(set(names.values())) > 14:  # more than a legend can hold and an eye can tell apart
+        names = naming(able, ("op",))
+    return [_of_case(row, names[row.point.point]) for row in able]
+
+
+def _of_case(row: CaseRow, label: str) -> Spot:
+    point = row.point
+    assert point.flops is not None and point.bytes_moved is not None
+    mark = "wrong" if point.check_ok is False else "refused" if row.gate == "refused" else "kernel"
+    return Spot(
+        label=label, intensity=point.flops / point.bytes_moved, flop_per_s=row.flop_per_s, platform=point.platform,
+        dtype=point.dtype, cores=point.cores if point.platform == "cpu" else None, hollow=point.oversubscribed,
+        mark=mark,
+    )  # fmt: skip
+
+
+def of_training(rows: Sequence[Row]) -> list[Spot]:
+    """Training steps whose bytes the compiler counted. On an accelerator the FLOP/s are those of one device."""
+    spots = []
+    for row in rows:
+        record, use = row.point.record, row.use
+        moved = record.passport.compiler_bytes_per_step if record is not None else None
+        if not moved or not use.flop_per_s > 0 or not row.timing.step_s.known:
+            continue
+        share = 1 if row.point.platform == "cpu" else row.point.devices
+        time, flops = row.timing.step_s, use.flops_per_step / share
+        ends = dict(lo=flops / time.hi, hi=flops / time.lo) if time.has_interval else {}
+        spots.append(
+            Spot(
+                label=f"{row.point.strategy}, {devices(row.point.devices)}",
+                intensity=use.flops_per_step / moved,
+                flop_per_s=Estimate(value=flops / time.value, **ends),
+                platform=row.point.platform,
+                hollow=row.point.oversubscribed,
+                mark="wrong" if row.point.check_ok is False else "training",
+            )
+        )
+    return spots

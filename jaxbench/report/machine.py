@@ -1,0 +1,141 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The page of a whole machine: the runs of `jaxbench machine` side by side, and the card that they add up to."""
+
+from __future__ import annotations
+
+import os
+import urllib.parse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from jaxbench.errors import UserError
+from jaxbench.records.store import RunFolder, write_atomic
+from jaxbench.report import card_table, case_findings, page, views
+from jaxbench.report.build import Outcome
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.figures import canvas, roofline
+from jaxbench.report.figures.spots import of_cases
+from jaxbench.report.page import Page, Picture
+
+PAGE = "machine.html"
+# Of each view the figures that characterise a machine, in the order of the page.
+_KEY = ("stream", "matmul", "dispatch", "transfer", "collectives")
+_SHOWN = {"collectives": ("busbw", "alpha_beta")}
+Run = tuple[Path, CaseFindings]
+
+
+def write(
+    folder: str | os.PathLike[str], runs: Sequence[Path], card: dict[str, Any], console: Console | None
+) -> Outcome:
+    """Writes `machine.html` and its roofline into `folder`, and prints the card if there is a `console`.
+
+    The figures of the single runs are those that their own reports wrote.
+
+    Args:
+      runs: the run folders, below or beside `folder`, each with its report.
+      card: as `machine_card.build` made it.
+
+    Raises:
+      UserError: a run folder is none, is damaged, or `folder` cannot be written.
+    """
+    folder = Path(folder)
+    found = [(path, case_findings.find(RunFolder(path))) for path in runs]
+    try:
+        pictures = [*_roofline(folder, found, card), *_pictures(found)]
+        made = _page(folder, found, card, pictures)
+        write_atomic(folder / PAGE, page.render(made))
+    except OSError as error:
+        raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
+    sentences = _shortfalls(found) if found else ["No run was measured."]
+    if console is not None:
+        _show(made, card, console)
+    return Outcome(ok=not sentences, sentences=sentences)
+
+
+def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
+    sections = [
+        ("Not as asked", _shortfalls(runs)),
+        ("Refused by the gates", _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))),
+        ("Left out", _of_runs(runs, lambda findings: findings.left_out)),
+        ("Is this normal?", _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])),
+        ("Notes", _of_runs(runs, lambda findings: findings.repairs)),
+    ]
+    name = _name(card)
+    return Page(
+        name=name,
+        heading=f"{name}: what this machine can do",
+        headlines=_of_runs(runs, lambda findings: findings.headlines),
+        alarm=bool(_shortfalls(runs)),
+        pictures=pictures,
+        table=card_table.sheet(card),
+        sections=[(heading, sentences) for heading, sentences in sections if sentences],
+        links=[(_address(folder, path), f"{findings.experiment}: every number and sample") for path, findings in runs],
+        sources=[("The machine's card", card)],
+        made_from="machine.json and the runs that it links to",
+    )
+
+
+def _name(card: dict[str, Any]) -> str:
+    """The accelerator, or the processor, with how many there are."""
+    machine = card["machine"]
+    if machine.get("platform") != "cpu":
+        return f"{machine.get('devices')} x {machine.get('device_kind')}"
+    cores = machine.get("cores")
+    return f"{machine.get('cpu_model') or 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
+
+
+def _address(folder: Path, run: Path) -> str:
+    """The run's page, seen from the folder of the machine's."""
+    relative = os.path.relpath(run.resolve() / "report.html", folder.resolve())
+    return urllib.parse.quote(Path(relative).as_posix())
+
+
+def _of_runs(runs: Sequence[Run], say: Any) -> list[str]:
+    """The sentences of all runs; each that does not say it itself begins with its experiment."""
+    return [f"{findings.experiment}: {said}" for _, findings in runs for said in say(findings)]
+
+
+def _shortfalls(runs: Sequence[Run]) -> list[str]:
+    nothing = ["The plan asks for no points."]
+    return _of_runs(runs, lambda findings: findings.shortfalls() if findings.rows else nothing)
+
+
+def _roofline(folder: Path, runs: Sequence[Run], card: dict[str, Any]) -> list[Picture]:
+    """Every kernel of all runs under the card's ceilings."""
+    spots = of_cases([row for _, findings in runs for row in findings.rows])
+    title = f"{_name(card)}: kernels under this machine's ceilings"
+    files = canvas.render(lambda: roofline.draw(spots, card=card, title=title, dtype="float32"))
+    canvas.write(files, folder / "figures", "roofline")
+    return [Picture(name="roofline", svg=files["svg"], caption=roofline.CAPTION)] if files else []
+
+
+def _pictures(runs: Sequence[Run]) -> list[Picture]:
+    """The figures that the runs' own reports left in their folders."""
+    pictures = []
+    for view in _KEY:
+        for path, findings in runs:
+            for drawing in views.drawings(view) if findings.view == view else ():
+                file = path / "figures" / f"{drawing.name}.svg"
+                if drawing.name in _SHOWN.get(view, (view,)) and file.is_file():
+                    name = f"{findings.experiment}-{drawing.name}"
+                    pictures.append(Picture(name=name, svg=file.read_bytes(), caption=drawing.caption))
+    return pictures
+
+
+def _show(made: Page, card: dict[str, Any], console: Console) -> None:
+    console.print()
+    console.print(Text(made.heading, style="bold"))
+    for sentence in made.headlines:
+        console.print(Text(sentence))
+    console.print()
+    console.print(card_table.table(card))
+    for heading, sentences in made.sections:
+        console.print(Text(heading, style="bold"))
+        console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences[:6]), sep="")
+        if len(sentences) > 6:
+            console.print(Text(f"  and {len(sentences) - 6} more on the page."))

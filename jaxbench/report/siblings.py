@@ -1,0 +1,81 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Earlier runs of the same machine that lie beside a run folder: their numbers, for the roofline's background."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.records.store import MANIFEST
+from jaxbench.report.figures.spots import Spot
+
+MOST = 40  # folders that are looked into, the newest first
+_SAME = ("platform", "device_kind", "cores", "cpu_model")
+_FLOPS = ("flops", "flops_per_step")
+
+
+def spots(path: Path) -> list[Spot]:
+    """One spot for each honest number in the ``summary.csv`` of the folders beside `path`, by experiment.
+
+    The runs of a `jaxbench machine` lie one folder deeper and count too. A folder that is no run, of another machine,
+    or that cannot be read, is passed over: it is only background.
+    """
+    mine = _manifest(path)
+    if mine is None:
+        return []
+    here = path.resolve()
+    found = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
+    runs = [folder for folder in found if folder != here and (folder / MANIFEST).is_file()]
+    newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:MOST]
+    return [spot for folder in sorted(newest) for spot in _of_folder(folder, mine)]
+
+
+def _of_folder(folder: Path, mine: dict[str, Any]) -> Iterator[Spot]:
+    theirs = _manifest(folder)
+    if theirs is None or any(theirs.get(name) != mine.get(name) for name in _SAME):
+        return
+    try:
+        with open(folder / "summary.csv", newline="", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+    except (OSError, ValueError, csv.Error):
+        return
+    for line in lines:
+        if (spot := _spot(line)) is not None:
+            yield spot
+
+
+def _spot(line: dict[str, str]) -> Spot | None:
+    """None for a row that is not honest, was refused, or does not say what it computes and moves."""
+    good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
+    flops = next((value for name in _FLOPS if (value := _number(line.get(name))) > 0), 0.0)
+    moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))
+    if not good or line.get("gate") == "refused" or not (flops > 0 and moved > 0 and rate > 0):
+        return None
+    platform = line.get("platform") or ""
+    share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
+    return Spot(
+        label=line.get("experiment") or "", intensity=flops / moved, flop_per_s=Estimate(value=rate / share),
+        platform=platform, mark="earlier",
+    )  # fmt: skip
+
+
+def _number(text: str | None) -> float:
+    """0 for what is no positive, finite number."""
+    try:
+        value = float(text or 0)
+    except ValueError:
+        return 0.0
+    return value if math.isfinite(value) else 0.0
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

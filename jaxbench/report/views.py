@@ -1,0 +1,65 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Which figures show which kind of run. A figure with nothing to draw is left out of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.report.figures import (
+    alpha_beta,
+    busbw,
+    curves,
+    devices,
+    dispatch,
+    fusion,
+    linalg,
+    matmul,
+    roofline,
+    stream,
+    transfer,
+)
+from jaxbench.report.figures.material import Material
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """One figure. name: of its files. draw: None when it has nothing to show."""
+
+    name: str
+    draw: Callable[[Material], Figure | None]
+    caption: str
+
+
+CURVES = Drawing(name="curves", draw=curves.draw, caption=curves.CAPTION)
+MATMUL = Drawing(name="matmul", draw=matmul.draw, caption=matmul.CAPTION)
+STREAM = Drawing(name="stream", draw=stream.draw, caption=stream.CAPTION)
+DISPATCH = Drawing(name="dispatch", draw=dispatch.draw, caption=dispatch.CAPTION)
+FUSION = Drawing(name="fusion", draw=fusion.draw, caption=fusion.CAPTION)
+LINALG = Drawing(name="linalg", draw=linalg.draw, caption=linalg.CAPTION)
+TRANSFER = Drawing(name="transfer", draw=transfer.draw, caption=transfer.CAPTION)
+BUSBW = Drawing(name="busbw", draw=busbw.draw, caption=busbw.CAPTION)
+ALPHA_BETA = Drawing(name="alpha_beta", draw=alpha_beta.draw, caption=alpha_beta.CAPTION)
+DEVICES = Drawing(name="devices", draw=devices.draw, caption=devices.CAPTION)
+ROOFLINE = Drawing(name="roofline", draw=roofline.from_material, caption=roofline.CAPTION)
+
+VIEWS: dict[str, tuple[Drawing, ...]] = {
+    "curves": (CURVES, DEVICES, ROOFLINE),
+    "matmul": (MATMUL, DEVICES, ROOFLINE),
+    "stream": (STREAM, DEVICES, ROOFLINE),
+    "dispatch": (DISPATCH, DEVICES),
+    "fusion": (FUSION, DEVICES, ROOFLINE),
+    "linalg": (LINALG, DEVICES, ROOFLINE),
+    "transfer": (TRANSFER, ALPHA_BETA),
+    "collectives": (BUSBW, ALPHA_BETA),
+}
+
+
+def drawings(view: str) -> tuple[Drawing, ...]:
+    """The figures of a view, in the order of the page. Raises UserError for a view that this jaxbench does not know."""
+    if view not in VIEWS:
+        raise UserError(f"the run's view '{view}' is unknown to this jaxbench: {did_you_mean(view, VIEWS)}")
+    return VIEWS[view]

@@ -1,0 +1,158 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One case in one process: compile, check the answer, then measure rounds. The counterpart of `bench.Bench`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from jaxbench import discovery
+from jaxbench.errors import UserError
+from jaxbench.machine import cores
+from jaxbench.measure import runnable
+from jaxbench.measure.clock import Loops, Timer
+from jaxbench.measure.runnable import Runnable
+from jaxbench.parallel import collectives
+from jaxbench.records.schema import CaseRecord, RoundRecord, Verdict
+from jaxbench.runner.bench import stage
+from jaxbench.runner.placement import Placement
+from jaxbench.workloads.cases import CaseSet, KernelWorkload, TransferWorkload
+
+MOST_STEPS = 2**14
+CHECKED_STEPS = 2  # the second runs on what the first has left behind
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A case ready to be measured. `steps` of one block, `loop_steps` of one loop."""
+
+    placement: Placement
+    ready: Runnable
+    steps: int
+    loop_steps: int
+
+
+class CaseBench:
+    """Measures cases of one experiment on the devices of this process."""
+
+    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
+        self.config = ConfigDict(config)
+        with stage("model"):
+            self.cases = {case.key: case for case in build_cases(self.config, experiment).cases}
+        self.devices = devices
+        self.worker = worker
+        self.timer = Timer(blocks=self.config.measure.blocks, most_steps=MOST_STEPS)
+        self.cores = cores.available_cores()
+        self.prepared: dict[str, Prepared] = {}
+        self._launch_s: float | None = None
+
+    def compile(self, placement: Placement) -> Runnable:
+        """Raises StageError."""
+        case = self.cases[placement.case]
+        with stage("compile"):
+            if isinstance(case, KernelWorkload):
+                return runnable.compile_kernel(case, self.devices[0])
+            if isinstance(case, TransferWorkload):
+                return runnable.copies(case, placement.source, placement.target, self.devices)
+            mesh_shape = tuple(int(side) for side in placement.mesh.split("x"))
+            chain = collectives.build(case, self.devices, mesh_shape, placement.axis)
+            return runnable.compile_chain(chain, self.devices[0])
+
+    def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
+        """What a dry run wants to know of a case. Raises StageError."""
+        placement = Placement(**placed)
+        facts = self.compile(placement).facts
+        return {
+            "compile_s": facts.compile_s or 0.0,
+            "peak_bytes": placement.resident_bytes,
+            "flops": placement.flops or 0.0,
+        }
+
+    def prepare(self, placed: dict[str, Any]) -> CaseRecord:
+        """Compiles, compares the result with the right answer, finds the block length. Raises StageError."""
+        placement = Placement(**placed)
+        ready = self.compile(placement)
+        seed = self.config.seed
+        with stage("check"), ready.context():
+            state, batch = ready.draw(seed)
+            for _ in range(CHECKED_STEPS):
+                state, _ = ready.step(state, batch)
+            wrong = None if ready.wrong is None else ready.wrong(state, seed)
+            zeros = ready.zeros(seed)
+        with stage("measure"), ready.context():
+            least_s = self.config.measure.block_s
+            timer = dataclasses.replace(self.timer, fence=ready.fence)
+            steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
+            loop_steps = 0
+            if ready.loop is not None and ready.place is not None:
+                loop_steps, _ = self.timer.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
+            del state, batch
+        with stage("measure"):  # the empty program runs on one device, whatever mesh the case has
+            launch_s = self.launch_s() if ready.loop is not None else None
+        self.prepared[placement.point] = Prepared(placement, ready, steps, loop_steps)
+        return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s)
+
+    def launch_s(self) -> float:
+        """What a call of an empty program costs in this process, measured once."""
+        if self._launch_s is None:
+            self._launch_s = runnable.launch_s(self.devices[0], self.timer)
+        return self._launch_s
+
+    def round(self, point: str, number: int) -> RoundRecord:
+        """Measures one round of a prepared case on fresh arrays. Raises StageError."""
+        known = self.prepared[point]
+        ready = known.ready
+        with stage("measure"), ready.context():
+            state, batch = ready.draw(self.config.seed)
+            ready.fence((state, batch) if ready.loop is not None else state)
+            timer = dataclasses.replace(self.timer, fence=fence_of_blocks(ready))
+            measured, state = timer.round_and_state(ready.step, state, batch, known.steps, guard=ready.guard)
+            loops = Loops(0, (), ())
+            if ready.loop is not None and ready.place is not None:
+                loops, _ = self.timer.loops(ready.loop, state, batch, known.loop_steps, ready.place)
+        return RoundRecord(
+            point=point, round=number, steps=known.steps, worker=self.worker, loop_steps=loops.steps,
+            loop_s=loops.single_s, double_loop_s=loops.double_s, **dataclasses.asdict(measured),
+        )  # fmt: skip
+
+    def _record(
+        self, placement: Placement, ready: Runnable, *, wrong: int | None, zeros: float, launch_s: float | None
+    ) -> CaseRecord:
+        facts, device = ready.facts, self.devices[0]
+        placed = {name: value for name, value in placement.to_json().items() if name not in ("case", "platform")}
+        return CaseRecord(
+            experiment=self.config.experiment, platform=device.platform, device_kind=device.device_kind,
+            processes=jax.process_count(), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
+            compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
+            checks=(verdict(ready, wrong),), worker=self.worker, **placed,
+        )  # fmt: skip
+
+
+def fence_of_blocks(ready: Runnable) -> Callable[[Any], Any]:
+    """What ends a block: waiting until the state of its last step is computed."""
+    return ready.fence
+
+
+def verdict(ready: Runnable, wrong: int | None) -> Verdict:
+    """Whether the result of the measured program is right."""
+    if wrong is None:
+        why = ready.why_unchecked or "its answer is not known"
+        return Verdict(name="result", ok=bool(ready.why_unchecked), reason=f"not compared: {why}")
+    said = f"{wrong:,} of {ready.values:,} values are wrong after {CHECKED_STEPS} steps"
+    return Verdict(name="result", ok=wrong == 0, reason=said, value=float(wrong), limit=0.0)
+
+
+def build_cases(config: ConfigDict, experiment: str) -> CaseSet:
+    """Loads the experiment and builds its cases. Raises UserError if it returns another thing."""
+    cases = discovery.load_experiment(experiment).build(config)
+    if not isinstance(cases, CaseSet):
+        raise UserError(
+            f"build(config) of '{experiment}' returned {type(cases).__name__}, not a CaseSet, as its "
+            'config.measures="cases" says.'
+        )
+    return cases

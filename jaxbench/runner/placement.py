@@ -1,0 +1,269 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Where each case of a case set is measured: platform, cores, devices, mesh axis, pair. No device is touched here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from jaxbench.config import CaseSettings
+from jaxbench.errors import NothingToMeasure, UserError
+from jaxbench.machine.mesh import AXES, groupings, mesh_text
+from jaxbench.measure import transfer
+from jaxbench.parallel.collectives import instruction, payload, resident_bytes
+from jaxbench.runner.plan import device_counts
+from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
+
+# The number formats a backend multiplies natively; others would measure a conversion.
+DTYPES = {
+    "cpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32"),
+    "gpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
+    "tpu": ("float32", "bfloat16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
+}
+AUTO_BYTES = {"cpu": 2**30, "gpu": 2**33, "tpu": 2**33}  # sizes that nobody typed stay below
+CPU_FLOPS = 2e10  # and below this on a CPU, a second or so
+CPU_TRANSFER_DEVICES = 4  # twelve pairs of fake devices show as much as fifty-six
+
+# By default glibc takes blocks above 32 MiB from the system and gives them back in every call, page by page: a collective
+# with scratch of that size then took up to four times as long as in a loop. What is measured is the machine, not that.
+KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """One case in one place. `point` is its id in the records; `case` the key of the case."""
+
+    point: str
+    case: str
+    family: str
+    op: str
+    dtype: str
+    impl: str
+    shape: str = ""
+    elements: int | None = None
+    payload_bytes: int | None = None
+    flops: float | None = None
+    bytes_moved: float | None = None
+    devices: int = 1
+    mesh: str = ""
+    axis: str = ""
+    source: str = ""
+    target: str = ""
+    platform: str
+    cores: int
+    oversubscribed: bool = False
+    resident_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def worker(self) -> tuple[str, dict[str, Any]]:
+        """The name of the process that measures it, and how that is started."""
+        count = _places(self.mesh) or 1
+        if self.family == "transfer":
+            places = [p for p in (self.source, self.target) if p != "host"]
+            count = max(int(p.split(":")[1]) for p in places) + 1
+        setup = {"platform": self.platform, "devices": count, "environment": KEEP_MEMORY}
+        if self.platform != "cpu":
+            return self.platform, setup
+        if self.family == "kernel":
+            return f"cpu-cores{self.cores}", {**setup, "devices": 1, "cores": self.cores}
+        return "cpu-transfer" if self.family == "transfer" else f"cpu{count}", setup
+
+    def failure(self) -> dict[str, Any]:
+        """The fields by which a failure record names it."""
+        return {"point": self.point, "devices": self.devices}
+
+    @property
+    def text(self) -> str:
+        size = self.shape or (f"{self.elements:,}" if self.elements else f"{self.payload_bytes:,} bytes")
+        where = (
+            f", {self.source} to {self.target}" if self.source else f", {self.mesh}:{self.axis}" if self.mesh else ""
+        )
+        return f"{self.op} {self.dtype} {size} {self.impl}{where}"
+
+
+@dataclass
+class _Fit:
+    """What fits, and what was left out and why."""
+
+    settings: CaseSettings
+    machine: dict[str, Any]
+    typed: bool
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def memory(self, platform: str) -> int:
+        """What may be held at once, bytes: half of what there is; the host holds a copy of everything drawn."""
+        host = self.machine.get("memory_bytes") or 2**33
+        device = self.machine.get("device_memory_bytes") if platform != "cpu" else None
+        return min(host, device or host) // 2
+
+    def __call__(self, case: Case, platform: str, resident: int) -> bool:
+        """Whether the case is measured. Raises UserError when someone typed its size and it cannot be."""
+        most = self.memory(platform)
+        if self.typed and resident > most:
+            raise UserError(
+                f"{case.key} would hold {_bytes(resident)} at once ({_sum(case, resident)}), and half the memory here "
+                f"is {_bytes(most)}: ask for smaller --config.sizes."
+            )
+        why = self._why_not(case, platform, resident, most)
+        if why:
+            self.left_out.setdefault(why, []).append(case.key)
+        return not why
+
+    def _why_not(self, case: Case, platform: str, resident: int, most: int) -> str:
+        asked = self.settings.most_bytes
+        limit = asked or min(most // 4, AUTO_BYTES[platform])
+        if (asked or not self.typed) and resident > limit:
+            return f"they would hold more than {_bytes(limit)} at once (config.most_bytes)"
+        flops = case.flops if isinstance(case, KernelWorkload) else None
+        if not self.typed and platform == "cpu" and flops and flops > CPU_FLOPS:
+            return f"a call has more than {CPU_FLOPS:.0e} FLOPs, too long for a CPU unless --config.sizes asks for it"
+        return ""
+
+    def sentences(self) -> list[str]:
+        return [f"Left out: {_few(keys)}: {why}." for why, keys in self.left_out.items()]
+
+
+def place(cases: CaseSet, settings: CaseSettings, machine: dict[str, Any]) -> tuple[list[Placement], list[str]]:
+    """Returns the points, and sentences about what was left out.
+
+    Args:
+      machine: a manifest.
+
+    Raises:
+      UserError: a dtype that the backend lacks, a typed size that does not fit, a mesh that does not factor the
+        devices.
+      NothingToMeasure: all was left out, or there is one device and only collectives.
+    """
+    fits = _Fit(settings, machine, cases.typed)
+    kernels = [c for c in cases.cases if isinstance(c, KernelWorkload)]
+    transfers = [c for c in cases.cases if isinstance(c, TransferWorkload)]
+    collectives = [c for c in cases.cases if isinstance(c, CollectiveWorkload)]
+    points = [
+        *_kernels(kernels, settings, machine, fits),
+        *_transfers(transfers, settings, machine, fits),
+        *_collectives(collectives, settings, machine, fits),
+    ]
+    if not points:
+        raise NothingToMeasure(f"nothing is left to measure. {' '.join(fits.sentences())}".strip())
+    return points, fits.sentences()
+
+
+def _kernels(
+    kernels: list[KernelWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+) -> Iterator[Placement]:
+    accelerator = machine["platform"] if machine["platform"] != "cpu" else None
+    for case in kernels:
+        _require_dtype(case, accelerator or "cpu")
+        host = case.host or accelerator is None
+        if accelerator and not case.host and fits(case, accelerator, case.resident_bytes):
+            yield _kernel(case, case.key, accelerator, machine["cores"])
+        beside = settings.platform == "auto" and case.dtype in DTYPES["cpu"]  # the same on the CPU, to compare
+        if (host or beside) and fits(case, "cpu", case.resident_bytes):
+            for cores in settings.cores:
+                count = machine["cores"] if cores == "all" else 1
+                suffix = f"/cores{count}" if len(settings.cores) > 1 else ""
+                at_cpu = "@cpu" if accelerator and not case.host else ""
+                yield _kernel(case, f"{case.key}{suffix}{at_cpu}", "cpu", count)
+
+
+def _require_dtype(case: Case, platform: str) -> None:
+    if case.dtype not in DTYPES[platform]:
+        raise UserError(
+            f"--config.dtypes={case.dtype}: a {platform} does not compute in it; choose from "
+            f"{', '.join(DTYPES[platform])}."
+        )
+
+
+def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Placement:
+    return Placement(
+        point=point, case=case.key, family="kernel", op=case.op, dtype=case.dtype, impl=case.impl, shape=case.shape,
+        elements=case.elements, flops=case.flops, bytes_moved=case.bytes_moved, platform=platform, cores=cores,
+        resident_bytes=case.resident_bytes,
+    )  # fmt: skip
+
+
+def _transfers(
+    transfers: list[TransferWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+) -> Iterator[Placement]:
+    """Every size on the first device, or pair of devices; all devices, or pairs, with the largest that fits."""
+    platform = machine["platform"]
+    most = max(device_counts(settings, machine))
+    if platform == "cpu" and settings.devices is None:
+        most = min(most, CPU_TRANSFER_DEVICES)
+    kept = [case for case in transfers if fits(case, platform, case.resident_bytes)]
+    largest = {case.op: max(c.payload_bytes for c in kept if c.op == case.op) for case in kept}
+    for case in kept:
+        _require_dtype(case, platform)
+        pairs = transfer.pairs(case.op, transfer.places(platform, most))
+        for source, target in pairs if case.payload_bytes == largest[case.op] else pairs[:1]:
+            yield Placement(
+                point=f"{case.key}/{source}->{target}", case=case.key, family="transfer", op=case.op, dtype=case.dtype,
+                impl="jax", payload_bytes=transfer.payload(case), bytes_moved=float(transfer.payload(case)),
+                source=source, target=target, platform=platform, cores=machine["cores"],
+                resident_bytes=case.resident_bytes,
+            )  # fmt: skip
+
+
+def _collectives(
+    collectives: list[CollectiveWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+) -> Iterator[Placement]:
+    platform = machine["platform"]
+    typed = settings.devices is not None
+    swept = [n for n in device_counts(settings, machine) if n > 1 or typed]
+    if collectives and not swept:
+        raise NothingToMeasure(
+            "a collective needs at least 2 devices and this machine has 1: for fake ones, --config.mesh.platform=cpu."
+        )
+    for devices in swept:
+        shape_text = settings.mesh_shape if devices == max(swept) else ""
+        for mesh_shape, axis in groupings(devices, shape_text):
+            for case in collectives:
+                _require_dtype(case, platform)
+                resident = resident_bytes(case, devices, mesh_shape[AXES.index(axis)], platform)
+                if fits(case, platform, resident if platform == "cpu" else resident // devices):
+                    yield _collective(case, mesh_shape, axis, machine, resident)
+
+
+def _collective(
+    case: CollectiveWorkload, mesh_shape: tuple[int, ...], axis: str, machine: dict[str, Any], resident: int
+) -> Placement:
+    mesh = mesh_text(mesh_shape)
+    participants = mesh_shape[AXES.index(axis)]
+    return Placement(
+        point=f"{case.key}/{mesh}" + (f":{axis}" if len(mesh_shape) > 1 else ""), case=case.key, family="collective",
+        op=case.op, dtype=case.dtype, impl=instruction(case.op, machine["platform"]), payload_bytes=payload(case, participants),
+        devices=participants, mesh=mesh, axis=axis, platform=machine["platform"], cores=machine["cores"],
+        resident_bytes=resident, oversubscribed=machine["platform"] == "cpu" and _places(mesh) > machine["cores"],
+    )  # fmt: skip
+
+
+def _places(mesh: str) -> int:
+    product = 1
+    for side in filter(None, mesh.split("x")):
+        product *= int(side)
+    return product if mesh else 0
+
+
+def _sum(case: Case, resident: int) -> str:
+    """Where the bytes come from."""
+    if isinstance(case, KernelWorkload):
+        arguments = " + ".join(_bytes(a.nbytes) for a in case.arguments)
+        return f"arguments {arguments}, results and buffers {_bytes(resident - sum(a.nbytes for a in case.arguments))}"
+    if isinstance(case, TransferWorkload):
+        return f"source and copy, {_bytes(case.payload_bytes)} each"
+    return f"argument, result and scratch of {_bytes(case.payload_bytes)} on each device"
+
+
+def _bytes(value: float) -> str:
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.0f} bytes"
+
+
+def _few(keys: list[str]) -> str:
+    keys = list(dict.fromkeys(keys))
+    return ", ".join(keys) if len(keys) <= 3 else f"{', '.join(keys[:2])} and {len(keys) - 2} more"

@@ -1,0 +1,135 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""phi(x) for each of n numbers: a Python loop, NumPy, and XLA. From how many numbers on is which the fastest?
+
+GELU is its tanh form, 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016), in all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from scipy import special
+
+from jaxbench.workloads.cases import Array, KernelWorkload
+from jaxbench.workloads.kernels.one_piece import in_one_piece
+from jaxbench.workloads.kernels.precision import epsilon, itemsize
+
+IMPLS = ("python", "numpy", "jit")
+DTYPES = ("float32", "float64")
+PYTHON_MOST = 10**4  # elements; a call takes about a millisecond by then
+SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715
+# Units in the last place that a vectorised exp or tanh may be off. Two forms of GELU differ by far more (5e-4).
+ULPS = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activation:
+    """One function in each implementation, and the right result in double precision by another formula.
+
+    numpy: (x, out) -> out, written without any array but the two.
+    flops: operations per element; None where it holds an exp or tanh, which hardware does in 1 or 20.
+    exact: there is nothing to round.
+    """
+
+    python: Callable[[float], float]
+    numpy: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    jax: Callable[[jax.Array], jax.Array]
+    answer: Callable[[np.ndarray], np.ndarray]
+    flops: float | None = None
+    exact: bool = False
+
+
+def _numpy_relu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0, out=out)
+
+
+def _numpy_sigmoid(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    np.add(out, 1, out=out)
+    return np.divide(1, out, out=out)
+
+
+def _numpy_tanh(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.tanh(x, out=out)
+
+
+def _numpy_gelu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    np.multiply(x, x, out=out)
+    np.multiply(out, CUBE, out=out)
+    np.add(out, 1, out=out)
+    np.multiply(out, x, out=out)
+    np.multiply(out, SCALE, out=out)
+    np.tanh(out, out=out)
+    np.add(out, 1, out=out)
+    np.multiply(out, x, out=out)
+    return np.multiply(out, 0.5, out=out)
+
+
+ACTIVATIONS = {
+    "relu": Activation(
+        python=lambda x: x if x > 0 else 0.0,
+        numpy=_numpy_relu,
+        jax=jax.nn.relu,
+        answer=lambda x: np.where(x > 0, x, 0),
+        flops=1,
+        exact=True,
+    ),
+    "sigmoid": Activation(
+        python=lambda x: 1 / (1 + math.exp(-x)), numpy=_numpy_sigmoid, jax=jax.nn.sigmoid, answer=special.expit
+    ),
+    "gelu": Activation(
+        python=lambda x: 0.5 * x * (1 + math.tanh(SCALE * (x + CUBE * x * x * x))),
+        numpy=_numpy_gelu,
+        jax=lambda x: jax.nn.gelu(x, approximate=True),
+        answer=lambda x: x * special.expit(2 * SCALE * (x + CUBE * x**3)),
+    ),
+    "tanh": Activation(
+        python=math.tanh, numpy=_numpy_tanh, jax=jax.numpy.tanh, answer=lambda x: 1 - 2 / (1 + np.exp(2 * x))
+    ),
+}
+OPS = tuple(ACTIVATIONS)
+
+
+def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
+    """The implementations of one function of one size. Python's numbers are double precision, whatever `dtype` says."""
+    made = ACTIVATIONS[op]
+    for impl in impls:
+        if impl == "python" and elements > PYTHON_MOST:
+            continue
+        yield KernelWorkload(
+            op=op,
+            dtype=dtype,
+            impl=impl,
+            elements=elements,
+            flops=None if made.flops is None else made.flops * elements,
+            bytes_moved=None if impl == "python" else 2.0 * elements * itemsize(dtype),
+            arguments=(Array((elements,), dtype),),
+            function=in_one_piece(made.jax) if impl == "jit" else None,
+            prepare={"python": _python, "numpy": _numpy}[impl](made) if impl != "jit" else None,
+            answer=made.answer,
+            tolerance=0.0 if made.exact else ULPS * epsilon(dtype),
+            elementwise=True,
+            host=impl != "jit",
+            in_flight_bytes=2 * 40 * elements if impl == "python" else 0,  # two lists of pointers to 32-byte numbers
+        )
+
+
+def _python(made: Activation) -> Callable[[np.ndarray], Callable[[], list[float]]]:
+    def prepare(x: np.ndarray) -> Callable[[], list[float]]:
+        values, function = x.tolist(), made.python
+        return lambda: [function(value) for value in values]
+
+    return prepare
+
+
+def _numpy(made: Activation) -> Callable[[np.ndarray], Callable[[], np.ndarray]]:
+    def prepare(x: np.ndarray) -> Callable[[], np.ndarray]:
+        out = np.empty_like(x)
+        return lambda: made.numpy(x, out)
+
+    return prepare

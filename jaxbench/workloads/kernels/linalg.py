@@ -1,0 +1,153 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Factorisations of an n x n matrix: XLA's against NumPy's and SciPy's, which call LAPACK.
+
+FLOPs are of Golub and Van Loan, Matrix Computations: LU with partial pivoting 2/3 n^3 (section 3.4), Cholesky 1/3 n^3
+(4.2), Householder QR 4/3 n^3, and as much again to form Q (5.2). A singular value decomposition iterates, and its
+algorithms differ by more than 2 in operations, so it has no count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+
+from jaxbench.workloads.cases import Array, KernelWorkload
+from jaxbench.workloads.kernels.one_piece import in_one_piece
+from jaxbench.workloads.kernels.precision import epsilon, itemsize
+
+IMPLS = ("jit", "numpy", "scipy")
+DTYPES = ("float32", "float64")
+# LAPACK's own tests call a factorisation right when its residual is below 30 n epsilon, relative to the matrix.
+LAPACK_RATIO = 30
+
+Matrices = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factorisation:
+    """One of them.
+
+    host: who does it on the host ("numpy" or "scipy"), and how.
+    matrices: of n x n numbers each that must be read and written.
+    residuals: (factors in double precision, matrix) -> matrices that should be zero, each relative to 1.
+    """
+
+    jax: Callable[[jax.Array], Any]
+    host: tuple[str, Callable[[np.ndarray], Any]]
+    flops: Callable[[int], float] | None
+    matrices: int
+    residuals: Callable[[Matrices, np.ndarray], Matrices]
+    draw: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray] | None = None
+
+
+def _lu_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
+    """P A = L U from the packed factors and the row each row was swapped with."""
+    packed, swaps = factors
+    rows = np.arange(len(a))
+    for i, swap in enumerate(swaps.astype(int)):
+        rows[[i, swap]] = rows[[swap, i]]
+    lower, upper = np.tril(packed, -1) + np.eye(len(a)), np.triu(packed)
+    return ((lower @ upper - a[rows]) / np.max(np.abs(a)),)
+
+
+def _cholesky_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
+    (lower,) = factors
+    return (lower @ lower.T - a) / np.max(np.abs(a)), np.triu(lower, 1)
+
+
+def _qr_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
+    q, r = factors
+    return (q @ r - a) / np.max(np.abs(a)), q.T @ q - np.eye(len(a)), np.tril(r, -1)
+
+
+def _svd_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
+    u, s, vt = factors
+    one = np.eye(len(a))
+    ordered = np.minimum(s, 0) + np.maximum(np.diff(s, append=s[-1]), 0)  # not negative, falling
+    return (u * s @ vt - a) / np.max(np.abs(a)), u.T @ u - one, vt @ vt.T - one, ordered / s[0]
+
+
+def _positive_definite(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """G G^T / n + 1: symmetric, eigenvalues between 1 and about 5."""
+    g = random.standard_normal(shape)
+    return g @ g.T / shape[0] + np.eye(shape[0])
+
+
+FACTORISATIONS = {
+    "lu": Factorisation(
+        jax=jax.scipy.linalg.lu_factor,
+        host=("scipy", lambda a: scipy.linalg.lu_factor(a, check_finite=False)),
+        flops=lambda n: 2 / 3 * n**3,
+        matrices=2,
+        residuals=_lu_residuals,
+    ),
+    "qr": Factorisation(
+        jax=lambda a: tuple(jnp.linalg.qr(a)),
+        host=("numpy", lambda a: tuple(np.linalg.qr(a))),
+        flops=lambda n: 8 / 3 * n**3,
+        matrices=3,
+        residuals=_qr_residuals,
+    ),
+    "cholesky": Factorisation(
+        jax=lambda a: (jnp.linalg.cholesky(a, symmetrize_input=False),),
+        host=("numpy", lambda a: (np.linalg.cholesky(a),)),
+        flops=lambda n: 1 / 3 * n**3,
+        matrices=2,
+        residuals=_cholesky_residuals,
+        draw=_positive_definite,
+    ),
+    "svd": Factorisation(
+        jax=lambda a: tuple(jnp.linalg.svd(a, full_matrices=False)),
+        host=("numpy", lambda a: tuple(np.linalg.svd(a, full_matrices=False))),
+        flops=None,
+        matrices=3,
+        residuals=_svd_residuals,
+    ),
+}
+OPS = tuple(FACTORISATIONS)
+
+
+def cases(op: str, dtype: str, n: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
+    """One factorisation of an n x n matrix, by XLA and by the library that has it."""
+    made = FACTORISATIONS[op]
+    library, on_host = made.host
+    size = n * n * itemsize(dtype)
+    for impl in (name for name in impls if name in ("jit", library)):
+        yield KernelWorkload(
+            op=op,
+            dtype=dtype,
+            impl=impl,
+            shape=f"{n}x{n}",
+            elements=n,
+            flops=None if made.flops is None else made.flops(n),
+            bytes_moved=float(made.matrices * size),
+            arguments=(Array((n, n), dtype, draw=made.draw),),
+            function=in_one_piece(made.jax) if impl == "jit" else None,
+            prepare=_prepare(on_host) if impl != "jit" else None,
+            wrong=_wrong(made.residuals, LAPACK_RATIO * n * epsilon(dtype)),
+            host=impl != "jit",
+            result_bytes=made.matrices * size,
+            in_flight_bytes=2 * size,
+        )
+
+
+def _prepare(factorise: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Callable[[], Any]]:
+    return lambda a: lambda: factorise(a)
+
+
+def _wrong(
+    residuals: Callable[[Matrices, np.ndarray], Matrices], limit: float
+) -> Callable[[Any, tuple[np.ndarray, ...]], int]:
+    """Counts the entries of the residuals that are above `limit`; not-a-number is above."""
+
+    def wrong(result: Any, arguments: tuple[np.ndarray, ...]) -> int:
+        factors = tuple(np.asarray(factor).astype(np.float64) for factor in result)
+        return sum(int(np.sum(~(np.abs(r) <= limit))) for r in residuals(factors, arguments[0]))
+
+    return wrong

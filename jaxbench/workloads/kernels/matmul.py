@@ -1,0 +1,229 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Matrix products of several shapes, and what tiling them buys.
+
+FLOPs are 2 m n k for each product, bytes each matrix once. bfloat16 and float16 accumulate as the backend does and
+return their own format; int8 returns int32, the 8-bit floats bfloat16.
+
+"untiled" computes one row of the result at a time, so that every row streams the whole of B through the caches; "tiled"
+goes through square blocks that stay in a core's second-level cache. Both do the same multiplications.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbench.catalog import published
+from jaxbench.workloads.cases import Array, KernelWorkload
+from jaxbench.workloads.kernels.one_piece import in_one_piece
+from jaxbench.workloads.kernels.precision import epsilon, itemsize
+
+IMPLS = ("jit", "numpy", "numpy-untiled", "numpy-tiled", "jit-untiled", "jit-tiled")
+DTYPES = ("float32", "bfloat16", "float16", "float64", "int8", "float8_e4m3fn", "float8_e5m2")
+RESULT = {"int8": "int32", "float8_e4m3fn": "bfloat16", "float8_e5m2": "bfloat16"}  # of the others: their own
+
+BLOCK = 128  # side of a tile: three of them are 192 KiB in float32
+TILED_SIDES = range(256, 1025, BLOCK)  # where tiling is shown: B is a quarter of a cache of 1 MiB, or four of them
+CHECKED_ROWS = 256  # of a result, evenly spaced: the right result of 16384^3 would take longer than its measurement
+
+SEARCH_SIDES = (512, 1024, 2048)
+SEARCH_LARGE_SIDES = (2048, 4096, 8192, 16384)  # but for 2048^3, which is above, too much work for a CPU
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`batch` products of an (m, k) by a (k, n) matrix."""
+
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+
+    @property
+    def label(self) -> str:
+        """ "MxNxK", "BxMxNxK"."""
+        sides = (self.m, self.n, self.k)
+        return "x".join(map(str, sides if self.batch == 1 else (self.batch, *sides)))
+
+    @property
+    def operations(self) -> float:
+        return 2.0 * self.batch * self.m * self.n * self.k
+
+    @property
+    def side(self) -> int:
+        """Of the square product of as many FLOPs."""
+        return round((self.operations / 2) ** (1 / 3))
+
+    @property
+    def square(self) -> bool:
+        return self.batch == 1 and self.m == self.n == self.k
+
+    def arrays(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """The shapes of A, B and the result."""
+        lead = (self.batch,) if self.batch > 1 else ()
+        return (*lead, self.m, self.k), (*lead, self.k, self.n), (*lead, self.m, self.n)
+
+
+# By the side s of the square product of as many FLOPs; a quarter of s is the side of the small matrices.
+SHAPES: dict[str, Callable[[int], Shape]] = {
+    "square": lambda s: Shape(s, s, s),
+    "tall": lambda s: Shape(64 * _quarter(s), _quarter(s), _quarter(s)),
+    "batched": lambda s: Shape(_quarter(s), _quarter(s), _quarter(s), batch=64),
+}
+
+
+def _quarter(side: int) -> int:
+    return max(1, side // 4)
+
+
+def search(sides: tuple[int, ...] = ()) -> tuple[Shape, ...]:
+    """The grid on which the best product is looked for: all products of three `sides`.
+
+    Without them: the sides for a CPU, those for accelerators, and the shapes that won published searches.
+    """
+    if sides:
+        return tuple(Shape(*three) for three in product(sides, repeat=3))
+    small = [Shape(*three) for three in product(SEARCH_SIDES, repeat=3)]
+    large = [Shape(*three) for three in product(SEARCH_LARGE_SIDES, repeat=3)]
+    won = [Shape(*map(int, text.split("x"))) for text in published.read("mamf_bf16").frame["best_MxNxK"]]
+    return tuple(dict.fromkeys([*small, *large, *won]))
+
+
+def cases(shape: Shape, dtype: str, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
+    """One product in one format, by each implementation that can: NumPy has no short floats, tiles are for float32."""
+    a, b, c = shape.arrays()
+    result = RESULT.get(dtype, dtype)
+    sizes = itemsize(dtype) * (math.prod(a) + math.prod(b)), itemsize(result) * math.prod(c)
+    for impl in impls:
+        if not _can(impl, shape, dtype):
+            continue
+        tolerance = _tolerance(shape.k, dtype, impl)
+        yield KernelWorkload(
+            op="matmul",
+            dtype=dtype,
+            impl=impl,
+            shape=shape.label,
+            elements=shape.side,
+            flops=shape.operations,
+            bytes_moved=float(sum(sizes)),
+            arguments=(Array(a, dtype), Array(b, dtype)),
+            function=in_one_piece(_JAX[impl](result)) if impl in _JAX else None,
+            prepare=_HOST[impl] if impl in _HOST else None,
+            wrong=partial(wrong_rows, tolerance=tolerance),
+            host=impl in _HOST,
+            result_bytes=sizes[1],
+        )
+
+
+def _can(impl: str, shape: Shape, dtype: str) -> bool:
+    if impl.endswith("tiled"):
+        return dtype == "float32" and shape.square and shape.m in TILED_SIDES
+    return impl == "jit" or dtype in ("float32", "float64")
+
+
+def _tolerance(k: int, dtype: str, impl: str) -> float:
+    """Relative to the largest value of the result, which for normal factors is some 5 sqrt(k).
+
+    k roundings of a sum that grows like sqrt(k) leave errors like sqrt(k) epsilon of that. Formats shorter than float32
+    are accumulated in a longer one, so that one rounding of the result is what counts; integers are exact. Accelerators
+    round factors in float32 to TF32 or bfloat16 by default, an error of up to 2^-8 in each product, so that much is
+    allowed (a single product left out of each sum of 16384 still makes every twentieth value wrong).
+    """
+    if dtype == "int8":
+        return 0.0
+    summed = math.sqrt(k) * epsilon("float64" if dtype == "float64" else "float32")
+    if dtype == "float32" and impl.startswith("jit"):
+        return 2**-8
+    return max(summed, epsilon(RESULT.get(dtype, dtype)))
+
+
+def wrong_rows(found: Any, given: tuple[np.ndarray, ...], tolerance: float) -> int:
+    """How many values of up to CHECKED_ROWS evenly spaced rows of A B are not right."""
+    a, b = (x.reshape(-1, *x.shape[-2:]) for x in given)
+    batch, m, _ = a.shape
+    rows = np.unique(np.linspace(0, m - 1, max(1, CHECKED_ROWS // batch)).round().astype(int))
+    right = a[:, rows] @ b
+    seen = np.asarray(found).reshape(batch, m, -1)[:, rows].astype(np.float64)
+    return int(np.sum(~(np.abs(seen - right) <= tolerance * np.max(np.abs(right)))))
+
+
+def _product(result: str) -> Callable[..., jax.Array]:
+    return lambda a, b: jnp.matmul(a, b, preferred_element_type=result)
+
+
+def _by_rows(result: str) -> Callable[..., jax.Array]:
+    def untiled(a: jax.Array, b: jax.Array) -> jax.Array:
+        def row(i: jax.Array, c: jax.Array) -> jax.Array:
+            return c.at[i].set(a[i] @ b)
+
+        return jax.lax.fori_loop(0, a.shape[0], row, jnp.zeros((a.shape[0], b.shape[1]), result))
+
+    return untiled
+
+
+def _by_blocks(result: str) -> Callable[..., jax.Array]:
+    def tiled(a: jax.Array, b: jax.Array) -> jax.Array:
+        sides = a.shape[0] // BLOCK, b.shape[1] // BLOCK, a.shape[1] // BLOCK
+
+        def block(step: jax.Array, c: jax.Array) -> jax.Array:
+            i, j, k = (BLOCK * place for place in jnp.unravel_index(step, sides))
+            part = _cut(a, i, k) @ _cut(b, k, j)
+            return jax.lax.dynamic_update_slice(c, _cut(c, i, j) + part, (i, j))
+
+        return jax.lax.fori_loop(0, math.prod(sides), block, jnp.zeros((a.shape[0], b.shape[1]), result))
+
+    return tiled
+
+
+def _cut(matrix: jax.Array, row: jax.Array, column: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_slice(matrix, (row, column), (BLOCK, BLOCK))
+
+
+def _numpy(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
+    out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    return lambda: np.matmul(a, b, out=out)
+
+
+def _numpy_by_rows(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
+    out = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    rows = list(zip(a, out, strict=True))
+
+    def untiled() -> np.ndarray:
+        for row, into in rows:
+            np.matmul(row, b, out=into)
+        return out
+
+    return untiled
+
+
+def _numpy_by_blocks(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
+    out, part = np.empty((a.shape[0], b.shape[1]), a.dtype), np.empty((BLOCK, BLOCK), a.dtype)
+    starts = [range(0, side, BLOCK) for side in (a.shape[0], b.shape[1], a.shape[1])]
+
+    def cut(matrix: np.ndarray, row: int, column: int) -> np.ndarray:
+        return matrix[row : row + BLOCK, column : column + BLOCK]
+
+    # In the order in which a tile of the result gets all its parts.
+    blocks = [(cut(a, i, k), cut(b, k, j), cut(out, i, j), k == 0) for i, j, k in product(*starts)]
+
+    def tiled() -> np.ndarray:
+        for left, right, into, first in blocks:
+            if first:
+                np.matmul(left, right, out=into)
+            else:
+                np.add(into, np.matmul(left, right, out=part), out=into)
+        return out
+
+    return tiled
+
+
+_JAX = {"jit": _product, "jit-untiled": _by_rows, "jit-tiled": _by_blocks}
+_HOST = {"numpy": _numpy, "numpy-untiled": _numpy_by_rows, "numpy-tiled": _numpy_by_blocks}

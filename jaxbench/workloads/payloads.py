@@ -1,0 +1,45 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What collectives and transfers are called, and payload sizes taken from a real model: what its gradients weigh."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+
+from jaxbench import config as config_lib
+from jaxbench import discovery
+from jaxbench.errors import UserError
+from jaxbench.workloads.base import TrainWorkload
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "ppermute")
+TRANSFERS = ("host_to_device", "device_to_host", "device_to_device")
+
+
+def gradient_sizes(experiment: str) -> list[int]:
+    """The different sizes in bytes of a model's gradients, one a parameter array, and their sum; ascending.
+
+    Only shapes are worked out: no device is touched, no backend is started.
+
+    Args:
+      experiment: the name of a training experiment, or the path of one; it is built with its default config.
+
+    Raises:
+      UserError: there is no such experiment, or it trains nothing.
+    """
+    module = discovery.load_experiment(experiment)
+    config = config_lib.compose(experiment, module, discovery.load_preset("auto"))
+    if config.get("measures") == "cases":  # said before it is built, which would ask the same question of itself
+        raise UserError(_not_training(experiment))
+    workload = module.build(config)
+    if not isinstance(workload, TrainWorkload):
+        raise UserError(_not_training(experiment))
+    params, _ = jax.eval_shape(workload.init, jax.ShapeDtypeStruct((2,), "uint32"))
+    sizes = [math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)]
+    return sorted({*sizes, sum(sizes)})
+
+
+def _not_training(experiment: str) -> str:
+    *names, last = config_lib.training_experiments()
+    choices = f"{', '.join(names)} or {last}" if names else last
+    return f"--config.sizes_from={experiment} is not a training experiment: choose {choices}."

@@ -1,0 +1,141 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The line of time against size: the alpha and beta it was made from come back, and it says when it does not hold."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import fabricate_cases as fab
+import numpy as np
+import passed_rows
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize
+
+from jaxbench.analysis import alpha_beta
+
+SIZES = tuple(2**k for k in range(10, 27, 2))
+
+
+def fit_one(path: Path, made: list[fab.Made], **facts: Any) -> alpha_beta.Fit:
+    (fit,) = alpha_beta.fit_all(passed_rows.rows(path, made, view="collectives", **facts))
+    return fit
+
+
+def line(alpha_s: float = 2e-5, beta: float = 5e9, **changes: Any) -> list[fab.Made]:
+    return fab.alpha_beta("all_reduce", 4, SIZES, alpha_s=alpha_s, beta=beta, **changes)
+
+
+def test_alpha_and_beta_are_recovered_with_their_intervals(tmp_path: Path) -> None:
+    fit = fit_one(tmp_path, line(), rounds=10)
+    assert fit.alpha_s.value == pytest.approx(2e-5, rel=0.03) and fit.beta_bytes_per_s.value == pytest.approx(
+        5e9, rel=0.03
+    )
+    assert fit.alpha_s.lo <= 2e-5 <= fit.alpha_s.hi and fit.beta_bytes_per_s.lo <= 5e9 <= fit.beta_bytes_per_s.hi
+    assert fit.half_bytes.value == pytest.approx(1e5, rel=0.05) and fit.half_bytes.has_interval
+    assert fit.bus_factor == pytest.approx(1.5) and fit.misfit < 0.03 and not fit.why_not
+    assert [size for size, _ in fit.residuals] == list(SIZES)
+    assert fit.seconds_at(np.array([5e9]))[0] == pytest.approx(1, rel=0.03)
+
+
+def test_the_intervals_cover_the_truth_about_as_often_as_they_say(tmp_path: Path) -> None:
+    held = [0, 0]
+    for seed in range(40):
+        fit = fit_one(tmp_path / str(seed), line(), rounds=6, blocks=1, seed=seed)
+        held[0] += fit.alpha_s.lo <= 2e-5 <= fit.alpha_s.hi
+        held[1] += fit.beta_bytes_per_s.lo <= 5e9 <= fit.beta_bytes_per_s.hi
+    assert min(held) >= 34, held  # 95 % of 40 is 38; 34 is less likely than 1 in 100
+
+
+@given(st.floats(1e-6, 1e-3), st.floats(1e8, 1e12), st.integers(0, 2**31))
+def test_the_closed_form_is_the_bounded_least_squares_of_a_solver(alpha: float, beta: float, seed: int) -> None:
+    sizes = np.array(SIZES, dtype=float)
+    times = (alpha + sizes / beta) * np.random.default_rng(seed).lognormal(0, 0.5, (1, len(sizes)))
+    unit = sizes.max()
+    expected, _ = optimize.nnls(np.stack([1 / times[0], sizes / unit / times[0]], axis=1), np.ones(len(sizes)))
+    found = alpha_beta.solve(sizes, times)[0] * np.array([1, unit])
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-12 * expected.max())
+
+
+def test_a_term_that_would_be_negative_is_zero() -> None:
+    sizes = np.array([1.0, 2.0, 4.0])
+    falling, steep = alpha_beta.solve(sizes, np.array([[4.0, 2.0, 1.0], [1.0, 4.0, 16.0]]))
+    assert falling[1] == 0 and falling[0] > 0
+    assert steep[0] == 0 and steep[1] > 0
+
+
+def test_every_size_weighs_the_same(tmp_path: Path) -> None:
+    """Plain least squares would leave alpha to the noise of the largest payload."""
+    fit = fit_one(tmp_path, line(alpha_s=1e-5, beta=1e8), noise=0.02, rounds=10)
+    assert fit.alpha_s.value == pytest.approx(1e-5, rel=0.1)
+
+
+def test_time_that_does_not_grow_has_no_bandwidth(tmp_path: Path) -> None:
+    made = [fab.collective("all_reduce", s, 4, call_s=1e-3 / (1 + i)) for i, s in enumerate(SIZES)]
+    fit = fit_one(tmp_path, made)
+    assert fit.why_not == "no bandwidth term: time does not grow with size" and not fit.beta_bytes_per_s.known
+
+
+def test_a_bandwidth_that_some_draws_do_not_see_has_no_interval(tmp_path: Path) -> None:
+    fit = fit_one(tmp_path, line(beta=3e14), noise=0.02)
+    assert fit.beta_bytes_per_s.known and fit.alpha_s.has_interval
+    assert not fit.beta_bytes_per_s.has_interval and not fit.half_bytes.has_interval
+    assert "no upper limit" in alpha_beta.sentences([fit])[0]
+
+
+def test_fewer_than_three_sizes_is_a_sentence(tmp_path: Path) -> None:
+    fit = fit_one(tmp_path, line()[:2])
+    assert fit.why_not == "2 payload sizes, it needs 3"
+    said = alpha_beta.sentences([fit])
+    assert said == ["No fit of time against size: all_reduce float32 on 4 devices: 2 payload sizes, it needs 3."]
+
+
+def test_refused_wrong_and_partial_rows_are_not_fitted(tmp_path: Path) -> None:
+    made = line()
+    bad = dataclasses.replace(fab.CHECKED, ok=False)
+    wrong = dataclasses.replace(made[0], call_s=1.0, record=dataclasses.replace(made[0].record, checks=(bad,)))
+    partial = dataclasses.replace(made[1], call_s=1.0, rounds=2)
+    lying = dataclasses.replace(made[2], call_s=1.0)
+    fit = fit_one(tmp_path, [wrong, partial, lying, *made[3:]], refused=[lying.record.point])
+    assert [size for size, _ in fit.residuals] == list(SIZES[3:])
+    assert fit.alpha_s.value == pytest.approx(2e-5, rel=0.2)
+
+
+def test_only_refused_rows_say_why(tmp_path: Path) -> None:
+    made = line()
+    fit = fit_one(tmp_path, made, refused=[m.record.point for m in made])
+    assert fit.why_not == "every size was refused (it lies)"
+
+
+def test_a_law_that_does_not_hold_is_said_with_its_size(tmp_path: Path) -> None:
+    made = [*line()[:-1], fab.collective("all_reduce", SIZES[-1], 4, call_s=3 * SIZES[-1] / 5e9)]
+    fit = fit_one(tmp_path, made)
+    (said,) = alpha_beta.sentences([fit])
+    worst = max(fit.residuals, key=lambda r: abs(r[1]))
+    assert fit.misfit == abs(worst[1]) > 0.25 and worst[0] == SIZES[-1]
+    assert "(below the time at 64 MiB): the line does not describe these times" in said
+
+
+def test_oversubscribed_groups_are_fitted_and_flagged(tmp_path: Path) -> None:
+    fit = fit_one(tmp_path, line(oversubscribed=True))
+    assert fit.oversubscribed and fit.alpha_s.known
+    assert "more devices than cores" in alpha_beta.sentences([fit])[0]
+
+
+def test_groups_are_told_apart(tmp_path: Path) -> None:
+    made = [*line(), *fab.alpha_beta("all_reduce", 2, SIZES, alpha_s=1e-5, beta=1e10, mesh="2x4", axis="x")]
+    made += [fab.transfer("host_to_device", s, "host", "cpu:0", call_s=1e-5 + s / 2e9) for s in SIZES]
+    made += [fab.transfer("host_to_device", SIZES[-1], "host", "cpu:1", call_s=1e-2)]  # for comparison only
+    found = alpha_beta.fit_all(passed_rows.rows(tmp_path, made, view="collectives"))
+    assert [f.name for f in found] == [
+        "all_reduce float32 on 4 devices", "all_reduce float32 on 2 devices along x of 2x4",
+        "host_to_device float32 host->cpu:0",
+    ]  # fmt: skip
+    assert [f.beta_bytes_per_s.value for f in found] == pytest.approx([5e9, 1e10, 2e9], rel=0.05)
+    assert np.isnan(found[2].bus_factor)
+
+
+def test_few_rounds_give_no_interval(tmp_path: Path) -> None:
+    fit = fit_one(tmp_path, line(), rounds=2)
+    assert fit.alpha_s.known and not fit.alpha_s.has_interval

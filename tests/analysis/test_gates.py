@@ -1,0 +1,262 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Each gate refuses the lie it is there for, and lets the truth beside it pass."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import fabricate_cases as fab
+import pytest
+
+from jaxbench.analysis import case_rows, cases, gates
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.gates import Gate
+from jaxbench.records import schema
+from jaxbench.records.store import RunFolder
+
+H200 = {"platform": "gpu", "device_kind": "NVIDIA H200", "launch_s": 5e-6, "dtype": "bfloat16"}
+BIG = 10**8  # float32 values: in memory, whatever the cache
+
+
+def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[CaseRow]:
+    run = RunFolder(fab.case_folder(path, made, **facts))
+    return case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=machine)
+
+
+def gate(row: CaseRow, name: str) -> Gate:
+    (found,) = [g for g in row.gates if g.name == name]
+    return found
+
+
+def judged(path: Path, name: str, made: fab.Made, **facts: Any) -> bool | None:
+    """What the gate says; a refusal must refuse the row, name its gate and keep it out of headlines."""
+    (row,) = analyse(path, made, **facts)
+    passed = gate(row, name).passed
+    refused = f"{name}: {gate(row, name).reason}" in row.gate_reason
+    assert refused == (passed is False)
+    assert row.gate == ("refused" if any(g.passed is False for g in row.gates) else "passed")
+    assert row.headline == (row.gate == "passed" and row.point.honest)
+    return passed
+
+
+TANH = {"op": "tanh", "elements": 1000}
+CLOCKS: dict[str, tuple[fab.Made, bool | None, str]] = {
+    "they agree": (fab.matmul(1024, call_s=0.02, loop_s=0.0205), True, "20"),
+    "calls that were not waited for": (fab.matmul(1024, call_s=9e-6, loop_s=0.02), False, "not waited for"),
+    "a little slower loop": (fab.matmul(1024, call_s=0.02, loop_s=0.024), True, ""),
+    "a loop slower by less than a launch": (fab.kernel(**TANH, call_s=4e-6, loop_s=9e-6), True, ""),
+    "a loop slower by more": (fab.kernel(**TANH, call_s=4e-6, loop_s=15e-6), False, "not waited for"),
+    "an accelerator's loop asks the host": (fab.kernel(**TANH, call_s=4e-6, loop_s=22e-6, **H200), True, ""),
+    "a result that the loop lost": (fab.matmul(1024, call_s=0.02, loop_s=1e-7), False, "removed or hoisted"),
+    "half of it hoisted": (fab.matmul(1024, call_s=0.02, loop_s=0.01), False, "does 50 % of the work"),
+    "all launch": (fab.kernel(**TANH, call_s=7.6e-6, loop_s=6e-7), True, "launch-bound: 92 %"),
+    "threads woken at each call": (fab.kernel(**TANH, call_s=50e-6, loop_s=24e-6), True, "launch-bound: 52 %"),
+    "more than launch": (fab.kernel(**TANH, call_s=400e-6, loop_s=24e-6), False, "removed or hoisted"),
+    "launch was not measured": (fab.kernel(**TANH, call_s=8e-6, loop_s=1e-6, launch_s=None), False, "removed"),
+    "eight devices to start": (fab.collective("all_reduce", 1024, 8, call_s=5e-4, loop_s=1e-4), True, "launch-bound"),
+    "one device to start": (fab.kernel(**TANH, call_s=5e-4, loop_s=1e-4), False, "removed or hoisted"),
+    "crowded cores": (
+        fab.collective("broadcast", 2**24, 8, call_s=0.030, loop_s=0.050, oversubscribed=True), True, ""
+    ),
+    "a device to each core": (fab.collective("broadcast", 2**24, 8, call_s=0.030, loop_s=0.050), False, "waited for"),
+    "crowded cores are no excuse": (
+        fab.collective("broadcast", 2**24, 8, call_s=0.001, loop_s=0.050, oversubscribed=True), False, "waited for"
+    ),
+    "nor for lost work": (
+        fab.collective("broadcast", 2**24, 8, call_s=0.030, loop_s=0.001, oversubscribed=True), False, "removed"
+    ),
+    "no loop, equal blocks": (fab.matmul(1024, call_s=0.02, loop_s=None, impl="numpy"), True, "100 %"),
+    "no loop, blocks of one long fence": (
+        fab.transfer("host_to_device", 4096, "host", "cpu:0", call_s=1e-6, fixed_s=1e-3),
+        False,
+        "one more call costs",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CLOCKS)
+def test_two_clocks(tmp_path: Path, case: str) -> None:
+    made, passed, reason = CLOCKS[case]
+    assert judged(tmp_path, gates.TWO_CLOCKS, made, noise=0.001, drift=0.001) is passed
+    (row,) = analyse(tmp_path, made, noise=0.001, drift=0.001)
+    assert reason in gate(row, gates.TWO_CLOCKS).reason
+
+
+def test_noise_is_no_disagreement(tmp_path: Path) -> None:
+    made = fab.matmul(1024, call_s=0.02, loop_s=0.028)
+    assert judged(tmp_path / "a", gates.TWO_CLOCKS, made, noise=0.001) is False
+    assert judged(tmp_path / "b", gates.TWO_CLOCKS, made, noise=0.25) is True
+
+
+def timed(path: Path, made: fab.Made, **times: list[float]) -> CaseRow:
+    """The row of a case, with other times in its rounds: one value a round."""
+    run = RunFolder(fab.case_folder(path, [made]))
+    (point,) = cases.load(run)
+    changes = [{name: (values[i],) for name, values in times.items()} for i in range(5)]
+    rounds = tuple(dataclasses.replace(r, **change) for r, change in zip(point.rounds, changes, strict=True))  # type: ignore[arg-type]
+    (row,) = case_rows.analyse([dataclasses.replace(point, rounds=rounds)], manifest=run.manifest(), machine=None)
+    return row
+
+
+def test_a_loop_that_noise_hides_tells_nothing(tmp_path: Path) -> None:
+    double = [1e-4 * (1 + slope) for slope in (-0.5, -0.2, 1.0, 1.2, 2.0)]
+    row = timed(tmp_path, fab.kernel(**TANH, call_s=8e-6), loop_s=[1e-4] * 5, double_loop_s=double)
+    assert row.loop_s.value == pytest.approx(1e-6) and row.loop_s.lo < 0
+    found = gate(row, gates.TWO_CLOCKS)
+    assert found.passed is None and "cannot tell" in found.reason and row.gate_reason == found.reason
+
+
+def test_a_single_round_is_judged_by_its_values(tmp_path: Path) -> None:
+    assert judged(tmp_path / "a", gates.TWO_CLOCKS, fab.matmul(1024, call_s=0.02, loop_s=1e-4), rounds=1) is False
+    assert judged(tmp_path / "b", gates.TWO_CLOCKS, fab.matmul(1024, call_s=0.02), rounds=1) is True
+
+
+def test_one_round_may_have_been_disturbed(tmp_path: Path) -> None:
+    for loop_s, passed in ((0.06, True), (0.2, False), (0.005, True), (0.001, False)):
+        made = fab.matmul(1024, call_s=0.02, loop_s=loop_s)
+        assert judged(tmp_path / f"{loop_s}", gates.TWO_CLOCKS, made, rounds=2) is passed, loop_s
+        assert judged(tmp_path / f"{loop_s}x", gates.TWO_CLOCKS, made, rounds=3) is False, loop_s
+    fenced = fab.matmul(64, call_s=1e-4, loop_s=None, impl="numpy", fixed_s=4e-3)  # a third per further call
+    assert judged(tmp_path / "a", gates.TWO_CLOCKS, fenced, rounds=2) is True
+    assert judged(tmp_path / "b", gates.TWO_CLOCKS, fenced, rounds=3) is False
+
+
+def _all_reduce(rate: float, op: str = "all_reduce", **changes: Any) -> fab.Made:
+    """8 devices, 4 GiB, at a bus bandwidth of `rate`."""
+    factor = {"all_reduce": 1.75, "all_gather": 0.875}[op]
+    return fab.collective(op, 2**32, 8, call_s=2**32 * factor / rate, **{**H200, **changes})
+
+
+A100 = {"device_kind": "NVIDIA A100-SXM4-80GB"}
+PEAKS: dict[str, tuple[fab.Made, bool | None, str]] = {
+    "matmul below the catalogue": (fab.matmul(8192, call_s=2 * 8192**3 / 800e12, **H200), True, ""),
+    "matmul above it": (fab.matmul(8192, call_s=2 * 8192**3 / 1100e12, **H200), False, "impossible"),
+    "matmul of another dtype": (fab.matmul(8192, call_s=1e-9, **(H200 | {"dtype": "int8"})), None, "no int8 peak"),
+    "matmul below the card": (fab.matmul(2048, call_s=2 * 2048**3 / 0.95e11), True, ""),
+    "matmul above the card": (fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11), False, "card is wrong"),
+    "the same on 2 cores": (fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11, cores=2), True, ""),
+    "on as many as the card has not": (fab.matmul(2048, call_s=1e-9, cores=3), None, "no float32 matmul on 3 cores"),
+    "stream below the card": (fab.stream("triad", BIG, bytes_per_s=9.9e9), True, ""),
+    "stream above the card": (fab.stream("triad", BIG, bytes_per_s=13e9), False, "from memory"),
+    "stream from a cache": (fab.stream("triad", 10**5, bytes_per_s=55e9), True, ""),
+    "stream from a nearer cache": (fab.stream("triad", 10**5, bytes_per_s=100e9), True, ""),
+    "little of much is read": (
+        fab.stream("triad", 10**6, bytes_per_s=50e9, resident_bytes=10**9), True, ""
+    ),
+    "stream above any cache": (fab.stream("triad", 10**5, bytes_per_s=200e9), False, "from a cache"),
+    "stream below the catalogue": (fab.stream("copy", 10**9, bytes_per_s=4.5e12, **H200), True, ""),
+    "stream above the catalogue": (fab.stream("copy", 10**9, bytes_per_s=5.5e12, **H200), False, "impossible"),
+    "an accelerator's cache": (fab.stream("copy", 10**6, bytes_per_s=5.5e12, **H200), None, "fit in a cache"),
+    "a copy that only aliases": (fab.transfer("host_to_device", BIG, "host", "cpu:0", call_s=8e-6), False, "memory"),
+    "a copy that copies": (fab.transfer("host_to_device", BIG, "host", "cpu:0", call_s=0.02), True, ""),
+    "all_reduce that a ring can do": (_all_reduce(440e9), True, ""),
+    "all_reduce reduced in the network, as published": (_all_reduce(473e9), True, ""),
+    "all_reduce above even that": (_all_reduce(900e9), False, "with reduction in the network"),
+    "all_gather has no such exception": (_all_reduce(490e9, "all_gather"), False, "one way"),
+    "an A100 neither": (_all_reduce(330e9, **A100), False, "300 GB/s one way"),
+    "an A100 as published": (_all_reduce(234.9e9, **A100), True, ""),
+    "no link of its own": (_all_reduce(1e15, platform="cpu", device_kind="cpu"), None, "no link of their own"),
+    "PCIe leads to the host": (
+        _all_reduce(1e12, device_kind="Tesla T4"), None, "the only catalogued link of NVIDIA T4 is the one to the host"
+    ),
+    "and bounds copies from it": (
+        fab.transfer("host_to_device", BIG, "host", "gpu:0", call_s=BIG / 30e9, **(H200 | {"device_kind": "Tesla T4"})),
+        False,
+        "15.8 GB/s one way (NVIDIA T4: PCIe",
+    ),
+    "NVLink does not": (
+        fab.transfer("host_to_device", BIG, "host", "gpu:0", call_s=BIG / 30e9, **H200), None, "link of NVIDIA H200"
+    ),
+    "two devices of one chip": (
+        _all_reduce(1e13, platform="tpu", device_kind="TPU v3"), None, "2 JAX devices are one Google TPU v3"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PEAKS)
+@pytest.mark.parametrize("name", [gates.BELOW_PEAK, gates.ROOFLINE])
+def test_not_above_a_peak_and_not_below_a_roofline(tmp_path: Path, case: str, name: str) -> None:
+    made, passed, reason = PEAKS[case]
+    facts: dict[str, Any] = {"machine": fab.card(), "noise": 0.001, "drift": 0.001}
+    assert judged(tmp_path, name, made, **facts) is passed
+    (row,) = analyse(tmp_path, made, **facts)
+    assert reason in gate(row, gates.BELOW_PEAK).reason
+
+
+def test_one_known_ceiling_is_enough_to_judge_by(tmp_path: Path) -> None:
+    cards = fab.card()
+    cards["peaks"] = [p for p in cards["peaks"] if p["quantity"] == "flop_per_s"]
+    assert judged(tmp_path, gates.BELOW_PEAK, fab.matmul(8192, call_s=12.0), machine=cards) is True
+
+
+def test_the_roofline_says_what_a_call_needs(tmp_path: Path) -> None:
+    (row,) = analyse(tmp_path, fab.stream("copy", BIG, bytes_per_s=2e10), machine=fab.card())
+    assert "8e+08 bytes need 80.0 ms" in gate(row, gates.ROOFLINE).reason
+
+
+def test_without_a_card_nothing_is_known_of_a_cpu(tmp_path: Path) -> None:
+    (row,) = analyse(tmp_path, fab.matmul(2048, call_s=0.2))
+    found = gate(row, gates.BELOW_PEAK)
+    assert found.passed is None and "this machine has no card" in found.reason
+    assert row.gate == "passed" and row.gate_reason == found.reason
+
+
+def test_work_without_flops_and_bytes_has_no_ceiling(tmp_path: Path) -> None:
+    (row,) = analyse(tmp_path, fab.kernel("empty", 1, call_s=8e-6, flops=None, bytes_moved=None), machine=fab.card())
+    assert gate(row, gates.BELOW_PEAK).passed is None and "neither FLOPs nor bytes" in row.gate_reason
+
+
+def test_not_negative(tmp_path: Path) -> None:
+    for name, made, passed in (
+        ("truth", fab.kernel(**TANH, call_s=8e-6, loop_s=1e-6), True),
+        ("a loop that runs backwards", fab.kernel(**TANH, call_s=8e-6, loop_s=-1e-6), False),
+        ("negative work", fab.matmul(1024, call_s=0.02, flops=-2.0), False),
+    ):
+        assert judged(tmp_path / name, gates.POSITIVE, made, noise=0.001) is passed, name
+
+
+def test_blocks_that_shrink_with_their_length_are_negative(tmp_path: Path) -> None:
+    """2 K calls faster than K, in every round: the K calls were charged for something else."""
+    made = fab.matmul(64, call_s=1e-4, loop_s=None, impl="numpy")
+    row = timed(tmp_path, made, block_s=[0.01] * 5, double_block_s=[0.005] * 5)
+    assert "one more call takes -0.00025 s" in gate(row, gates.POSITIVE).reason and row.gate == "refused"
+
+
+def test_blocks_that_shrink_in_some_rounds_are_noise(tmp_path: Path) -> None:
+    made = fab.matmul(64, call_s=1e-4, loop_s=None, impl="numpy")
+    row = timed(tmp_path, made, block_s=[0.01] * 5, double_block_s=[0.005, 0.006, 0.009, 0.02, 0.02])
+    assert row.timing.clock_ratio.value < 0 and gate(row, gates.POSITIVE).passed is True
+
+
+@pytest.mark.parametrize(
+    ("zeros", "elements", "passed"), [(0.0, 1000, True), (0.5, 1000, True), (1.0, 1000, False), (1.0, 1, True)]
+)
+def test_inputs_not_all_zeros(tmp_path: Path, zeros: float, elements: int, passed: bool) -> None:
+    made = fab.kernel("relu", elements, call_s=1e-5, zeros=zeros)
+    assert judged(tmp_path, gates.INPUTS, made) is passed
+
+
+@pytest.mark.parametrize(
+    ("wrong", "ok", "passed"), [(0, True, True), (12, True, False), (0, False, False), (None, True, None)]
+)
+def test_right_result(tmp_path: Path, wrong: int | None, ok: bool, passed: bool | None) -> None:
+    check = schema.Verdict(name="result", ok=ok, reason="as the check says")
+    assert judged(tmp_path, gates.RIGHT, fab.matmul(64, call_s=1e-4, wrong=wrong, checks=(check,))) is passed
+
+
+def test_a_row_without_a_record_of_its_run_is_not_believed_or_refused(tmp_path: Path) -> None:
+    (row,) = analyse(tmp_path, fab.matmul(64, call_s=1e-4, recorded=False))
+    assert gate(row, gates.INPUTS).passed is None and gate(row, gates.RIGHT).passed is None
+    assert row.gate == "passed" and not row.headline
+
+
+def test_all_reasons_of_a_refusal_are_given(tmp_path: Path) -> None:
+    (row,) = analyse(tmp_path, fab.matmul(1024, call_s=0.02, loop_s=1e-7, wrong=3, zeros=1.0))
+    refused = [g.name for g in row.gates if g.passed is False]
+    assert refused == [gates.TWO_CLOCKS, gates.INPUTS, gates.RIGHT]
+    assert all(f"{name}: " in row.gate_reason for name in refused)
+
+
+def test_launch_is_the_first_remark(tmp_path: Path) -> None:
+    (row,) = analyse(tmp_path, fab.kernel(**TANH, call_s=8e-6, loop_s=1e-6, wrong=None))
+    assert row.gate == "passed" and row.gate_reason.startswith("launch-bound")

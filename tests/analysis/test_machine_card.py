@@ -1,0 +1,223 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The machine's card holds what was measured, unflattered, and is used on its own machine only."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import fabricate_cases as fab
+import numpy as np
+import pytest
+from passed_rows import rows
+
+from jaxbench.analysis import ceilings, machine_card, paired
+from jaxbench.errors import UserError
+from jaxbench.records import store
+from jaxbench.records.store import RunFolder
+
+MI = 2**20
+
+
+def run(path: Path, made: list[fab.Made], view: str, **facts: Any) -> RunFolder:
+    return RunFolder(fab.case_folder(path / view, made, view=view, **facts))
+
+
+def matmuls() -> list[fab.Made]:
+    """100 GFLOP/s at 2048, less at other sizes; half of it on one core."""
+    two = [fab.matmul(n, call_s=2.0 * n**3 / rate, cores=2) for n, rate in ((512, 6e10), (2048, 1e11), (4096, 9e10))]
+    one = fab.matmul(2048, call_s=2.0 * 2048**3 / 5e10)
+    return [*two, dataclasses.replace(one, record=dataclasses.replace(one.record, point="matmul/one"))]
+
+
+def streams() -> list[fab.Made]:
+    """12 GB/s from memory, 60 from the 32 MiB cache."""
+    return [
+        fab.stream("triad", n, bytes_per_s=rate, cores=2) for n, rate in ((2**17, 6e10), (2**20, 5e10), (2**25, 1.2e10))
+    ]
+
+
+def build(path: Path, **facts: Any) -> dict[str, Any]:
+    links = fab.alpha_beta("all_reduce", 2, [4**k for k in range(5, 13)], alpha_s=2e-5, beta=4e9, cores=2)
+    many = fab.alpha_beta("all_reduce", 8, [4**k for k in range(5, 13)], alpha_s=9e-4, beta=1e9, oversubscribed=True)
+    copies = [fab.transfer("host_to_device", s, "host", "cpu:0", call_s=1e-5 + s / 8e9) for s in (MI, 64 * MI)]
+    known = (("sync", 8e-6), ("pipelined", 3e-6))
+    calls = [fab.kernel("empty", 1, impl=impl, call_s=t, flops=None, bytes_moved=None) for impl, t in known]
+    made = {"matmul": matmuls(), "stream": streams(), "dispatch": calls, "transfer": copies}
+    made["collectives"] = [*links, *many]
+    return machine_card.build([run(path, cases, view, **facts) for view, cases in made.items()])
+
+
+def test_peaks_are_the_best_of_each_dtype_core_count_and_level(tmp_path: Path) -> None:
+    card = build(tmp_path, rounds=8)
+    found = {(p["quantity"], p["cores"], p["level"]): p for p in card["peaks"]}
+    expected = {
+        ("flop_per_s", 2, ""): 1e11, ("flop_per_s", 1, ""): 5e10,
+        ("bytes_per_s", 2, "cache"): 6e10, ("bytes_per_s", 2, "memory"): 1.2e10,
+    }  # fmt: skip
+    assert {key: peak["value"] for key, peak in found.items()} == pytest.approx(expected, rel=0.05)
+    best = found["flop_per_s", 2, ""]
+    assert (best["op"], best["shape"], best["dtype"], best["run"]) == ("matmul", "2048x2048x2048", "float32", "matmul")
+    assert best["lo"] < best["value"] < best["hi"] and best["rounds"] == 4
+    assert best["note"] == "chosen among 3 on 4 rounds, measured on the other 4"
+    assert found["flop_per_s", 1, ""]["note"] == "", "nothing was chosen among one"
+
+
+def test_launches_links_and_transfers(tmp_path: Path) -> None:
+    card = build(tmp_path, rounds=8)
+    launched = [(e["op"], e["impl"], round(e["value"] * 1e6)) for e in card["launch"]]
+    assert launched == [("empty", "sync", 8), ("empty", "pipelined", 3)]
+    two, eight = card["links"]
+    assert (two["devices"], two["oversubscribed"], eight["oversubscribed"]) == (2, False, True)
+    assert two["alpha_s"] == pytest.approx(2e-5, rel=0.05) and two["alpha_s_lo"] < two["alpha_s"] < two["alpha_s_hi"]
+    assert two["beta_bytes_per_s"] == pytest.approx(4e9, rel=0.05) == two["bus_bytes_per_s"]
+    assert eight["bus_bytes_per_s"] == pytest.approx(1.75 * eight["beta_bytes_per_s"])
+    (copy,) = card["transfers"]
+    assert copy["payload_bytes"] == 64 * MI and copy["value"] == pytest.approx(8e9, rel=0.05)
+
+
+def test_a_card_is_json_that_is_read_back(tmp_path: Path) -> None:
+    card = build(tmp_path, rounds=2)  # so few that there are no intervals
+    path = tmp_path / machine_card.NAME
+    path.write_text(json.dumps(card, allow_nan=False))
+    assert machine_card.read(path) == card
+    assert card["peaks"][0]["lo"] is None and "on the same rounds" in card["peaks"][0]["note"]
+    assert card["machine"]["cache_bytes"] == 32 * MI and card["machine"]["versions"] == {"jax": "0.10.2"}
+
+
+def test_the_best_of_many_equal_rows_is_not_flattered(tmp_path: Path) -> None:
+    """30 kernels that are all equally fast: the best median is above the truth, the card's value is not."""
+    plain, split = [], []
+    for seed in range(12):
+        made = [fab.matmul(64 + n, call_s=2.0 * (64 + n) ** 3 / 1e10) for n in range(30)]
+        found = rows(tmp_path / str(seed), made, noise=0.1, drift=0.0, blocks=1, rounds=6, seed=seed)
+        plain.append(max(row.flop_per_s.value for row in found) / 1e10)
+        best = paired.best(found, lambda row: row.point.flops)
+        assert best is not None
+        split.append(best.rate.value / 1e10)
+    assert np.mean(plain) > 1.08
+    assert np.mean(split) == pytest.approx(1, abs=0.05)
+
+
+def test_five_rounds_choose_on_two_and_measure_on_three_with_an_interval(tmp_path: Path) -> None:
+    best = paired.best(rows(tmp_path, matmuls(), rounds=5), lambda row: row.point.flops)
+    assert best is not None and (best.rounds, best.rate.has_interval) == (3, True)
+    assert best.note == "chosen among 4 on 2 rounds, measured on the other 3"
+
+
+def test_refused_wrong_and_partial_rows_make_no_peak(tmp_path: Path) -> None:
+    good, lie, wrong = matmuls()[:3]
+    removed = dataclasses.replace(lie, loop_s=lie.call_s / 100)  # the compiler removed the work from the loop
+    bad = dataclasses.replace(fab.CHECKED, ok=False)
+    wrong = dataclasses.replace(wrong, record=dataclasses.replace(wrong.record, checks=(bad,)))
+    partial = fab.matmul(1024, call_s=2.0 * 1024**3 / 3e11, cores=2, rounds=2)
+    card = machine_card.build([run(tmp_path, [good, removed, wrong, partial], "matmul")])
+    assert [p["shape"] for p in card["peaks"]] == ["512x512x512"]
+
+
+def test_runs_of_two_machines_make_no_card(tmp_path: Path) -> None:
+    one = run(tmp_path, matmuls(), "matmul")
+    other = run(tmp_path, streams(), "stream", manifest={"cpu_model": "Another CPU", "cores": 4})
+    with pytest.raises(UserError, match="different machines.*processor 'Fabricated CPU', here 'Another CPU'"):
+        machine_card.build([one, other])
+    with pytest.raises(UserError, match="at least one run"):
+        machine_card.build([])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"devices": 2}, ""),
+        ({"platform": "gpu", "device_kind": "NVIDIA H200"}, "device kind 'cpu', here 'NVIDIA H200'"),
+        ({"cores": 4}, "usable cores 2, here 4"),
+        ({"cpu_model": "Other"}, "processor 'Fabricated CPU', here 'Other'"),
+    ],
+)
+def test_whose_card_it_is(change: dict[str, Any], said: str) -> None:
+    card = fab.card()
+    why = machine_card.matches(card, {**card["machine"], **change})
+    assert said in why and bool(why) == bool(said)
+
+
+def test_the_number_of_accelerators_is_compared() -> None:
+    card = fab.card()
+    card["machine"] |= {"platform": "gpu", "device_kind": "NVIDIA H200"}
+    assert "devices 8, here 4" in machine_card.matches(card, {**card["machine"], "devices": 4})
+
+
+def test_no_file_is_no_card(tmp_path: Path) -> None:
+    assert machine_card.read(tmp_path / machine_card.NAME) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "is damaged"),
+        ("[]", "holds no JSON object"),
+        (json.dumps({"schema": 2}), "has schema 2, this jaxbench reads schema 1"),
+        (json.dumps(fab.card(machine=None)), "does not say which machine"),
+        (json.dumps(fab.card(peaks=None)), "its peaks are no list"),
+        (json.dumps(fab.card(peaks=[{}])), "entry 1 of its peaks has no quantity"),
+        (json.dumps(fab.card(peaks=["x"])), "entry 1 of its peaks has no quantity"),
+        (json.dumps(fab.card(peaks=[fab.peak("flop_per_s", 1, -1.0, op="matmul")])), "has value -1.0"),
+        (json.dumps(fab.card(peaks=[fab.peak("flop_per_s", 1, float("inf"), op="matmul")])), "has value inf"),
+    ],
+)
+def test_damage_is_a_sentence(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / machine_card.NAME
+    path.write_text(text)
+    with pytest.raises(UserError, match="machine.json") as caught:
+        machine_card.read(path)
+    assert why in str(caught.value)
+
+
+def test_ceilings_of_a_cpu_are_measured_on_as_many_cores() -> None:
+    find = {"card": fab.card(), "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
+    one, two = (ceilings.find(**find, cores=cores) for cores in (1, 2))
+    assert (one.flop_per_s, two.flop_per_s, two.flop_source) == (1e11, 1.9e11, "measured")
+    assert (two.memory_bytes_per_s, two.cache_bytes_per_s, two.cache_source) == (1.5e10, 1.1e11, "measured")
+    assert np.isnan(two.link_bytes_per_s) and two.link_source == ""
+    assert np.isnan(ceilings.find(**find, cores=4).memory_bytes_per_s), "of other core counts nothing is known"
+    other = ceilings.find(**{**find, "dtype": "bfloat16"}, cores=2)
+    assert np.isnan(other.flop_per_s) and other.memory_bytes_per_s == 1.5e10, "bandwidth has no dtype"
+
+
+def test_the_catalogue_comes_before_the_card() -> None:
+    peaks = [fab.peak("flop_per_s", 16, 7e14, op="matmul", dtype="bfloat16", platform="gpu"),
+             fab.peak("bytes_per_s", 16, 9e12, op="copy", level="cache", platform="gpu")]  # fmt: skip
+    facts = {"platform": "gpu", "device_kind": "NVIDIA H200", "cores": 16, "dtype": "bfloat16"}
+    found = ceilings.find(card=fab.card(peaks=peaks), **facts)
+    assert (found.flop_per_s, found.flop_source) == (9.89e14, "catalogue")
+    assert (found.memory_bytes_per_s, found.memory_source) == (4.8e12, "catalogue")
+    assert (found.link_bytes_per_s, found.link_source) == (4.5e11, "catalogue")
+    assert (found.cache_bytes_per_s, found.cache_source) == (9e12, "measured")
+    assert ceilings.measured(fab.card(peaks=peaks), "gpu", 4, "bfloat16").flop_per_s == 7e14, "cores are the host's"
+    assert ceilings.find(card=None, **facts).cache_source == ""
+    assert ceilings.find(card=None, **{**facts, "platform": "cpu"}) == ceilings.Ceilings()
+
+
+def test_what_collectives_reached_is_no_ceiling_of_the_link() -> None:
+    card = fab.card(links=[{"oversubscribed": False, "bus_bytes_per_s": 3e10}])
+    card["machine"]["platform"] = "gpu"
+    found = ceilings.find(card=card, platform="gpu", device_kind="Abacus", cores=8, dtype="float32")
+    assert np.isnan(found.link_bytes_per_s) and found.link_source == ""
+
+
+@pytest.mark.parametrize(
+    ("working_set", "cache", "expected"),
+    [
+        (128 * MI, 32 * MI, "cache"),
+        (128 * MI + 1, 32 * MI, "memory"),
+        (2**30, None, "cache"),
+        (2**30 + 1, None, "memory"),
+    ],
+)
+def test_where_a_working_set_lies(working_set: int, cache: int | None, expected: str) -> None:
+    assert ceilings.level(working_set, cache) == expected
+
+
+def test_a_training_is_no_part_of_a_card(tmp_path: Path) -> None:
+    tmp_path.joinpath(store.MANIFEST).write_text(json.dumps({"plan": {"points": []}}))
+    with pytest.raises(UserError, match="no plan of cases"):
+        machine_card.build([RunFolder(tmp_path)])

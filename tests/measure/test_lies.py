@@ -1,0 +1,128 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Lies told by real programs, which the gates must refuse: each is built by taking one safeguard of the suite away.
+
+The margins are a hundredfold, so that no noise of a machine turns an answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+from fabricate_cases import card, peak
+
+from jaxbench import config as config_lib
+from jaxbench import discovery
+from jaxbench.analysis import case_rows, cases
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.measure import kernel
+from jaxbench.parallel import chain
+from jaxbench.records.store import RunFolder, write_json
+from jaxbench.runner.case_bench import CaseBench
+from jaxbench.runner.placement import place
+
+PRODUCT = '''"""One matrix product."""
+import jax.numpy as jnp
+import numpy as np
+from ml_collections import ConfigDict
+from jaxbench.workloads import CaseSet, KernelWorkload
+from jaxbench.workloads.cases import Array
+
+N = 768
+
+
+def get_config():
+    return ConfigDict({"measures": "cases", "scale": 1.0})
+
+
+def build(config):
+    product = KernelWorkload(
+        op="matmul", dtype="float32", elements=N, flops=2.0 * N**3, bytes_moved=12.0 * N * N,
+        arguments=(Array((N, N), scale=config.scale), Array((N, N), scale=N**-0.5)), function=jnp.matmul,
+        answer=np.matmul,
+    )
+    return CaseSet(name="product", view="matmul", cases=(product,))
+'''
+
+
+def measure(folder: Path, *, scale: float = 1.0, flop_per_s: float = 1e12) -> CaseRow:
+    """Measures the product here and judges it as on a machine whose measured peak is `flop_per_s`."""
+    path = folder / "product.py"
+    path.write_text(PRODUCT)
+    config = config_lib.compose("product", discovery.load_experiment(str(path)), discovery.load_preset("smoke"))
+    with config.unlocked():
+        config.scale, config.most_bytes = scale, 0
+    machine = {
+        "platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 2, "memory_bytes": 8 * 2**30, "cpu_model": "x",
+    }  # fmt: skip
+    experiment = discovery.load_experiment(str(path))
+    points, _ = place(experiment.build(config), config_lib.parse_cases(config), machine)
+    with contextlib.closing(RunFolder.begin(folder / "run", config_lib.plain(config))) as run:
+        bench = CaseBench(config_lib.plain(config), str(path), jax.devices(), "session0/here")
+        run.append(bench.prepare(points[0].to_json()))
+        for number in range(3):
+            run.append(bench.round(points[0].point, number))
+    plan = {"measures": "cases", "experiment": "product", "view": "matmul", "platform": "cpu", "processes": 1}
+    manifest = {**machine, "plan": {**plan, "rounds": 3, "blocks": 1, "points": [points[0].to_json()]}}
+    write_json(run.path / "manifest.json", manifest)
+    peaks = [peak("flop_per_s", 2, flop_per_s, op="matmul"), peak("bytes_per_s", 2, 1e12, op="triad", level="memory")]
+    (row,) = case_rows.analyse(cases.load(run), manifest=manifest, machine=card(peaks=peaks))
+    return row
+
+
+def refused(row: CaseRow) -> set[str]:
+    return {gate.name for gate in row.gates if gate.passed is False}
+
+
+def test_the_truth_passes(tmp_path: Path) -> None:
+    row = measure(tmp_path)
+    assert row.gate == "passed", row.gate_reason
+    assert row.point.record is not None and row.point.record.wrong == 0
+
+
+def test_work_hoisted_out_of_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the feedback every iteration is the same, and the compiler does it once."""
+    monkeypatch.setattr(kernel, "feed_back", lambda argument, result, zero: argument)
+    row = measure(tmp_path)
+    assert "two clocks agree" in refused(row) and "hoisted" in row.gate_reason
+    assert row.loop_s.value < row.timing.step_s.value / 10
+
+
+def test_calls_that_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def impatient(ready: Any) -> Any:
+        return lambda state: None
+
+    monkeypatch.setattr("jaxbench.runner.case_bench.fence_of_blocks", impatient)
+    row = measure(tmp_path)
+    assert "two clocks agree" in refused(row) and "not waited for" in row.gate_reason
+
+
+def test_a_result_that_the_compiler_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that does not carry its result: nothing is computed, in the calls and in the loop alike."""
+    honest = kernel.chain
+
+    def forgetful(workload: Any, device: Any) -> chain.Chain:
+        whole = honest(workload, device)
+
+        def step(state: Any, batch: Any) -> tuple[Any, None]:
+            whole.step(state, batch)
+            return state, None
+
+        return chain.Chain(
+            step=step, draw=whole.draw, wrong=whole.wrong, values=whole.values, zeros=whole.zeros, mesh=whole.mesh
+        )
+
+    monkeypatch.setattr(kernel, "chain", forgetful)
+    row = measure(tmp_path)
+    assert {"right result", "not above peak", "not below roofline"} <= refused(row)
+
+
+def test_zeros_for_inputs(tmp_path: Path) -> None:
+    assert refused(measure(tmp_path, scale=0.0)) == {"inputs not all zeros"}
+
+
+def test_more_than_the_peak(tmp_path: Path) -> None:
+    assert refused(measure(tmp_path, flop_per_s=1e7)) == {"not above peak", "not below roofline"}

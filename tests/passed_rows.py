@@ -1,0 +1,41 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Rows whose gates are what the test says, so that what is made of rows is tested without the gates."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import fabricate_cases as fab
+
+from jaxbench.analysis import case_rows, cases, timing
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis.intervals import Draws
+from jaxbench.records.store import RunFolder
+
+
+def rows(path: Path, made: Sequence[fab.Made], *, refused: Sequence[str] = (), **facts: Any) -> list[CaseRow]:
+    """Writes a run folder and reads it back as rows that passed every gate, but for the points named in `refused`."""
+    points = cases.load(RunFolder(fab.case_folder(path, made, **facts)))
+    draws = Draws(unit for point in points for unit in point.units)
+    return [_row(point, draws, refused=point.point in refused) for point in points]
+
+
+def _row(point: CasePoint, draws: Draws, *, refused: bool) -> CaseRow:
+    row = CaseRow(point=point, timing=timing.measure(point, draws, examples=1), gate="passed")
+    if refused:
+        row = dataclasses.replace(row, gate="refused", gate_reason="it lies")
+    if not row.timing.step_s.known:
+        return dataclasses.replace(row, gate="")
+    known = case_rows.rates(point, row.timing)
+    return dataclasses.replace(
+        row, flop_per_s=known.flop_per_s, bytes_per_s=known.bytes_per_s, algbw=known.algbw, busbw=known.busbw
+    )
+
+
+def sweep(op: str, impl: str, sizes: Sequence[int], *, start_s: float, per_s: float, **facts: Any) -> list[fab.Made]:
+    """An element-wise kernel over `sizes` with t = start_s + elements / per_s."""
+    return [fab.kernel(op, n, impl=impl, call_s=start_s + n / per_s, **facts) for n in sizes]

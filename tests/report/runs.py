@@ -1,0 +1,147 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One small fabricated run for each view, with something of everything that its figures can show."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import fabricate_cases as fab
+from fabricate_cases import Made
+
+from jaxbench.records import schema
+from jaxbench.records.store import RunFolder
+from jaxbench.report import case_findings
+from jaxbench.report.case_findings import CaseFindings
+
+GPU: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
+GPU_MANIFEST: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200", devices=8)
+WRONG = schema.Verdict(name="result", ok=False, reason="3 values are wrong", value=3.0, limit=0.0)
+
+
+def removed(made: Made) -> Made:
+    """The same case with a loop that lost its work: a gate refuses it."""
+    return dataclasses.replace(made, loop_s=made.call_s / 1000)
+
+
+def wrong(made: Made) -> Made:
+    """The same case with three wrong values."""
+    return dataclasses.replace(made, record=dataclasses.replace(made.record, wrong=3, checks=(WRONG,)))
+
+
+def curves() -> list[Made]:
+    """numpy is faster up to 1,000, jit from 10,000 on; jit's largest size is refused, numpy's is wrong."""
+    sizes = (1, 100, 1000, 10_000, 10**6, 10**7)
+    made = []
+    for n in sizes:
+        made.append(fab.kernel("gelu", n, impl="numpy", call_s=1e-6 + n * 4e-9, loop_s=None))
+        made.append(fab.kernel("gelu", n, impl="jit", call_s=9e-6 + n * 1e-9))
+    return [*made[:-2], wrong(made[-2]), removed(made[-1])]
+
+
+def both() -> list[Made]:
+    """The same kernel on the CPU and, ten times as fast, on a GPU."""
+    made = []
+    for n in (10**4, 10**6):
+        made.append(fab.kernel("gelu", n, call_s=n * 1e-8, point=f"gelu/float32/{n}/jit@cpu"))
+        made.append(fab.kernel("gelu", n, call_s=n * 1e-9, **GPU))
+    return made
+
+
+def matmul() -> list[Made]:
+    """Squares near the card's 100 GFLOP/s of one core, and more other shapes than a figure holds bars."""
+    made = [fab.matmul(n, call_s=2 * n**3 / 9e10) for n in (256, 512, 1024)]
+    for i in range(20):
+        m = 128 * (i + 1)
+        facts = dict(shape=f"{m}x64x64", elements=m, flops=2.0 * m * 64 * 64, bytes_moved=4.0 * (2 * m * 64 + 64 * 64))
+        made.append(fab.made(call_s=2 * m * 64 * 64 / (5e10 + 1e9 * i), **facts))
+    batch = dict(shape="64x32x32x32", elements=128, flops=2.0 * 64 * 32**3, bytes_moved=12.0 * 64 * 32 * 32)
+    return [*made, fab.made(call_s=2 * 64 * 32**3 / 2e10, **batch)]
+
+
+def stream() -> list[Made]:
+    """50 GB/s from the cache, 9 GB/s from memory; the last-level cache is 32 MiB."""
+    sizes = [2**e for e in (10, 16, 20, 24, 26)]
+    rate = {n: 5e10 if 12 * n < 32 * 2**20 else 9e9 for n in sizes}
+    return [fab.stream(op, n, bytes_per_s=rate[n]) for op in ("copy", "triad") for n in sizes]
+
+
+def dispatch(*, slowest_s: float = 3e-5) -> list[Made]:
+    facts: dict[str, Any] = dict(flops=None, bytes_moved=None, experiment="dispatch")
+    calls = (("empty", "pipelined", 8e-6), ("empty", "sync", 1e-5), ("tiny", "sync", slowest_s))
+    return [fab.kernel(op, 1, impl=impl, call_s=call_s, **facts) for op, impl, call_s in calls]
+
+
+def fusion() -> list[Made]:
+    """Fused is four times as fast as op by op and moves an eighth of the bytes."""
+    facts: dict[str, Any] = dict(experiment="fusion", flops=None)
+    made = []
+    for n in (10**5, 10**6):
+        for impl, slower, arrays in (("op_by_op", 4, 16), ("barriers", 3, 16), ("fused", 1, 2)):
+            moved = 4.0 * arrays * n
+            made.append(fab.kernel("chain", n, impl=impl, call_s=slower * n * 1e-9, bytes_moved=moved, **facts))
+    return made
+
+
+def linalg() -> list[Made]:
+    """NumPy takes twice as long as jit."""
+    made = []
+    for op in ("lu", "qr", "cholesky", "svd", "eigh"):
+        for n in (64, 128, 256):
+            facts: dict[str, Any] = dict(shape=f"{n}x{n}", flops=float(n**3), bytes_moved=8.0 * n * n)
+            made.append(fab.kernel(op, n, impl="jit", call_s=n**3 * 1e-10, **facts))
+            made.append(fab.kernel(op, n, impl="numpy", call_s=n**3 * 2e-10, loop_s=None, **facts))
+    return made
+
+
+def collectives() -> list[Made]:
+    """On two cores: 2 devices honest, 8 oversubscribed; one device, which has no bus; sub-groups of a 2-D mesh."""
+    sizes = [2**e for e in (10, 14, 18, 22)]
+    made = []
+    for op in ("all_reduce", "all_gather"):
+        made += fab.alpha_beta(op, 1, sizes, alpha_s=1e-5, beta=4e9)
+        made += fab.alpha_beta(op, 2, sizes, alpha_s=2e-5, beta=2e9)
+        made += fab.alpha_beta(op, 8, sizes, alpha_s=9e-5, beta=5e8, oversubscribed=True)
+        made += fab.alpha_beta(op, 2, sizes, alpha_s=3e-5, beta=1e9, mesh="2x4", axis="x", oversubscribed=True)
+    return made
+
+
+def transfer(devices: int = 4) -> list[Made]:
+    """25 GB/s from the host, 300 GB/s between devices, but a third of that from 1 to 3."""
+    made = []
+    for payload in (2**10, 2**20, 2**28):
+        for a in range(devices):
+            device = f"gpu:{a}"
+            made.append(fab.transfer("host_to_device", payload, "host", device, call_s=1e-5 + payload / 2.5e10, **GPU))
+            made.append(fab.transfer("device_to_host", payload, device, "host", call_s=1e-5 + payload / 2.0e10, **GPU))
+            for b in range(devices):
+                rate = 1e11 if (a, b) == (1, 3) else 3e11
+                if a != b:
+                    call_s = 1e-5 + payload / rate
+                    made.append(fab.transfer("device_to_device", payload, device, f"gpu:{b}", call_s=call_s, **GPU))
+    return made
+
+
+VIEWS: dict[str, Callable[[], list[Made]]] = {
+    "curves": curves,
+    "matmul": matmul,
+    "stream": stream,
+    "dispatch": dispatch,
+    "fusion": fusion,
+    "linalg": linalg,
+    "transfer": transfer,
+    "collectives": collectives,
+}
+FACTS: dict[str, dict[str, Any]] = {"transfer": dict(manifest=GPU_MANIFEST)}
+
+
+def folder(path: Path, view: str, made: Sequence[Made] | None = None, **facts: Any) -> Path:
+    """A run folder of the view: of its own cases, or of those given."""
+    cases = VIEWS[view]() if made is None else made
+    return fab.case_folder(path, cases, **{"view": view, "machine": None, **FACTS.get(view, {}), **facts})
+
+
+def findings(path: Path, view: str, made: Sequence[Made] | None = None, **facts: Any) -> CaseFindings:
+    return case_findings.find(RunFolder(folder(path, view, made, **facts)))

@@ -1,0 +1,228 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The report on a run of cases: complete, safe to open, honest about what was refused, readable on a terminal."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import fabricate_cases as fab
+import pytest
+from report import runs
+from rich.console import Console
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.errors import UserError
+from jaxbench.records import store
+from jaxbench.records.store import RunFolder
+from jaxbench.report import build, case_findings, case_tables, page
+
+HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
+
+
+def shown(path: Path, width: int = 100) -> str:
+    """What a terminal of this width shows of the report."""
+    with open(path / "out.txt", "w") as file:
+        build.write(path, Console(width=width, file=file))
+    return (path / "out.txt").read_text()
+
+
+def html(path: Path) -> str:
+    build.write(path)
+    return (path / "report.html").read_text()
+
+
+def renamed(made: fab.Made, **changes: Any) -> fab.Made:
+    return dataclasses.replace(made, record=dataclasses.replace(made.record, **changes))
+
+
+@pytest.mark.parametrize("view", list(runs.VIEWS))
+def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, view: str) -> None:
+    made = [m for m in runs.VIEWS[view]() if not m.record.wrong]
+    runs.folder(tmp_path, view, made)
+    outcome = build.write(tmp_path)
+    assert outcome.ok and outcome.sentences == []
+    assert {store.MANIFEST, store.CONFIG, store.RECORDS, "summary.csv", "report.html"} <= {
+        p.name for p in tmp_path.iterdir()
+    }
+    text = (tmp_path / "report.html").read_text()
+    figures = {p.stem for p in (tmp_path / "figures").iterdir()}
+    assert figures and all(f'aria-label="{name} figure"' in text for name in figures)
+    with open(tmp_path / "summary.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(made)
+
+
+def test_a_figure_that_is_no_longer_drawn_is_removed(tmp_path: Path) -> None:
+    runs.folder(tmp_path, "curves", machine=fab.card())
+    build.write(tmp_path)
+    assert (tmp_path / "figures/roofline.png").is_file()
+    (tmp_path / "machine.json").unlink()
+    build.write(tmp_path)
+    assert not list((tmp_path / "figures").glob("roofline.*")) and (tmp_path / "figures/curves.png").is_file()
+
+
+def test_refused_rows_are_shown_and_do_not_fail_the_run(tmp_path: Path) -> None:
+    runs.folder(tmp_path, "matmul", [fab.matmul(512, call_s=0.01), runs.removed(fab.matmul(256, call_s=0.01))])
+    outcome = build.write(tmp_path)
+    assert outcome.ok
+    (refused,) = case_findings.refusals(case_findings.find(RunFolder(tmp_path)).rows)
+    assert refused.startswith("matmul/float32/256x256x256/jit: two clocks agree: the loop does 0.1 % of the work")
+    text = shown(tmp_path)
+    assert "Refused by the gates" in text and re.search(r"256x256x256 .* refused", text)
+
+
+def test_refused_rows_of_one_reason_share_a_sentence(tmp_path: Path) -> None:
+    zeros = [renamed(fab.matmul(n, call_s=0.01), zeros=1.0) for n in (64, 128, 256, 512, 1024)]
+    found = runs.findings(tmp_path, "matmul", zeros)
+    (said,) = case_findings.refusals(found.rows)
+    assert said.count("matmul/float32/") == 5 and said.endswith("inputs not all zeros: every input value is zero.")
+
+
+def test_missing_failed_partial_wrong_and_unchecked_are_shortfalls(tmp_path: Path) -> None:
+    made = [fab.matmul(n, call_s=0.01) for n in (64, 128, 256, 512, 1024, 2048)]
+    made[0] = dataclasses.replace(made[0], rounds=0, recorded=False)
+    made[1] = dataclasses.replace(made[1], failure="out of memory")
+    made[2] = dataclasses.replace(made[2], rounds=3)
+    made[3] = runs.wrong(made[3])
+    made[4] = renamed(made[4], checks=())
+    outcome = build.write(runs.folder(tmp_path, "matmul", made))
+    assert not outcome.ok and outcome.sentences == [
+        "matmul/float32/64x64x64/jit is missing: no round was measured.",
+        "matmul/float32/128x128x128/jit is recorded as failed: measure: out of memory.",
+        "matmul/float32/256x256x256/jit is partial: 3 of 5 rounds were measured.",
+        "matmul/float32/512x512x512/jit is wrong: result: 3 values are wrong.",
+        "matmul/float32/1024x1024x1024/jit is unchecked.",
+    ]
+    text = shown(tmp_path)
+    for word in ("missing", "failed", "partial", "wrong", "unchecked", "passed"):
+        assert re.search(rf"jit .* {word} *\n", text), word
+
+
+def test_what_the_plan_left_out_is_said(tmp_path: Path) -> None:
+    said = "4096x4096x4096 needs 192 MiB, more than there is."
+    runs.folder(tmp_path, "matmul", left_out=[said])
+    assert said in html(tmp_path) and said in shown(tmp_path)
+
+
+def test_an_empty_plan_is_not_ok(tmp_path: Path) -> None:
+    assert build.write(runs.folder(tmp_path, "matmul", [])).sentences == ["The plan asks for no points."]
+
+
+@pytest.mark.parametrize("view", list(runs.VIEWS))
+def test_nothing_measured_still_makes_a_page(tmp_path: Path, view: str) -> None:
+    outcome = build.write(runs.folder(tmp_path, view, rounds=0))
+    assert not outcome.ok and "No headline: nothing was measured." in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("view", list(runs.VIEWS))
+def test_hostile_text_is_escaped_everywhere(tmp_path: Path, view: str) -> None:
+    made = [renamed(m, op=HOSTILE, dtype=HOSTILE, impl=HOSTILE, experiment=HOSTILE) for m in runs.VIEWS[view]()[:4]]
+    made[0] = dataclasses.replace(made[0], failure=HOSTILE)
+    runs.folder(tmp_path, view, made, left_out=[HOSTILE], config={"measures": "cases", "name": HOSTILE})
+    text = html(tmp_path)
+    assert "<script" not in text and "&lt;script&gt;" in text and "49" not in text.split("</title>")[0]
+    assert HOSTILE in shown(tmp_path, width=400)
+
+
+@pytest.mark.parametrize("name", ["x[bs]", "[/x]", "[bold]x[/bold]", ":smile:", r"my$\bad$x", "--><b>"])
+def test_markup_in_a_name_is_not_obeyed(tmp_path: Path, name: str) -> None:
+    runs.folder(tmp_path, "matmul", [renamed(m, op=name) for m in runs.matmul()[:3]])
+    assert f"{name} jit" in shown(tmp_path)
+    text = html(tmp_path)
+    assert "<b>" not in text and "<!--" not in text
+
+
+def test_no_request_can_leave_the_page(tmp_path: Path) -> None:
+    text = html(runs.folder(tmp_path, "collectives"))
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://|@import|<script|<link|<iframe|<img|<image|<object|\bon\w+=", text)
+    assert set(re.findall(r'(?:href|src)="([^"]{0,1})', text)) <= {"#"} and not re.search(r"url\((?!#)", text)
+
+
+def test_ids_of_one_figure_are_not_those_of_another(tmp_path: Path) -> None:
+    text = html(runs.folder(tmp_path, "collectives"))
+    figures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    assert len(figures) == 2
+    first, second = (set(re.findall(r'\bid="([^"]+)"', figure)) for figure in figures)
+    assert first and second and not first & second
+    for figure, ids in zip(figures, (first, second), strict=True):
+        assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', figure)) <= ids
+
+
+def test_the_page_shows_both_clocks_the_gates_and_raw_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "RAW_ROUNDS", 8)
+    text = html(runs.folder(tmp_path, "matmul", [fab.matmul(512, call_s=0.01), fab.matmul(256, call_s=0.01)]))
+    for said in ("per iteration of the loop", "two clocks agree", "loops of 2 L", "(first 4 rounds)", "1 more rounds are"):
+        assert said in text
+    assert '<td class="text ok">passed</td>' in text
+
+
+def test_oversubscribed_rows_are_marked(tmp_path: Path) -> None:
+    runs.folder(tmp_path, "collectives")
+    text = html(tmp_path)
+    assert '<tr class=" soft">' in text and "fake devices prove bytes and arithmetic, never speed" in text
+    assert "2° 2x4:x" in shown(tmp_path)
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("view", list(runs.VIEWS))
+def test_the_terminal_table_fits(tmp_path: Path, view: str, width: int) -> None:
+    findings = runs.findings(tmp_path, view)
+    with open(tmp_path / "out.txt", "w") as file:
+        case_tables.show(findings, Console(width=width, file=file))
+    text = (tmp_path / "out.txt").read_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text, "no number is cut"
+
+
+def test_a_long_run_shows_its_telling_sizes(tmp_path: Path) -> None:
+    sizes = [2**e for e in range(4, 20)]
+    made = [fab.kernel(op, n, call_s=1e-5 + n * 1e-9) for op in ("a", "b", "c") for n in sizes]
+    found = runs.findings(tmp_path, "curves", made)
+    rows, said = case_tables.shortened(found.rows, "curves")
+    assert [row.point.elements for row in rows if row.point.op == "a"] == [16, 16384, 2**19], "smallest, half, largest"
+    assert "all 48 points are on the page" in said
+    text = shown(tmp_path)
+    assert said.strip()[:30] in text and text.count("passed") == 9
+
+
+@pytest.mark.parametrize(("series", "lines"), [(20, 20), (60, 40)])
+def test_a_very_long_run_shows_largest_sizes_only(tmp_path: Path, series: int, lines: int) -> None:
+    made = [fab.kernel(f"op{i}", n, call_s=1e-5 + n * 1e-9) for i in range(series) for n in (1, 10**4, 10**6)]
+    found = runs.findings(tmp_path, "curves", made, rounds=3)
+    rows, said = case_tables.shortened(found.rows, "curves")
+    assert len(rows) == lines and {row.point.elements for row in rows} == {10**6} and f"all {3 * series}" in said
+
+
+def test_a_short_run_is_shown_whole(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "curves")
+    assert case_tables.shortened(found.rows, "curves") == (found.rows, "")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(12.34e-6, "12.3 µs"), (0.9996, "1000 ms"), (3.2e-9, "3.20 ns"), (12.0, "12.0 s"), (float("nan"), "")],
+)
+def test_times_have_three_digits_and_a_unit(value: float, text: str) -> None:
+    assert case_tables.time(Estimate(value=value)) == text
+
+
+def test_a_share_of_the_peak_is_shown_but_not_of_refused_rows(tmp_path: Path) -> None:
+    made = [fab.matmul(1024, call_s=2 * 1024**3 / 5e10), fab.matmul(2048, call_s=2 * 2048**3 / 9e11)]
+    runs.folder(tmp_path, "matmul", made, machine=fab.card(), noise=0, drift=0)
+    text = shown(tmp_path)
+    assert re.search(r"1024x1024x1024 .* 50 +passed", text)
+    assert re.search(r"2048x2048x2048 .* ms +\d+ +refused", text), "no share of the peak"
+
+
+def test_an_unknown_view_or_kind_of_run_is_one_sentence(tmp_path: Path) -> None:
+    runs.folder(tmp_path, "matmul")
+    manifest = json.loads((tmp_path / store.MANIFEST).read_text())
+    for change, said in (({"view": "matmull"}, "did you mean 'matmul'"), ({"measures": "case"}, "did you mean 'cases'")):
+        store.write_json(tmp_path / store.MANIFEST, {**manifest, "plan": {**manifest["plan"], **change}})
+        with pytest.raises(UserError, match=said):
+            build.write(tmp_path)

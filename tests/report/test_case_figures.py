@@ -1,0 +1,265 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Figures of kernels, transfers and collectives: the same bytes every time, and drawn as they promise."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import fabricate_cases as fab
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from report import runs
+
+from jaxbench.catalog import published
+from jaxbench.report import views
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.figures import alpha_beta, busbw, canvas, curves, devices, dispatch, fusion, linalg, matmul
+from jaxbench.report.figures import stream as stream_figure
+from jaxbench.report.figures import transfer as transfer_figure
+from jaxbench.report.views import Drawing
+
+EVERY = [(view, drawing) for view in runs.VIEWS for drawing in views.drawings(view)]
+NOTHING = {("fusion", "roofline")}  # its fabricated kernels state no FLOPs
+
+
+def drawn(drawing: Any, found: CaseFindings) -> Figure:
+    """`drawing`: a module with `draw`, or a Drawing."""
+    with canvas.style():
+        figure = drawing.draw(found.material())
+        assert figure is not None
+        return figure
+
+
+def texts(of: Figure | Axes) -> str:
+    return "\n".join(t.get_text() for t in of.findobj(matplotlib.text.Text))
+
+
+def panel(figure: Figure, title: str) -> Axes:
+    (found,) = [axes for axes in figure.axes if axes.get_title(loc="left") == title]
+    return found
+
+
+def joined(axes: Axes) -> list[Line2D]:
+    """The lines that join points."""
+    return [line for line in axes.lines if line.get_linestyle() not in ("None", "none", "")]
+
+
+def xs(lines: list[Line2D]) -> set[float]:
+    return {float(x) for line in lines for x in np.asarray(line.get_xdata(), dtype=float)}
+
+
+def marked(axes: Axes, **look: Any) -> list[Line2D]:
+    return [line for line in axes.lines if all(getattr(line, f"get_{name}")() == value for name, value in look.items())]
+
+
+@pytest.mark.parametrize(("view", "drawing"), EVERY, ids=[f"{view}-{d.name}" for view, d in EVERY])
+def test_three_formats_seven_inches_and_the_same_bytes_every_time(tmp_path: Path, view: str, drawing: Drawing) -> None:
+    made = runs.both() if drawing.name == "devices" else None
+    facts: dict[str, Any] = dict(manifest=runs.GPU_MANIFEST) if drawing.name == "devices" else dict(machine=fab.card())
+    found = runs.findings(tmp_path, view, made, **facts)
+    first, second = (canvas.render(lambda: drawing.draw(found.material())) for _ in range(2))
+    if (view, drawing.name) in NOTHING:
+        assert first == {}
+        return
+    assert first == second and set(first) == set(canvas.FORMATS)
+    assert int.from_bytes(first["png"][16:20], "big") == 1400  # pixels at 200 dpi
+    assert b"<text" not in first["svg"] and b"<image" not in first["svg"], "shapes only, in any reader's fonts"
+
+
+@pytest.mark.parametrize(("view", "drawing"), EVERY, ids=[f"{view}-{d.name}" for view, d in EVERY])
+def test_nothing_measured_is_nothing_drawn(tmp_path: Path, view: str, drawing: Drawing) -> None:
+    found = runs.findings(tmp_path, view, rounds=0, machine=fab.card())
+    assert canvas.render(lambda: drawing.draw(found.material())) == {}
+
+
+def test_refused_and_wrong_rows_are_crosses_beside_the_line(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "curves")
+    states = {row.point.point: (row.gate, row.point.check_ok) for row in found.rows}
+    assert states["gelu/float32/10000000/jit"] == ("refused", True)
+    assert states["gelu/float32/10000000/numpy"] == ("refused", False)
+    figure = drawn(curves, found)
+    for title in ("gelu: time per call", "gelu: elements/s"):
+        axes = panel(figure, title)
+        series = [line for line in joined(axes) if line.get_linestyle() == "-"]
+        assert 1e6 in xs(series) and 1e7 not in xs(series), "no line goes through what is not believed"
+        (refused,) = marked(axes, marker="x", color=canvas.PALE)
+        (bad,) = marked(axes, marker="x", color="black")
+        assert xs([refused]) == xs([bad]) == {1e7} and bad.get_markersize() > refused.get_markersize()
+    assert "refused by a gate" in texts(figure) and "values are wrong" in texts(figure)
+
+
+def test_crossings_and_half_of_the_best_rate_are_marked_and_named(tmp_path: Path) -> None:
+    figure = drawn(curves, runs.findings(tmp_path, "curves"))
+    assert "a  10k: jit passes numpy" in texts(figure) and "n½ jit: " in texts(figure)
+    dotted = [line for line in joined(panel(figure, "gelu: time per call")) if line.get_linestyle() != "-"]
+    assert xs(dotted) == {10_000}
+    bars = marked(panel(figure, "gelu: elements/s"), marker="|")
+    assert len(bars) == 2 and all(100 < x < 1e6 for x in xs(bars))
+
+
+def test_every_series_differs_without_colour(tmp_path: Path) -> None:
+    figure = drawn(curves, runs.findings(tmp_path, "curves"))
+    assert len({h.get_marker() for h in figure.legends[0].legend_handles}) == 2
+
+
+def test_intervals_are_error_bars(tmp_path: Path) -> None:
+    figure = drawn(curves, runs.findings(tmp_path, "curves"))
+    assert len(panel(figure, "gelu: time per call").containers) == 2
+
+
+def test_oversubscribed_groups_are_hollow_and_say_what_they_prove(tmp_path: Path) -> None:
+    figure = drawn(busbw, runs.findings(tmp_path, "collectives"))
+    axes = panel(figure, "all_gather")
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    filled = [line for line in axes.lines if line.get_marker() in canvas.MARKERS and line not in hollow]
+    assert len(hollow) == 2 and len(filled) == 1
+    assert "fake devices beyond the cores prove bytes and arithmetic, never speed" in texts(figure)
+
+
+def test_one_device_has_no_bus(tmp_path: Path) -> None:
+    figure = drawn(busbw, runs.findings(tmp_path, "collectives"))
+    assert "1 device" not in texts(figure)
+    alone = fab.alpha_beta("all_reduce", 1, [2**10, 2**20], alpha_s=1e-5, beta=1e9)
+    assert busbw.draw(runs.findings(tmp_path / "alone", "collectives", alone).material()) is None
+
+
+def test_published_series_are_hollow_dashed_grey_and_not_rescaled(tmp_path: Path) -> None:
+    figure = drawn(busbw, runs.findings(tmp_path, "collectives"))
+    axes = panel(figure, "all_reduce: bus bandwidth")
+    behind = marked(axes, color=canvas.PALE)
+    table = published.read("allreduce_busbw").frame
+    assert [line.get_label() for line in behind] == ["8 A100", "8 H200", "8 B200", "4 nodes of 8 B200"]
+    for line, name in zip(behind, table.columns[1:], strict=True):
+        assert line.get_linestyle() == "--" and line.get_markerfacecolor() == "white"
+        assert list(line.get_xdata()) == list(table["bytes"]) and np.allclose(line.get_ydata(), table[name])
+    assert "Machine Learning Engineering Open Book" in texts(figure) and "not measured here" in texts(figure)
+    assert not marked(panel(figure, "all_gather"), color=canvas.PALE)
+
+
+def test_alpha_beta_shows_the_fit_and_what_it_leaves_over(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "collectives")
+    figure = drawn(alpha_beta, found)
+    above, below = figure.axes[0], figure.axes[2]
+    fit = next(f for f in found.fits if f.op == "all_reduce" and f.devices == 2 and f.mesh == "2")
+    fits = [line for line in joined(above) if len(line.get_xdata()) == 100]
+    assert any(np.allclose(line.get_ydata(), fit.seconds_at(np.asarray(line.get_xdata()))) for line in fits)
+    shown = [list(line.get_ydata()) for line in joined(below)]
+    assert [100 * residual for _, residual in fit.residuals] in shown
+
+
+def test_too_many_pairs_are_thinned_and_it_says_so(tmp_path: Path) -> None:
+    figure = drawn(alpha_beta, runs.findings(tmp_path, "transfer"))
+    assert "device_to_device: 3 of 12 groups, from the slowest to the fastest" in texts(figure)
+    assert "gpu:1 → gpu:3" in texts(figure), "the slowest is one of them"
+
+
+def test_slow_pairs_are_framed_and_named(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "transfer")
+    figure = drawn(transfer_figure, found)
+    heat = panel(figure, "GB/s, largest payload")
+    assert [t.get_text() for t in heat.get_yticklabels()] == ["host", "gpu:0", "gpu:1", "gpu:2", "gpu:3"]
+    (frame,) = [patch for patch in heat.patches if isinstance(patch, Rectangle)]
+    assert (round(frame.get_x() + 0.46), round(frame.get_y() + 0.46)) == (4, 2), "from gpu:1 to gpu:3"
+    assert "framed: below 75 % of the median of its kind: gpu:1 → gpu:3 (3" in texts(figure)
+    numbers = [t.get_text() for t in heat.texts]
+    assert len(numbers) == 20 and any(n.startswith("2") for n in numbers)
+
+
+def test_a_refused_pair_is_a_cross_and_not_slow(tmp_path: Path) -> None:
+    made = [fab.transfer("host_to_device", 2**28, "host", f"gpu:{i}", call_s=0.01, **runs.GPU) for i in range(3)]
+    made[0] = fab.transfer("host_to_device", 2**28, "host", "gpu:0", call_s=0.05, fixed_s=20.0, **runs.GPU)
+    found = runs.findings(tmp_path, "transfer", made)
+    assert [row.gate for row in found.rows] == ["refused", "passed", "passed"]
+    heat = panel(drawn(transfer_figure, found), "GB/s, largest payload")
+    assert sorted(t.get_text() for t in heat.texts)[-1] == "x" and not heat.patches
+
+
+def test_the_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
+    figure = drawn(stream_figure, runs.findings(tmp_path, "stream"))
+    assert "cache 32 MiB" in texts(figure) and "4 x cache" in texts(figure)
+    (axes,) = figure.axes
+    assert {32 * 2**20, 128 * 2**20} <= xs([line for line in joined(axes) if line.get_color() == canvas.GREY])
+    (plateau,) = [line for line in axes.lines if line.get_label() == "_plateau"]
+    assert plateau.get_ydata()[0] == pytest.approx(9, rel=0.05) and plateau.get_xdata()[0] > 64 * 2**20
+
+
+def test_without_a_known_cache_there_is_no_mark(tmp_path: Path) -> None:
+    figure = drawn(stream_figure, runs.findings(tmp_path, "stream", manifest={"cache_bytes": None}))
+    assert "cache" not in texts(figure)
+
+
+def test_squares_are_a_curve_under_the_peak_and_other_shapes_are_bars(tmp_path: Path) -> None:
+    figure = drawn(matmul, runs.findings(tmp_path, "matmul", machine=fab.card()))
+    left, right = panel(figure, "n x n x n: FLOP/s"), panel(figure, "other shapes: FLOP/s")
+    assert {256, 512, 1024} <= xs(joined(left))
+    assert any(np.allclose(line.get_ydata(), 1e11, rtol=0.01) for line in joined(left)), "the card's peak"
+    names = [t.get_text() for t in right.get_yticklabels()]
+    assert len(names) == matmul.MOST and "64x32x32x32" in names and names[0] == "2560x64x64", "fastest of each kind"
+    assert f"{matmul.MOST} of 21, the fastest of each kind" in texts(figure)
+    assert "dashed: the peak of float32 100 GFLOP/s" in texts(figure)
+
+
+def test_bars_begin_at_zero_unless_times_differ_too_much(tmp_path: Path) -> None:
+    near = drawn(dispatch, runs.findings(tmp_path / "near", "dispatch")).axes[0]
+    assert near.get_xscale() == "linear" and near.get_xlim()[0] == 0
+    far = drawn(dispatch, runs.findings(tmp_path / "far", "dispatch", runs.dispatch(slowest_s=3e-3))).axes[0]
+    assert far.get_xscale() == "log" and far.get_xlim()[1] > 3e-3
+    assert [t.get_text() for t in far.get_yticklabels()] == ["empty, pipelined", "empty, sync", "tiny, sync"]
+
+
+def test_a_refused_bar_is_a_cross(tmp_path: Path) -> None:
+    made = [*runs.dispatch()[:2], runs.removed(runs.dispatch(slowest_s=3e-3)[2])]
+    figure = drawn(dispatch, runs.findings(tmp_path, "dispatch", made))
+    assert "refused" in texts(figure) and len([p for p in figure.axes[0].patches if p.get_width() > 0]) == 2
+
+
+def test_fusion_shows_time_beside_bytes_and_the_speedup(tmp_path: Path) -> None:
+    figure = drawn(fusion, runs.findings(tmp_path, "fusion"))
+    assert "chain, 1M: time" in texts(figure) and "bytes that must move" in texts(figure)
+    assert "64.0 MB" in texts(figure) and "8.00 MB" in texts(figure)
+    speedups = panel(figure, "times as fast as op by op")
+    (fused,) = [line for line in joined(speedups) if line.get_color() == canvas.COLOURS[2]]
+    assert np.allclose(fused.get_ydata(), 4, rtol=0.05) and "fused" in texts(speedups)
+
+
+def test_linalg_shows_how_the_others_compare_with_jit(tmp_path: Path) -> None:
+    figure = drawn(linalg, runs.findings(tmp_path, "linalg"))
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert [title for title in titles if title] == ["lu", "qr", "cholesky", "svd", "eigh"]
+    ratios = [axes for axes in figure.axes if not axes.get_title(loc="left")]
+    assert len(ratios) == 5
+    for axes in ratios:
+        (numpy,) = [line for line in joined(axes) if line.get_linestyle() == "-"]
+        assert np.allclose(numpy.get_ydata(), 2, rtol=0.05)
+
+
+def test_cpu_against_accelerator_only_where_both_are(tmp_path: Path) -> None:
+    assert devices.draw(runs.findings(tmp_path / "cpu", "curves").material()) is None
+    figure = drawn(devices, runs.findings(tmp_path / "both", "curves", runs.both(), manifest=runs.GPU_MANIFEST))
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["gelu float32 1M"], "the largest size of both"
+    assert "10.0 x" in texts(figure) or "10 x" in texts(figure) or "9.9" in texts(figure)
+
+
+@pytest.mark.parametrize("view", list(runs.VIEWS))
+def test_hostile_names_are_text_and_stay_inside_the_figure(tmp_path: Path, view: str) -> None:
+    hostile = r"my$\bad$<x>" + "y" * 80
+    made = [
+        dataclasses.replace(m, record=dataclasses.replace(m.record, op=hostile, impl=m.record.impl or "x"))
+        for m in runs.VIEWS[view]()[:6]
+    ]
+    found = runs.findings(tmp_path, view, made)
+    with canvas.style():
+        for drawing in views.drawings(view):
+            figure = drawing.draw(found.material())
+            if figure is not None:
+                figure.draw_without_rendering()
+                for axes in figure.axes:
+                    box = axes.get_window_extent()
+                    assert box.width > 100 and box.x1 <= figure.bbox.width, "names do not flatten the panels"

@@ -1,0 +1,125 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The page of a whole machine: its card, the figures of its runs, links to them, and what went wrong in any."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import fabricate_cases as fab
+import pytest
+from fabricate_cases import Made
+from report import runs
+from rich.console import Console
+
+from jaxbench.analysis import machine_card
+from jaxbench.errors import UserError
+from jaxbench.records.store import RunFolder, write_json
+from jaxbench.report import build, card_table, machine
+
+HOSTILE = "<b>cpu</b>&{{ 1 }}"
+
+
+def made(folder: Path, changes: dict[str, Sequence[Made]] | None = None, **facts: Any) -> tuple[list[Path], dict[str, Any]]:
+    """Runs as `jaxbench machine` leaves them: each with the card and its report."""
+    found = []
+    for view in ("dispatch", "stream", "matmul", "collectives"):
+        cases = (changes or {}).get(view, runs.VIEWS[view]())
+        named = [dataclasses.replace(m, record=dataclasses.replace(m.record, experiment=view)) for m in cases]
+        found.append(runs.folder(folder / view, view, named, rounds=4, **facts))
+    card = machine_card.build([RunFolder(path) for path in found])
+    for path in found:
+        write_json(path / "machine.json", card)
+        build.write(path)
+    return found, card
+
+
+def test_everything_is_on_one_page(tmp_path: Path) -> None:
+    folders, card = made(tmp_path)
+    outcome = machine.write(tmp_path, folders, card)
+    assert outcome.ok and outcome.sentences == []
+    text = (tmp_path / "machine.html").read_text()
+    assert "Fabricated CPU, 2 cores: what this machine can do" in text
+    figures = re.findall(r'aria-label="(\S+) figure"', text)
+    named = ["stream-stream", "matmul-matmul", "dispatch-dispatch", "collectives-busbw", "collectives-alpha_beta"]
+    assert figures == ["roofline", *named]
+    assert (tmp_path / "figures/roofline.svg").is_file()
+    for peak in card["peaks"]:
+        assert f"{peak['value'] / 1e9:.3g}"[:3] in text
+    links = re.findall(r'<a href="([^"]+)"', text)
+    assert links == [f"{path.name}/report.html" for path in folders]
+    assert all((tmp_path / link).is_file() for link in links)
+
+
+def test_the_same_bytes_every_time(tmp_path: Path) -> None:
+    folders, card = made(tmp_path)
+    pages = []
+    for _ in range(2):
+        machine.write(tmp_path, folders, card)
+        pages.append((tmp_path / "machine.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_what_is_amiss_in_any_run_is_amiss_here(tmp_path: Path) -> None:
+    bad = [runs.removed(fab.matmul(256, call_s=0.01)), runs.wrong(fab.matmul(512, call_s=0.01))]
+    bad.append(dataclasses.replace(fab.matmul(1024, call_s=0.02), rounds=0, failure="out of memory"))
+    folders, card = made(tmp_path, {"matmul": [*runs.matmul(), *bad[:1], *bad[2:]]})
+    outcome = machine.write(tmp_path, folders, card)
+    assert not outcome.ok
+    assert outcome.sentences == ["matmul: matmul/float32/1024x1024x1024/jit is recorded as failed: measure: out of memory."]
+    text = (tmp_path / "machine.html").read_text()
+    assert "matmul: matmul/float32/256x256x256/jit: two clocks agree" in text and "Not as asked" in text
+
+
+def test_no_run_is_not_ok(tmp_path: Path) -> None:
+    _, card = made(tmp_path)
+    assert machine.write(tmp_path, [], card).sentences == ["No run was measured."]
+
+
+def test_the_card_is_printed_at_100_columns(tmp_path: Path) -> None:
+    folders, card = made(tmp_path)
+    with open(tmp_path / "out.txt", "w") as file:
+        machine.write(tmp_path, folders, card, Console(width=100, file=file))
+    text = (tmp_path / "out.txt").read_text()
+    assert max(map(len, text.splitlines())) <= 100
+    for said in ("streaming, memory", "matrix product", "empty program", "µs + S / (", "2 devices° along x of 2x4"):
+        assert said in text
+
+
+def test_of_many_copies_the_terminal_shows_the_ends_and_the_page_all(tmp_path: Path) -> None:
+    card = fab.card()
+    card["transfers"] = [
+        {"op": "d2d", "source": "a", "target": f"b{i}", "payload_bytes": 2**20, "value": 1e9 * i, "lo": None, "hi": None}
+        for i in range(1, 9)
+    ]
+    assert len([cells for cells in card_table.rows(card) if cells[0] == "d2d"]) == 8
+    assert card_table.table(card).row_count == len(card["peaks"]) + 2
+
+
+def test_hostile_names_are_escaped(tmp_path: Path) -> None:
+    folders, card = made(tmp_path, manifest={"cpu_model": HOSTILE})
+    machine.write(tmp_path, folders, card)
+    text = (tmp_path / "machine.html").read_text()
+    assert "<b>" not in text and "&lt;b&gt;cpu" in text
+    assert "default-src 'none'" in text and not re.search(r"https?://|<script|<img|<image", text)
+
+
+def test_a_link_of_an_odd_folder_is_an_address(tmp_path: Path) -> None:
+    folder = tmp_path / 'a "b" #c'
+    folders, card = made(folder)
+    machine.write(tmp_path, folders, card)
+    text = (tmp_path / "machine.html").read_text()
+    assert 'href="a%20%22b%22%20%23c/matmul/report.html"' in text
+
+
+def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="not a run folder"):
+        machine.write(tmp_path, [tmp_path / "empty"], fab.card())
+    folders, card = made(tmp_path / "runs")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write the page"):
+        machine.write(tmp_path / "file", folders[:1], card)

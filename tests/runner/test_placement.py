@@ -1,0 +1,137 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Where cases are measured, what is left out or refused, and in which processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import pytest
+
+from jaxbench.config import CaseSettings
+from jaxbench.errors import NothingToMeasure, UserError
+from jaxbench.runner import plan
+from jaxbench.runner.placement import Placement, place
+from jaxbench.workloads.cases import Array, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
+
+GB = 10**9
+CPU = {"platform": "cpu", "devices": 1, "cores": 2, "memory_bytes": 16 * GB, "device_kind": "cpu", "device_kinds": []}
+GPUS = {
+    "platform": "gpu", "devices": 4, "cores": 16, "memory_bytes": 128 * GB, "device_memory_bytes": 40 * GB,
+    "device_kind": "NVIDIA A100-SXM4-40GB", "device_kinds": ["NVIDIA A100-SXM4-40GB"],
+}  # fmt: skip
+
+
+def settings(**changes: Any) -> CaseSettings:
+    facts: dict[str, Any] = dict(
+        experiment="x", seed=0, platform="auto", devices=None, max_devices=None, mesh_shape="auto", cores=("all",),
+        most_bytes=0, rounds=3, blocks=1, block_s=0.01,
+    )  # fmt: skip
+    return CaseSettings(**{**facts, **changes})
+
+
+def copy(elements: int, **changes: Any) -> KernelWorkload:
+    facts: dict[str, Any] = dict(
+        op="copy", dtype="float32", elements=elements, flops=None, bytes_moved=8.0 * elements,
+        arguments=(Array((elements,), changes.get("dtype", "float32")),), function=jnp.copy,
+    )  # fmt: skip
+    return KernelWorkload(**{**facts, **changes})
+
+
+def cases(*members: Any, typed: bool = False) -> CaseSet:
+    return CaseSet(name="x", view="stream", cases=members, typed=typed)
+
+
+def names(found: tuple[list[Placement], list[str]]) -> list[str]:
+    return [p.point for p in found[0]]
+
+
+def test_kernels_on_a_cpu_have_all_cores_in_one_process() -> None:
+    points, left_out = place(cases(copy(8), copy(16, impl="numpy", host=True)), settings(), CPU)
+    assert [p.point for p in points] == ["copy/float32/8/jit", "copy/float32/16/numpy"] and not left_out
+    setup = {"platform": "cpu", "devices": 1, "cores": 2}
+    ((name, (members, known)),) = plan.groups(points).items()
+    assert name == "cpu-cores2" and members == [p.point for p in points] and setup.items() <= known.items()
+
+
+def test_one_core_and_all_are_told_apart() -> None:
+    found = place(cases(copy(8)), settings(cores=("1", "all")), CPU)
+    assert names(found) == ["copy/float32/8/jit/cores1", "copy/float32/8/jit/cores2"]
+    assert list(plan.groups(found[0])) == ["cpu-cores1", "cpu-cores2"]
+
+
+def test_on_an_accelerator_the_same_kernel_runs_on_the_cpu_too_and_host_code_only_there() -> None:
+    found = place(cases(copy(8), copy(8, impl="numpy", host=True)), settings(), GPUS)
+    assert names(found) == ["copy/float32/8/jit", "copy/float32/8/jit@cpu", "copy/float32/8/numpy"]
+    assert [p.platform for p in found[0]] == ["gpu", "cpu", "cpu"]
+    assert names(place(cases(copy(8)), settings(platform="gpu"), GPUS)) == ["copy/float32/8/jit"]
+
+
+def test_what_does_not_fit_is_left_out_if_nobody_typed_it_and_refused_with_the_sum_if_someone_did() -> None:
+    points, left_out = place(cases(copy(8), copy(10**9)), settings(), CPU)
+    assert names((points, [])) == ["copy/float32/8/jit"]
+    assert "copy/float32/1000000000/jit" in left_out[0] and "1.07 GB" in left_out[0]
+    assert len(place(cases(copy(8), copy(10**9 - 1), typed=True), settings(), CPU)[0]) == 2
+    with pytest.raises(UserError, match=r"8\.8 GB at once \(arguments 4\.4 GB, results and buffers 4\.4 GB\).*8 GB"):
+        place(cases(copy(8), copy(11 * 10**8), typed=True), settings(), CPU)
+
+
+def test_a_limit_on_bytes_holds_for_typed_sizes_too() -> None:
+    points, left_out = place(cases(copy(8), copy(1000), typed=True), settings(most_bytes=100), CPU)
+    assert len(points) == 1 and "100 bytes" in left_out[0]
+    with pytest.raises(NothingToMeasure, match="Left out: copy/float32/1000/jit"):
+        place(cases(copy(1000)), settings(most_bytes=100), CPU)
+
+
+def test_calls_of_many_flops_are_left_to_accelerators() -> None:
+    big = copy(8, flops=1e12)
+    assert [p.platform for p in place(cases(big, copy(16)), settings(), GPUS)[0]] == ["gpu", "gpu", "cpu"]
+    assert len(place(cases(big, typed=True), settings(), CPU)[0]) == 1
+
+
+def test_a_dtype_that_the_backend_lacks_is_one_sentence() -> None:
+    with pytest.raises(UserError, match="float8_e4m3fn: a cpu does not compute in it; choose from float64, float32"):
+        place(cases(copy(8, dtype="float8_e4m3fn")), settings(), CPU)
+    assert len(place(cases(copy(8, dtype="float8_e4m3fn")), settings(), GPUS)[0]) == 1
+
+
+def test_transfers_sweep_sizes_on_one_pair_and_pairs_at_the_largest_size() -> None:
+    sizes = [TransferWorkload(op="device_to_device", payload_bytes=size) for size in (1024, 2048)]
+    found = names(place(cases(*sizes), settings(devices=(3,)), CPU))
+    assert found[0] == "device_to_device/float32/1024B/cpu:0->cpu:1"
+    assert len(found) == 1 + 3 * 2 and all("2048B" in name for name in found[1:])
+    host = TransferWorkload(op="host_to_device", payload_bytes=1024)
+    assert names(place(cases(host), settings(devices=(2,)), CPU)) == [
+        "host_to_device/float32/1024B/host->cpu:0",
+        "host_to_device/float32/1024B/host->cpu:1",
+    ]
+
+
+def test_collectives_run_in_each_count_and_along_the_axes_of_a_mesh() -> None:
+    case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
+    points, _ = place(cases(case), settings(), CPU)
+    seen = [(p.point.removeprefix("all_reduce/float32/1024B/"), p.devices, p.oversubscribed) for p in points]
+    assert seen == [
+        ("2", 2, False), ("4", 4, True), ("8", 8, True), ("2x4:x", 2, True), ("2x4:y", 4, True)
+    ]  # fmt: skip
+    assert list(plan.groups(points)) == ["cpu2", "cpu4", "cpu8"]
+    assert plan.groups(place(cases(case), settings(), GPUS)[0])["gpu"][1]["devices"] == 4
+
+
+def test_one_accelerator_has_no_collectives() -> None:
+    case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
+    with pytest.raises(NothingToMeasure, match="at least 2 devices"):
+        place(cases(case), settings(), {**GPUS, "devices": 1})
+
+
+def test_a_mesh_that_does_not_factor_the_devices_is_one_sentence() -> None:
+    case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
+    with pytest.raises(UserError, match="3x2"):
+        place(cases(case), settings(mesh_shape="3x2"), CPU)
+
+
+def test_payloads_are_what_is_really_moved() -> None:
+    case = CollectiveWorkload(op="all_gather", payload_bytes=1000)
+    (point, *_) = place(cases(case), settings(devices=(8,), mesh_shape="8"), CPU)[0]
+    assert point.payload_bytes is not None and point.payload_bytes % 32 == 0
+    assert point.point == "all_gather/float32/1000B/8"

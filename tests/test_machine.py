@@ -1,0 +1,89 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench machine` as a person types it, and what later runs make of its card."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from doorway import jaxbench
+from rich.console import Console
+
+from jaxbench import characterise
+from jaxbench.errors import UserError
+
+CPU = ("--config.mesh.platform=cpu", "--config.measure.rounds=1", "--config.measure.block_s=0.001")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that holds a smoke run of `machine`."""
+    folder = tmp_path_factory.mktemp("results")
+    done = jaxbench("machine", "--preset=smoke", f"--workdir={folder / 'machine'}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_every_part_is_a_run_folder_and_the_page_links_to_them(measured: Path) -> None:
+    page = (measured / "machine" / "machine.html").read_text()
+    for name in characterise.EXPERIMENTS:
+        assert (measured / "machine" / name / "summary.csv").exists()
+        assert f'href="{name}/report.html"' in page
+        assert (measured / "machine" / name / "machine.json").exists()  # the peaks its own gates were judged by
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_card_holds_peaks_launches_links_and_transfers(measured: Path) -> None:
+    card = json.loads((measured / "machine" / "machine.json").read_text())
+    assert {peak["quantity"] for peak in card["peaks"]} == {"flop_per_s", "bytes_per_s"}
+    assert card["launch"] and card["transfers"]
+    assert card["machine"]["cores"] >= 1
+    assert not (measured / "machine.json").exists()  # a smoke test is not what later runs are compared with
+
+
+def test_a_later_run_takes_the_card_beside_it_and_no_other_machines(measured: Path) -> None:
+    shutil.copy(measured / "machine" / "machine.json", measured / "machine.json")
+    done = jaxbench("run", "dispatch", *CPU, f"--workdir={measured / 'own'}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (measured / "own" / "machine.json").read_bytes() == (measured / "machine.json").read_bytes()
+
+    card = json.loads((measured / "machine.json").read_text())
+    card["machine"]["cpu_model"] = "another"
+    (measured / "machine.json").write_text(json.dumps(card))
+    (measured / "own" / "machine.json").unlink()
+    said = Console(record=True, width=200)
+    characterise.adopt(measured / "own", said)
+    assert not (measured / "own" / "machine.json").exists()
+    assert "is not used" in said.export_text()
+
+
+def test_a_damaged_card_is_one_sentence(measured: Path) -> None:
+    (measured / "own" / "machine.json").unlink(missing_ok=True)
+    (measured / "machine.json").write_text("{")
+    with pytest.raises(UserError, match="machine.json"):
+        characterise.adopt(measured / "own", Console(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("machine", "--config.batch=3"), "jaxbench machine takes no --config settings"),
+        (("machine", "cnn"), "'cnn' is too much for jaxbench machine"),
+        (("train", "matmul"), "'matmul' is no model and is not trained"),
+        (("run", "activation", "--config.ops=gellu"), "--config.ops=gellu is unknown: did you mean 'gelu'?"),
+        (("run", "matmul", *CPU, "--config.dtypes=float8_e4m3fn"), "float8_e4m3fn: a cpu does not compute in it"),
+        (("run", "matmul", *CPU, "--config.dtypes=float33"), "--config.dtypes=float33 is unknown: did you mean"),
+        (("run", "stream", *CPU, "--config.sizes=1e12"), "would hold 8 TB at once (arguments 4 TB"),
+        (("run", "stream", "--config.sizes=1k,lots"), "'lots' is not a size, write 1024, 1e6, 64Ki or 16Mi"),
+        (("run", "collectives", *CPU, "--config.mesh.shape=3x2"), "3x2 has 6 places, there are 8 devices: use 2x4"),
+        (("run", "collectives", *CPU, "--config.sizes_from=matmul"), "matmul is not a training experiment"),
+        (("run", "stream", "--config.cores=some"), "--config.cores=some is unknown"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    done = jaxbench(*words, f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 2
+    assert sentence in " ".join(done.stderr.split()) and "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
