@@ -5,7 +5,13 @@ from ml_collections import ConfigDict
 
 # What is narrowed, by experiment: the sizes at which limits show, not the way to them.
 NARROW = {
-    "matmul": {"shapes": "square", "sizes": "auto:512,1024,2048,8192", "impls": "jit", "cores": "1,all"},
+    "matmul": {
+        "shapes": "square",
+        "sizes": "auto:512,1024,2048,8192",
+        "dtypes": "float32,bfloat16",
+        "impls": "jit",
+        "cores": "1,all",
+    },
     "stream": {"ops": "copy,triad", "sizes": "auto:4Ki,32Ki,256Ki,2Mi,16Mi,256Mi", "impls": "jit", "cores": "1,all"},
     "transfer": {"sizes": "auto:1Ki,64Ki,4Mi,64Mi"},
     "collectives": {"sizes": "auto:1Ki,16Ki,256Ki,4Mi,32Mi,1Gi", "mesh.devices": "auto:2"},

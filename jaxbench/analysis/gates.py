@@ -36,6 +36,8 @@ CALL_LAUNCHES = 15.0
 # for each other on shared cores; too few rounds for an interval, so that one disturbed round is all there is.
 CROWDED = 2.0
 FEW_ROUNDS = 4.0
+# An iteration of an empty program takes no time: a slope this small against a launch is zero, whatever its sign.
+NOTHING = 0.01
 # Without a loop the second clock is the slope between blocks of K and 2 K calls, whose ends differ by a fence.
 BLOCKS_SLOWER = 1.5
 BLOCKS_FASTER = 0.5
@@ -61,7 +63,7 @@ def judge(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...
         two_clocks(point, timing, loop),
         below_peak(asked),
         roofline(timing.step_s, asked),
-        positive(timing, loop, asked),
+        positive(point, timing, loop, asked),
         inputs(point),
         right(point),
     )
@@ -88,8 +90,6 @@ def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
     """
     if not loop.iteration_s.known:
         return _blocks(timing.clock_ratio)
-    if loop.iteration_s.value <= 0:
-        return Gate(name=TWO_CLOCKS, passed=None, reason="cannot tell: the loop's slope is not positive")
     call_s, one_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
     lo, hi = _ends(loop.ratio)
     shown = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(one_s)}"
@@ -98,9 +98,9 @@ def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
     if lo > LOOP_SLOWER * room and (lo - 1) * call_s > own * launch_s:
         return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {shown}")
     if hi < LOOP_FASTER / room and (1 - hi) * call_s > CALL_LAUNCHES * launch_s:
-        part = f"the loop does {100 * loop.ratio.value:.2g} % of the work"
+        part = f"the loop does {100 * max(0.0, loop.ratio.value):.2g} % of the work"
         return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, the result was removed or hoisted: {shown}")
-    if loop.iteration_s.lo <= 0:
+    if min(loop.iteration_s.value, _ends(loop.iteration_s)[0]) <= 0:
         return Gate(name=TWO_CLOCKS, passed=None, reason=f"cannot tell: the loop is too short to be timed ({shown})")
     if hi < LOOP_FASTER:
         part = f"{_LAUNCH_BOUND}: {100 * (1 - loop.ratio.value):.0f} % of the time per call is launch"
@@ -158,14 +158,14 @@ def _unless_unknown(name: str, asked: tuple[Demand, ...]) -> Gate:
     return Gate(name=name, passed=None, reason=f"no catalogued or measured peak: {why}")
 
 
-def positive(timing: Timing, loop: Loop, asked: tuple[Demand, ...]) -> Gate:
+def positive(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...]) -> Gate:
     """No time and no rate that is zero or below: the slope of either clock can be, by noise or by a mistake.
 
-    The slope of the loop is a time that is shown, so its value decides; that of the blocks is shown only as a ratio of
-    clocks, over few blocks, and its whole interval decides.
+    A slope is a difference of two times, which noise can turn round where there is next to nothing to time: its whole
+    interval decides.
     """
     wrong = []
-    if loop.iteration_s.known and loop.iteration_s.value <= 0:
+    if loop.iteration_s.known and _ends(loop.iteration_s)[1] < -NOTHING * _launch_s(point):
         wrong.append(f"an iteration of the loop takes {loop.iteration_s.value:.3g} s")
     if timing.clock_ratio.known and _ends(timing.clock_ratio)[1] <= 0:
         wrong.append(f"one more call takes {timing.clock_ratio.value * timing.step_s.value:.3g} s")

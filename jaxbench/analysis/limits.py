@@ -18,6 +18,7 @@ from jaxbench.catalog import hardware
 # of which the card has one that streaming reached, so that it bounds only the order of magnitude.
 SLACK = {"catalogue": 1.05, "measured": 1.10, "cache": 2.0}
 RIDGE = 1.0  # FLOPs per byte: where one ceiling alone is known, a kernel below is taken to be bound by memory
+OWN: dict[str, Any] = {"peaks": []}  # in place of a card that was made of the run itself
 FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
 
 
@@ -209,6 +210,8 @@ def _where(point: CasePoint) -> str:
 
 
 def _no_card(machine: dict[str, Any] | None, what: str) -> str:
+    if machine is OWN:
+        return "the machine's card was made of this very run"
     if machine is None:
         return "this machine has no card ('jaxbench machine' makes one)"
     return f"the machine's card has no {what}"

@@ -47,6 +47,7 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
     first = runs[0].manifest()
     card["machine"] = {name: first.get(name) for name in FACTS}
     card["machine"]["versions"] = first.get("versions", {})
+    card["made_of"] = [run.manifest().get("started", "") for run in runs]
     card |= {name: [] for name in _LISTS}
     for run in runs:
         manifest = run.manifest()

@@ -13,14 +13,20 @@ import numpy as np
 
 from jaxbench.parallel.chain import Chain, feed_back
 from jaxbench.workloads.cases import Array, KernelWorkload
+from jaxbench.workloads.one_piece import in_one_piece
 
 BLOCK = 2**20  # values drawn at random; a larger array repeats them, so that drawing 10^8 takes no longer than copying
 
 
 def chain(workload: KernelWorkload, device: jax.Device) -> Chain:
-    """The kernel as dependent steps on one device. state = (first argument, result), batch = (the others, zero)."""
-    function = workload.function
-    assert function is not None
+    """The kernel as dependent steps on one device. state = (first argument, result), batch = (the others, zero).
+
+    One that is `idempotent` feeds itself: state = its argument, which is its result as well, batch = ().
+    """
+    assert workload.function is not None
+    if workload.idempotent:
+        return _itself(workload, device)
+    function = in_one_piece(workload.function)
 
     def step(state: Any, batch: Any) -> tuple[Any, None]:
         (first, _), (others, zero) = state, batch
@@ -41,6 +47,18 @@ def chain(workload: KernelWorkload, device: jax.Device) -> Chain:
         draw=place,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state[1], seed),
         values=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
+        zeros=lambda seed: share_of_zeros(draw(workload.arguments, seed)),
+    )
+
+
+def _itself(workload: KernelWorkload, device: jax.Device) -> Chain:
+    function = workload.function
+    assert function is not None
+    return Chain(
+        step=lambda state, batch: (function(state), None),
+        draw=lambda seed: (put(draw(workload.arguments, seed)[0], device), ()),
+        wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),
+        values=math.prod(workload.arguments[0].shape),
         zeros=lambda seed: share_of_zeros(draw(workload.arguments, seed)),
     )
 

@@ -131,10 +131,11 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
 
     def step(state: Any, call: Callable[[], Any]) -> tuple[Any, None]:
         result = call()
-        if not workload.host:  # one call may be on its way, so that the fence at the end of a block leaves none behind
+        if waits:  # one call may be on its way, so that the fence at the end of a block leaves none behind
             jax.block_until_ready(state)
         return result, None
 
+    waits = not (workload.host or workload.waits)
     result = draw(0)[1]()
     return Runnable(
         step=step,

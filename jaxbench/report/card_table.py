@@ -46,6 +46,34 @@ def rows(card: dict[str, Any]) -> Iterator[Cells]:
         yield str(copy["op"]), size, pair, *_value(copy, "value", quantities.per_second, ("lo", "hi")), "transfer"
 
 
+def headlines(card: dict[str, Any]) -> list[str]:
+    """The card in a few sentences: with all cores, and of collectives on the most devices that have a core each."""
+    said = []
+    for platform in dict.fromkeys(peak["platform"] for peak in card["peaks"]):
+        mine = [peak for peak in card["peaks"] if peak["platform"] == platform]
+        most = max(peak["cores"] or 0 for peak in mine)
+        mine = [peak for peak in mine if platform != "cpu" or peak["cores"] == most]
+        flops = [f"{p['dtype']} {quantities.flops(p['value'])}" for p in mine if p["quantity"] == "flop_per_s"]
+        rates = [(p["value"], p["level"]) for p in mine if p["quantity"] == "bytes_per_s"]
+        best = {level: max(value for value, where in rates if where == level) for _, level in rates}
+        bytes_ = [
+            f"{quantities.per_second(best[level])} from {level}" for level in ("memory", "cache") if level in best
+        ]
+        where = f" on {_place(mine[0])}"
+        said += [f"Matrix products{where}: {', '.join(flops)}."] if flops else []
+        said += [f"Streaming{where}: {', '.join(streams)}."] if streams else []
+    calls = [f"{call['op']} {call['impl']} {seconds(call['value'])}" for call in card["launch"]]
+    said += [f"A call: {', '.join(calls)}."] if calls else []
+    links = [link for link in card["links"] if not link["oversubscribed"]]
+    most = max((link["devices"] for link in links), default=0)
+    parts = [
+        f"{link['op']} {seconds(link['alpha_s'])} + S / ({quantities.per_second(link['beta_bytes_per_s'])})"
+        for link in links
+        if link["devices"] == most and "x" not in str(link.get("mesh") or "")
+    ]
+    return said + ([f"Collectives of S bytes on {devices(most)}: {'; '.join(parts)}."] if parts else [])
+
+
 def sheet(card: dict[str, Any]) -> Sheet:
     """The table of the page."""
     numbers = ("value", "95 % interval")

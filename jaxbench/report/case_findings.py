@@ -93,7 +93,7 @@ def find(run: RunFolder) -> CaseFindings:
         crossings=crossed,
         knees=crossings.knees(rows) if view == "curves" else [],
         normal=normal.judge(view, rows, manifest=manifest),
-        left_out=[str(sentence) for sentence in plan.get("left_out") or ()],
+        left_out=[str(sentence).removeprefix("Left out: ") for sentence in plan.get("left_out") or ()],
         repairs=[*dict.fromkeys(run.notes), *why_not],
         card=card,
         config=config,

@@ -30,7 +30,7 @@ Run = tuple[Path, CaseFindings]
 
 
 def write(
-    folder: str | os.PathLike[str], runs: Sequence[Path], card: dict[str, Any], console: Console | None
+    folder: str | os.PathLike[str], runs: Sequence[Path], card: dict[str, Any], console: Console | None = None
 ) -> Outcome:
     """Writes `machine.html` and its roofline into `folder`, and prints the card if there is a `console`.
 
@@ -60,6 +60,7 @@ def write(
 def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
     sections = [
         ("Not as asked", _shortfalls(runs)),
+        ("What the runs say", _of_runs(runs, lambda findings: findings.headlines)),
         ("Refused by the gates", _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))),
         ("Left out", _of_runs(runs, lambda findings: findings.left_out)),
         ("Is this normal?", _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])),
@@ -69,7 +70,7 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
     return Page(
         name=name,
         heading=f"{name}: what this machine can do",
-        headlines=_of_runs(runs, lambda findings: findings.headlines),
+        headlines=card_table.headlines(card),
         alarm=bool(_shortfalls(runs)),
         pictures=pictures,
         table=card_table.sheet(card),
@@ -135,6 +136,8 @@ def _show(made: Page, card: dict[str, Any], console: Console) -> None:
     console.print()
     console.print(card_table.table(card))
     for heading, sentences in made.sections:
+        if heading == "What the runs say":  # the table says it in short
+            continue
         console.print(Text(heading, style="bold"))
         console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences[:6]), sep="")
         if len(sentences) > 6:

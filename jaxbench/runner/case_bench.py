@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,7 +67,8 @@ class CaseBench:
     def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What a dry run wants to know of a case. Raises StageError."""
         placement = Placement(**placed)
-        facts = self.compile(placement).facts
+        with double_precision(placement.dtype):
+            facts = self.compile(placement).facts
         return {
             "compile_s": facts.compile_s or 0.0,
             "peak_bytes": placement.resident_bytes,
@@ -76,6 +78,10 @@ class CaseBench:
     def prepare(self, placed: dict[str, Any]) -> CaseRecord:
         """Compiles, compares the result with the right answer, finds the block length. Raises StageError."""
         placement = Placement(**placed)
+        with double_precision(placement.dtype):
+            return self._prepare(placement)
+
+    def _prepare(self, placement: Placement) -> CaseRecord:
         ready = self.compile(placement)
         seed = self.config.seed
         with stage("check"), ready.context():
@@ -107,7 +113,7 @@ class CaseBench:
         """Measures one round of a prepared case on fresh arrays. Raises StageError."""
         known = self.prepared[point]
         ready = known.ready
-        with stage("measure"), ready.context():
+        with stage("measure"), ready.context(), double_precision(known.placement.dtype):
             state, batch = ready.draw(self.config.seed)
             ready.fence((state, batch) if ready.loop is not None else state)
             timer = dataclasses.replace(self.timer, fence=fence_of_blocks(ready))
@@ -131,6 +137,11 @@ class CaseBench:
             compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
             checks=(verdict(ready, wrong),), worker=self.worker, **placed,
         )  # fmt: skip
+
+
+def double_precision(dtype: str) -> contextlib.AbstractContextManager[Any]:
+    """JAX makes float32 of float64 unless told otherwise."""
+    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
 def fence_of_blocks(ready: Runnable) -> Callable[[Any], Any]:

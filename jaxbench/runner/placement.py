@@ -19,7 +19,7 @@ from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWo
 DTYPES = {
     "cpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32"),
     "gpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
-    "tpu": ("float32", "bfloat16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
+    "tpu": ("float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
 }
 AUTO_BYTES = {"cpu": 2**30, "gpu": 2**33, "tpu": 2**33}  # sizes that nobody typed stay below
 CPU_FLOPS = 2e10  # and below this on a CPU, a second or so
@@ -158,7 +158,7 @@ def _kernels(
     for case in kernels:
         _require_dtype(case, accelerator or "cpu")
         host = case.host or accelerator is None
-        if accelerator and not case.host and fits(case, accelerator, case.resident_bytes):
+        if accelerator and not (case.host or case.cpu_only) and fits(case, accelerator, case.resident_bytes):
             yield _kernel(case, case.key, accelerator, machine["cores"])
         beside = settings.platform == "auto" and case.dtype in DTYPES["cpu"]  # the same on the CPU, to compare
         if (host or beside) and fits(case, "cpu", case.resident_bytes):

@@ -52,7 +52,7 @@ class KernelWorkload:
         None for a kernel that is called as it is.
       prepare: arrays -> (() -> result), for what is not one jitted function: NumPy (`host` true: the arrays are NumPy
         arrays), plain Python, operation by operation. Buffers it writes into are allocated here, outside the clock.
-        The thunk may return before its result is ready; the result is then fenced at the end of each block.
+        The call may return before its result is ready, unless it `waits`.
       answer: NumPy arrays (the arguments as float64, or as integers) -> the right result, for a comparison within
         `tolerance` x the largest absolute value of the answer. None: the result is not compared, and `why_unchecked`
         says why.
@@ -60,6 +60,8 @@ class KernelWorkload:
         factorisation is right when its product is the matrix). Instead of `answer`.
       elementwise: each value of the result depends on the same place of the arguments alone, so that a large result is
         compared part by part.
+      idempotent: of one argument and f(f(x)) = f(x), so that it is fed with its own result and with nothing else.
+      cpu_only: it shows something about a processor's caches, and means little elsewhere.
       host: it runs on the host's cores and needs no device.
       in_flight_bytes: further bytes that it holds at once besides arguments and one result.
     """
@@ -79,7 +81,10 @@ class KernelWorkload:
     tolerance: float = 1e-5
     why_unchecked: str = ""
     elementwise: bool = False
+    idempotent: bool = False
+    cpu_only: bool = False
     host: bool = False
+    waits: bool = False
     result_bytes: int | None = None  # None: as much as the largest argument
     in_flight_bytes: int = 0
 

@@ -188,3 +188,14 @@ def test_only_passed_and_honest_rows_are_for_headlines(tmp_path: Path) -> None:
     assert [row.headline for row in (good, partial, crowded, lying)] == [True, False, False, False]
     assert [row.gate for row in (good, partial, crowded, lying)] == ["passed", "passed", "passed", "refused"]
     assert "more devices than cores" in crowded.notes[0]
+
+
+def test_a_run_is_not_judged_by_the_card_that_was_made_of_it(tmp_path: Path) -> None:
+    """The best of a run is what its own best rows typically reach: half of their noise lies above."""
+    fast = fab.matmul(1024, call_s=2 * 1024**3 / 2e11)  # twice the card's peak of one core
+    facts = {"manifest": {"started": "2026-01-01T00:00:00"}, **EXACT}
+    (judged,) = analyse(tmp_path / "a", fast, machine=fab.card(made_of=["2026-02-02T00:00:00"]), **facts)
+    (own,) = analyse(tmp_path / "b", fast, machine=fab.card(made_of=["2026-01-01T00:00:00"]), **facts)
+    assert judged.gate == "refused" and own.gate == "passed"
+    assert own.peak_share.value == pytest.approx(2.0)
+    assert "was made of this very run" in own.gate_reason

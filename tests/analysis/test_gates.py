@@ -210,6 +210,7 @@ def test_not_negative(tmp_path: Path) -> None:
     for name, made, passed in (
         ("truth", fab.kernel(**TANH, call_s=8e-6, loop_s=1e-6), True),
         ("a loop that runs backwards", fab.kernel(**TANH, call_s=8e-6, loop_s=-1e-6), False),
+        ("a loop of nothing", fab.kernel(**TANH, call_s=8e-6, loop_s=-1e-11), True),
         ("negative work", fab.matmul(1024, call_s=0.02, flops=-2.0), False),
     ):
         assert judged(tmp_path / name, gates.POSITIVE, made, noise=0.001) is passed, name

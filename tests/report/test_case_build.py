@@ -97,6 +97,7 @@ def test_missing_failed_partial_wrong_and_unchecked_are_shortfalls(tmp_path: Pat
         "matmul/float32/512x512x512/jit is wrong: result: 3 values are wrong.",
         "matmul/float32/1024x1024x1024/jit is unchecked.",
     ]
+    assert case_findings.refusals(case_findings.find(RunFolder(tmp_path)).rows) == [], "said once, as wrong"
     text = shown(tmp_path)
     for word in ("missing", "failed", "partial", "wrong", "unchecked", "passed"):
         assert re.search(rf"jit .* {word} *\n", text), word
@@ -156,7 +157,13 @@ def test_ids_of_one_figure_are_not_those_of_another(tmp_path: Path) -> None:
 def test_the_page_shows_both_clocks_the_gates_and_raw_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "RAW_ROUNDS", 8)
     text = html(runs.folder(tmp_path, "matmul", [fab.matmul(512, call_s=0.01), fab.matmul(256, call_s=0.01)]))
-    for said in ("per iteration of the loop", "two clocks agree", "loops of 2 L", "(first 4 rounds)", "1 more rounds are"):
+    for said in (
+        "per iteration of the loop",
+        "two clocks agree",
+        "loops of 2 L",
+        "(first 4 rounds)",
+        "1 more rounds are",
+    ):
         assert said in text
     assert '<td class="text ok">passed</td>' in text
 
@@ -222,7 +229,10 @@ def test_a_share_of_the_peak_is_shown_but_not_of_refused_rows(tmp_path: Path) ->
 def test_an_unknown_view_or_kind_of_run_is_one_sentence(tmp_path: Path) -> None:
     runs.folder(tmp_path, "matmul")
     manifest = json.loads((tmp_path / store.MANIFEST).read_text())
-    for change, said in (({"view": "matmull"}, "did you mean 'matmul'"), ({"measures": "case"}, "did you mean 'cases'")):
+    for change, said in (
+        ({"view": "matmull"}, "did you mean 'matmul'"),
+        ({"measures": "case"}, "did you mean 'cases'"),
+    ):
         store.write_json(tmp_path / store.MANIFEST, {**manifest, "plan": {**manifest["plan"], **change}})
         with pytest.raises(UserError, match=said):
             build.write(tmp_path)

@@ -108,7 +108,9 @@ def test_kernels_stand_at_their_intensity(tmp_path: Path) -> None:
     assert len(spots) == len(found.rows)
     n = 512
     at = next(s for s, row in zip(spots, found.rows, strict=True) if row.point.elements == n)
-    assert at.intensity == pytest.approx(2 * n**3 / (12 * n * n)) and at.flop_per_s.value == pytest.approx(9e10, rel=0.05)
+    assert at.intensity == pytest.approx(2 * n**3 / (12 * n * n)) and at.flop_per_s.value == pytest.approx(
+        9e10, rel=0.05
+    )
 
 
 def test_small_sizes_far_below_the_roof_are_counted_not_drawn() -> None:
@@ -156,7 +158,8 @@ def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) 
     build.write(runs.folder(tmp_path / "matmul", "matmul"))
     build.write(training(tmp_path / "cnn"))
     build.write(runs.folder(tmp_path / "machine-1" / "stream", "stream"))
-    build.write(runs.folder(tmp_path / "other", "matmul", manifest={"cpu_model": "Another CPU"}))
+    stranger = fab.matmul(512, call_s=0.01, experiment="stranger")
+    build.write(runs.folder(tmp_path / "other", "matmul", [stranger], manifest={"cpu_model": "Another CPU"}))
     here = runs.folder(tmp_path / "here", "curves", machine=fab.card())
     spots = siblings.spots(here)
     assert {s.label for s in spots} == {"matmul", "cnn", "stream"} and {s.mark for s in spots} == {"earlier"}
@@ -167,7 +170,11 @@ def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) 
 
 
 def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None:
-    made = [fab.matmul(512, call_s=0.01), runs.removed(fab.matmul(256, call_s=0.01)), runs.wrong(fab.matmul(128, call_s=0.01))]
+    made = [
+        fab.matmul(512, call_s=0.01),
+        runs.removed(fab.matmul(256, call_s=0.01)),
+        runs.wrong(fab.matmul(128, call_s=0.01)),
+    ]
     build.write(runs.folder(tmp_path / "matmul", "matmul", made))
     here = runs.folder(tmp_path / "here", "curves")
     (spot,) = siblings.spots(here)

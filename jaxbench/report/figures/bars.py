@@ -101,7 +101,7 @@ def names(axes: Axes, places: Sequence[float], labels: Sequence[str]) -> None:
     """What lying bars are called, the first on top."""
     axes.set_yticks(list(places), list(labels))
     axes.tick_params(axis="y", length=0)
-    axes.invert_yaxis()
+    axes.set_ylim(len(places) - 0.4, -0.6)
     axes.grid(False, axis="y")
     axes.grid(True, axis="x")
 

@@ -62,14 +62,16 @@ def _squares(axes: Axes, series: Sequence[Series]) -> tuple[list[Line2D], list[s
     """Returns what it adds to the legend and to the footnotes."""
     for one in series:
         plot(axes, one, side, lambda row: row.flop_per_s)
-    peaks = {peak: row.point.dtype for one in series for row in one.rows if (peak := peak_of(row))}
+    every = [row for one in series for row in one.rows]
+    names = naming(every, ("dtype", "platform", "cores"))
+    peaks = {peak: names[row.point.point] for row in every if (peak := peak_of(row))}
     log_axis(axes, "x", base=2, show=plain, most=7)
     log_axis(axes, "y", show=si, most=7, span=list(peaks))
     axes.set_title("n x n x n: FLOP/s", loc="left")
     axes.set_xlabel("n")
     for peak in peaks:
         axes.axhline(peak, **DASHES, zorder=1)
-    said = ", ".join(f"{dtype} {quantities.flops(peak)}" for peak, dtype in sorted(peaks.items(), reverse=True))
+    said = ", ".join(f"{name} {quantities.flops(peak)}" for peak, name in sorted(peaks.items(), reverse=True))
     return ([Line2D([], [], **DASHES, label="peak")], [f"dashed: the peak of {said}"]) if peaks else ([], [])
 
 

@@ -47,8 +47,9 @@ def draw(material: Material) -> Figure | None:
         log_axis(axes, "x", base=2, show=quantities.payload, most=6 if columns == 2 else 9)
         log_axis(axes, "y", show=plain, most=8, span=everything)
         axes.set_xlabel("working set")
-        axes.set_title(kind if len(kinds) > 1 else "", loc="left")
-        _levels(axes, inside[kind], cache if inside[kind][0].point.platform == "cpu" else None)
+        size = cache if inside[kind][0].point.platform == "cpu" else None
+        axes.set_title(_title(kind if len(kinds) > 1 else "", from_memory(inside[kind], size)), loc="left")
+        _levels(axes, inside[kind], size)
     for axes in flat[len(kinds) :]:
         axes.remove()
     for line in panels:
@@ -76,16 +77,22 @@ def _levels(axes: Axes, rows: Sequence[CaseRow], cache: int | None) -> None:
                 words, (size, 0.02), xycoords=("data", "axes fraction"), xytext=(2, 0), textcoords="offset points",
                 rotation=90, fontsize=6.3, color="#333333", ha="left", va="bottom",
             )  # fmt: skip
-    memory = [r for r in rows if believed(r) and ceilings.level(working_set(r), cache) == "memory"]
-    if not memory:
-        return
-    best = max(row.bytes_per_s.value for row in memory) / 1e9
-    start = min(working_set(row) for row in memory)
-    axes.plot([start / math.sqrt(2), high], [best, best], **DASHES, label="_plateau", zorder=1)
-    axes.annotate(
-        f"memory {best:.3g} GB/s", (high, best), xytext=(0, 3), textcoords="offset points", fontsize=6.5,
-        color="#222222", ha="right", va="bottom",
-    )  # fmt: skip
+    best = from_memory(rows, cache)
+    if best is not None:
+        start = min(working_set(row) for row in rows if ceilings.level(working_set(row), cache) == "memory")
+        value = best.bytes_per_s.value / 1e9
+        axes.plot([start / math.sqrt(2), high], [value, value], **DASHES, label="_plateau", zorder=1)
+
+
+def from_memory(rows: Sequence[CaseRow], cache: int | None) -> CaseRow | None:
+    """The fastest row whose arrays must lie in memory."""
+    rows = [row for row in rows if believed(row) and ceilings.level(working_set(row), cache) == "memory"]
+    return max(rows, key=lambda row: row.bytes_per_s.value, default=None)
+
+
+def _title(kind: str, best: CaseRow | None) -> str:
+    said = "" if best is None else f"{quantities.per_second(best.bytes_per_s.value)} from memory"
+    return ": ".join(filter(None, (kind, said)))
 
 
 def _plateau_handle(panels: Sequence[Axes]) -> list[Line2D]:

@@ -22,10 +22,11 @@ from jaxbench.report.figures.series import believed, plot, remarks, split
 
 CAPTION = (
     "Left: GB/s from each source (row) to each target (column) at the largest payload; a thick frame marks a pair "
-    "below three quarters of the median of its kind. Right: host to device and back over the payload."
+    "below three quarters of the median of its kind. Right: the pairs that were measured over the payload."
 )
 SLOW = 0.75  # of the median of the pairs of the same kind
 MOST = 6  # lines in the panel by payload
+Pair = tuple[str, str]
 
 
 def draw(material: Material) -> Figure | None:
@@ -55,9 +56,9 @@ def draw(material: Material) -> Figure | None:
 
 def largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
     """Of each pair the row with the largest payload, those that may be believed first."""
-    best: dict[tuple[str, str], CaseRow] = {}
+    best: dict[Pair, CaseRow] = {}
     for row in sorted(rows, key=lambda row: (believed(row), payload(row))):
-        best[row.point.source, row.point.target] = row
+        best[_pair(row)] = row
     return list(best.values())
 
 
@@ -117,19 +118,24 @@ def _digits(value: float) -> str:
 
 
 def _lines(rows: Sequence[CaseRow]) -> tuple[list[CaseRow], list[str]]:
-    """The pairs drawn over the payload: host and device, or devices where no host takes part."""
-    with_host = [row for row in rows if "host" in (row.point.source, row.point.target)] or list(rows)
-    pairs = list(dict.fromkeys((row.point.source, row.point.target) for row in with_host))
-    keep = set(pairs)
-    notes = []
-    if len(pairs) > MOST:
-        best = {(row.point.source, row.point.target): row.algbw.value for row in largest(with_host)}
-        keep = set()
-        for outward in (True, False):
-            mine = sorted((p for p in pairs if (p[0] == "host") == outward), key=lambda pair: best[pair])
-            keep |= {*mine[:1], *mine[-1:]}
-        notes.append("right: of each direction the slowest and the fastest pair")
-    return [row for row in with_host if (row.point.source, row.point.target) in keep], notes
+    """The pairs drawn over the payload: those measured at the most payloads; of too many each kind's ends."""
+    payloads: dict[Pair, set[float]] = {}
+    for row in rows:
+        payloads.setdefault(_pair(row), set()).add(payload(row))
+    most = max(map(len, payloads.values()))
+    keep = {pair for pair, sizes in payloads.items() if len(sizes) == most}
+    if len(keep) <= MOST:
+        return [row for row in rows if _pair(row) in keep], []
+    ends: set[Pair] = set()
+    ranked = sorted((row for row in largest(rows) if _pair(row) in keep), key=lambda row: row.algbw.value)
+    for op in dict.fromkeys(row.point.op for row in ranked):
+        mine = [_pair(row) for row in ranked if row.point.op == op]
+        ends |= {mine[0], mine[-1]}
+    return [row for row in rows if _pair(row) in ends], ["right: of each kind the slowest and the fastest pair"]
+
+
+def _pair(row: CaseRow) -> Pair:
+    return row.point.source, row.point.target
 
 
 def _slow_notes(slow: Sequence[tuple[CaseRow, float]]) -> list[str]:

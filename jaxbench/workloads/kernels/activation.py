@@ -15,7 +15,6 @@ import numpy as np
 from scipy import special
 
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.one_piece import in_one_piece
 from jaxbench.workloads.kernels.precision import epsilon, itemsize
 
 IMPLS = ("python", "numpy", "jit")
@@ -109,7 +108,7 @@ def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) ->
             flops=None if made.flops is None else made.flops * elements,
             bytes_moved=None if impl == "python" else 2.0 * elements * itemsize(dtype),
             arguments=(Array((elements,), dtype),),
-            function=in_one_piece(made.jax) if impl == "jit" else None,
+            function=made.jax if impl == "jit" else None,
             prepare={"python": _python, "numpy": _numpy}[impl](made) if impl != "jit" else None,
             answer=made.answer,
             tolerance=0.0 if made.exact else ULPS * epsilon(dtype),

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import special
 
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.one_piece import in_one_piece
+from jaxbench.workloads.one_piece import in_one_piece
 from jaxbench.workloads.kernels.precision import epsilon, itemsize
 
 IMPLS = ("op_by_op", "barriers", "fused")

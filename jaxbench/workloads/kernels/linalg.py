@@ -18,7 +18,6 @@ import numpy as np
 import scipy.linalg
 
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.one_piece import in_one_piece
 from jaxbench.workloads.kernels.precision import epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "scipy")
@@ -128,7 +127,7 @@ def cases(op: str, dtype: str, n: int, impls: tuple[str, ...] = IMPLS) -> Iterat
             flops=None if made.flops is None else made.flops(n),
             bytes_moved=float(made.matrices * size),
             arguments=(Array((n, n), dtype, draw=made.draw),),
-            function=in_one_piece(made.jax) if impl == "jit" else None,
+            function=made.jax if impl == "jit" else None,
             prepare=_prepare(on_host) if impl != "jit" else None,
             wrong=_wrong(made.residuals, LAPACK_RATIO * n * epsilon(dtype)),
             host=impl != "jit",

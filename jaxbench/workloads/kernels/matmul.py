@@ -23,7 +23,6 @@ import numpy as np
 
 from jaxbench.catalog import published
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.one_piece import in_one_piece
 from jaxbench.workloads.kernels.precision import epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "numpy-untiled", "numpy-tiled", "jit-untiled", "jit-tiled")
@@ -115,10 +114,11 @@ def cases(shape: Shape, dtype: str, impls: tuple[str, ...] = IMPLS) -> Iterator[
             flops=shape.operations,
             bytes_moved=float(sum(sizes)),
             arguments=(Array(a, dtype), Array(b, dtype)),
-            function=in_one_piece(_JAX[impl](result)) if impl in _JAX else None,
+            function=_JAX[impl](result) if impl in _JAX else None,
             prepare=_HOST[impl] if impl in _HOST else None,
             wrong=partial(wrong_rows, tolerance=tolerance),
             host=impl in _HOST,
+            cpu_only=impl.endswith("tiled"),
             result_bytes=sizes[1],
         )
 

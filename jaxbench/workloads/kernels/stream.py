@@ -19,7 +19,6 @@ import jax
 import numpy as np
 
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.one_piece import in_one_piece
 from jaxbench.workloads.kernels.precision import epsilon, itemsize
 
 IMPLS = ("jit", "numpy")
@@ -102,7 +101,7 @@ def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) ->
             flops=None if kernel.flops is None else kernel.flops * elements,
             bytes_moved=float(kernel.arrays * elements * itemsize(dtype)),
             arguments=(array, *rest),
-            function=in_one_piece(kernel.jax) if impl == "jit" else None,
+            function=kernel.jax if impl == "jit" else None,
             prepare=_numpy(kernel) if impl == "numpy" else None,
             answer=kernel.answer,
             tolerance=kernel.roundings * epsilon(dtype),
