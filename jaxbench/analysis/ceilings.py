@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,9 @@ UNKNOWN_CACHE_BYTES = 2**30  # above this it is in memory when the cache's size 
 class Ceilings:
     """The limits of one device, or of the cores that a CPU process may use. NaN and source "": unknown.
 
-    A source is "catalogue" (a peak that its maker states) or "measured" (the best that the machine's card holds).
+    A source is "catalogue" (a peak that its maker states) or "measured" (the best that the machine's card holds). A
+    room says how many times a measured rate its own interval reaches up to: what is above the rate and still inside
+    it is no contradiction.
 
     Attributes:
       flop_per_s: of matrix products in one dtype.
@@ -29,12 +30,16 @@ class Ceilings:
 
     flop_per_s: float = math.nan
     flop_source: str = ""
+    flop_room: float = 1.0
     memory_bytes_per_s: float = math.nan
     memory_source: str = ""
+    memory_room: float = 1.0
     cache_bytes_per_s: float = math.nan
     cache_source: str = ""
+    cache_room: float = 1.0
     link_bytes_per_s: float = math.nan
     link_source: str = ""
+    link_room: float = 1.0
 
 
 def find(*, card: dict[str, Any] | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
@@ -47,18 +52,18 @@ def find(*, card: dict[str, Any] | None, platform: str, device_kind: str, cores:
     """
     made, seen = catalogued(platform, device_kind, dtype), measured(card, platform, cores, dtype)
     chosen: dict[str, Any] = {}
-    for rate, source in _FIELDS:
-        best = made if getattr(made, source) else seen
-        chosen |= {rate: getattr(best, rate), source: getattr(best, source)}
+    for name, rate in _FIELDS.items():
+        best = made if getattr(made, f"{name}_source") else seen
+        chosen |= {field: getattr(best, field) for field in (rate, f"{name}_source", f"{name}_room")}
     return Ceilings(**chosen)
 
 
-_FIELDS = (
-    ("flop_per_s", "flop_source"),
-    ("memory_bytes_per_s", "memory_source"),
-    ("cache_bytes_per_s", "cache_source"),
-    ("link_bytes_per_s", "link_source"),
-)
+_FIELDS = {
+    "flop": "flop_per_s",
+    "memory": "memory_bytes_per_s",
+    "cache": "cache_bytes_per_s",
+    "link": "link_bytes_per_s",
+}
 
 
 def catalogued(platform: str, device_kind: str, dtype: str) -> Ceilings:
@@ -67,26 +72,28 @@ def catalogued(platform: str, device_kind: str, dtype: str) -> Ceilings:
     if peak is None or peak.kind != platform:
         return Ceilings()
     rate = peak.rate(dtype)
-    return _known(
-        "catalogue",
-        flop=rate.flop_per_s if rate is not None else None,
-        memory=peak.memory_bytes_per_s,
-        link=peak.link.unidirectional_bytes_per_s if peak.link is not None else None,
-    )
+    link = peak.link.unidirectional_bytes_per_s if peak.link is not None else None
+    rates = {"flop": rate.flop_per_s if rate is not None else None, "memory": peak.memory_bytes_per_s, "link": link}
+    return _known("catalogue", {name: (value, 1.0) for name, value in rates.items() if value is not None})
 
 
 def measured(card: dict[str, Any] | None, platform: str, cores: int, dtype: str) -> Ceilings:
-    """What the machine's card alone says. On a CPU only peaks measured on as many cores count."""
+    """What the machine's card alone says.
+
+    On a CPU a peak must have been measured on as many cores; where fewer reached more (a busy machine, a size that
+    does not split well), theirs counts, since all of them can do what one can.
+    """
     if card is None:
         return Ceilings()
-    peaks = [p for p in card["peaks"] if p["platform"] == platform and (platform != "cpu" or p["cores"] == cores)]
+    peaks = [p for p in card["peaks"] if p["platform"] == platform and (platform != "cpu" or p["cores"] <= cores)]
     rates = [p for p in peaks if p["quantity"] == "bytes_per_s"]
-    return _known(
-        "measured",
-        flop=_best(p for p in peaks if p["quantity"] == "flop_per_s" and p["dtype"] == dtype),
-        memory=_best(p for p in rates if p["level"] == "memory"),
-        cache=_best(p for p in rates if p["level"] == "cache"),
-    )
+    groups = {
+        "flop": [p for p in peaks if p["quantity"] == "flop_per_s" and p["dtype"] == dtype],
+        "memory": [p for p in rates if p["level"] == "memory"],
+        "cache": [p for p in rates if p["level"] == "cache"],
+    }
+    asked = {n: g for n, g in groups.items() if any(platform != "cpu" or p["cores"] == cores for p in g)}
+    return _known("measured", {name: _best(group) for name, group in asked.items()})
 
 
 def level(working_set_bytes: float, cache_bytes: int | None) -> str:
@@ -95,15 +102,17 @@ def level(working_set_bytes: float, cache_bytes: int | None) -> str:
     return "memory" if working_set_bytes > limit else "cache"
 
 
-def _best(entries: Iterable[dict[str, Any]]) -> float | None:
-    return max((float(entry["value"]) for entry in entries), default=None)
+def _best(entries: list[dict[str, Any]]) -> tuple[float, float]:
+    """The largest value, and how many times it the upper end of its interval is."""
+    best = max(entries, key=lambda entry: float(entry["value"]))
+    value, upper = float(best["value"]), float(best.get("hi") or best["value"])
+    return value, max(1.0, upper / value) if value > 0 else 1.0
 
 
-def _known(source: str, **rates: float | None) -> Ceilings:
-    """flop, memory, cache, link: None is unknown."""
+def _known(source: str, rates: dict[str, tuple[float, float]]) -> Ceilings:
+    """rates: (rate, room) by the name of the ceiling."""
     fields: dict[str, Any] = {}
-    for name, rate in rates.items():
-        if rate is not None and rate > 0:
-            unit = "flop_per_s" if name == "flop" else f"{name}_bytes_per_s"
-            fields |= {unit: rate, f"{name}_source": source}
+    for name, (rate, room) in rates.items():
+        if rate > 0:
+            fields |= {_FIELDS[name]: rate, f"{name}_source": source, f"{name}_room": room}
     return Ceilings(**fields)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from jaxbench.analysis import quantities
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.intervals import Estimate
@@ -135,7 +136,7 @@ def below_peak(asked: tuple[Demand, ...]) -> Gate:
 
 
 def _above(demand: Demand) -> str:
-    why = "impossible" if demand.limit.source == "catalogue" else "this number or the machine's card is wrong"
+    why = "impossible" if demand.limit.source == "catalogue" else "this number or the machine's card is wrong (made while the machine was busy? 'jaxbench machine' makes a new one)"
     part = 100 * demand.rate.value / demand.limit.rate
     return f"{demand.shown(demand.rate.value)} is {part:.0f} % of {demand.limit.text}: {why}"
 
@@ -145,7 +146,8 @@ def roofline(step_s: Estimate, asked: tuple[Demand, ...]) -> Gate:
     known = [(d.least_s / d.limit.slack, d) for d in asked if d.limit.known]
     least, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
     if binding is not None and _ends(step_s)[1] < least:
-        work = f"{binding.amount:.3g} {'FLOPs' if binding.unit == FLOP else 'bytes'}"
+        what = quantities.operations(binding.dtype).removesuffix("/s") + "s" if binding.unit == FLOP else "bytes"
+        work = f"{binding.amount:.3g} {what}"
         said = f"a call takes {seconds(step_s.value)}, its {work} need {seconds(binding.least_s)}"
         return Gate(name=ROOFLINE, passed=False, reason=said)
     return _unless_unknown(ROOFLINE, asked)

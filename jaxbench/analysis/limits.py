@@ -48,12 +48,16 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """One kind of work of a case. unit: FLOP, BYTES or LINK. amount: of one call. rate: amount per second."""
+    """One kind of work of a case. unit: FLOP, BYTES or LINK. amount: of one call. rate: amount per second.
+
+    dtype: of the case; the operations of integers are shown as such.
+    """
 
     unit: str
     amount: float
     rate: Estimate
     limit: Limit
+    dtype: str = ""
 
     @property
     def least_s(self) -> float:
@@ -61,7 +65,7 @@ class Demand:
         return self.amount / self.limit.rate
 
     def shown(self, rate: float) -> str:
-        return quantities.scaled(rate, self.unit)
+        return quantities.scaled(rate, quantities.operations(self.dtype) if self.unit == FLOP else self.unit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +89,7 @@ def demands(
     asked = []
     if rates.flop_per_s.known and point.flops:
         limit = _flop_limit(point, kind, found, machine)
-        asked.append(Demand(unit=FLOP, amount=point.flops, rate=rates.flop_per_s, limit=limit))
+        asked.append(Demand(unit=FLOP, amount=point.flops, rate=rates.flop_per_s, limit=limit, dtype=point.dtype))
     if rates.bytes_per_s.known and point.bytes_moved:
         limit = _bytes_limit(point, kind, found, machine, cache_bytes=manifest.get("cache_bytes"))
         asked.append(Demand(unit=BYTES, amount=point.bytes_moved, rate=rates.bytes_per_s, limit=limit))
@@ -136,14 +140,15 @@ def _flop_limit(point: CasePoint, kind: str, found: Ceilings, machine: dict[str,
         peak = hardware.find(kind)
         row = peak.rate(point.dtype) if peak is not None else None
         assert peak is not None and row is not None
-        text = f"{quantities.flops(rate)} ({peak.name}, {row.column}){_doubt(row.verified)}"
+        text = f"{quantities.flops(rate, point.dtype)} ({peak.name}, {row.column}){_doubt(row.verified)}"
     elif source == "measured":
-        text = f"{quantities.flops(rate)}, this machine's best {point.dtype} matmul {_where(point)} (machine.json)"
+        best = f"this machine's best {point.dtype} matmul {_where(point)} (machine.json)"
+        text = f"{quantities.flops(rate, point.dtype)}, {best}"
     else:
         peak = hardware.find(kind)
         missing = f"the catalogue has no {point.dtype} peak for {peak.name}" if peak else hardware.why_not(kind)
         return Limit(text=f"{missing}, and {_no_card(machine, f'{point.dtype} matmul {_where(point)}')}")
-    return Limit(rate=rate, source=source, text=text, slack=SLACK[source])
+    return Limit(rate=rate, source=source, text=text, slack=SLACK[source] * found.flop_room)
 
 
 def _bytes_limit(
@@ -165,7 +170,7 @@ def _bytes_limit(
     else:
         why = f"{hardware.why_not(kind)}, and {_no_card(machine, f'streaming from memory {_where(point)}')}"
         return Limit(text=why, no_share=no_share)
-    return Limit(rate=rate, source=source, text=text, slack=SLACK[source], no_share=no_share)
+    return Limit(rate=rate, source=source, text=text, slack=SLACK[source] * found.memory_room, no_share=no_share)
 
 
 def _cache_limit(point: CasePoint, found: Ceilings, no_share: str) -> Limit:
@@ -173,7 +178,7 @@ def _cache_limit(point: CasePoint, found: Ceilings, no_share: str) -> Limit:
     if not source:
         return Limit(text="its arrays fit in a cache, of which no bandwidth is known", no_share=no_share)
     text = f"{quantities.per_second(rate)}, this machine's best from a cache {_where(point)} (machine.json)"
-    return Limit(rate=rate, source=source, text=text, slack=SLACK["cache"], no_share=no_share)
+    return Limit(rate=rate, source=source, text=text, slack=SLACK["cache"] * found.cache_room, no_share=no_share)
 
 
 def _link_limit(point: CasePoint, kind: str) -> Limit:

@@ -22,8 +22,13 @@ def per_second(bytes_per_s: float) -> str:
     return scaled(bytes_per_s, "B/s")
 
 
-def flops(flop_per_s: float) -> str:
-    return scaled(flop_per_s, "FLOP/s")
+def flops(flop_per_s: float, dtype: str = "") -> str:
+    """ "12.3 GFLOP/s"; "12.3 GOP/s" where `dtype` is of integers, whose operations are no floating-point ones."""
+    return scaled(flop_per_s, operations(dtype))
+
+
+def operations(dtype: str) -> str:
+    return "OP/s" if dtype.startswith(("int", "uint")) else "FLOP/s"
 
 
 def payload(size_bytes: float) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import math
 import re
 from dataclasses import dataclass
 from importlib import resources
@@ -95,13 +96,25 @@ class Peak:
     def rate(self, dtype: str) -> Rate | None:
         """The peak at which matrix products of `dtype` ("float32", "bfloat16", ...) run by default; None: unknown."""
         known = dict(self.tflops)
-        if dtype == "float32" and self.name.startswith("AMD") and "tf32_tflops" in known:
-            return None  # no source says whether XLA uses the TF32 units of this part by default
+        if dtype == "float32" and self.kind == "gpu" and self._matrix_units_unknown(known):
+            return None
+        if dtype == "float16" and known.get("fp16_tflops", math.inf) < known.get("fp32_tflops", 0.0):
+            return None  # libraries multiply such factors in float32, for which no source gives this part's rate
         for column in _COLUMNS.get((dtype, self.kind), ()):
             if column in known:
                 verified = column not in self.unverified_fields
                 return Rate(flop_per_s=known[column] * 1e12, column=column, verified=verified)
         return None
+
+    def _matrix_units_unknown(self, known: dict[str, float]) -> bool:
+        """Whether float32 products may run on units whose rate the row lacks, so that `fp32_tflops` is no bound.
+
+        An NVIDIA part with bfloat16 units has TF32 ones, which XLA uses by default. Of an AMD part with matrix units no
+        source says which of them XLA uses, nor how fast they are in float32.
+        """
+        if self.name.startswith("AMD"):
+            return "bf16_tflops" in known
+        return "bf16_tflops" in known and "tf32_tflops" not in known
 
 
 def find(device_kind: str) -> Peak | None:

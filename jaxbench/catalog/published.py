@@ -53,6 +53,8 @@ def allreduce_column(device_kind: str, devices: int) -> str | None:
 def why_no_allreduce(device_kind: str, devices: int) -> str:
     """Why `allreduce_column` returned None, as the end of a sentence."""
     peak = hardware.find(device_kind)
+    if device_kind == "cpu":
+        return "the published series are of GPUs, and this ran on a CPU"
     if peak is None:
         return f"no series was published for this device ({hardware.why_not(device_kind)})"
     counts = sorted(count for name, count in _ALLREDUCE if name == peak.name)

@@ -98,7 +98,8 @@ def _cases(run: RunFolder, console: Console | None) -> list[str]:
 
 def draw(findings: CaseFindings, path: Path) -> list[Picture]:
     """Draws the figures of the run's view into its folder, and returns those that had something to show."""
-    material = findings.material(others=siblings.spots(path))
+    others = siblings.spots(path) if findings.card is not None else []  # without a card there is no roofline
+    material = findings.material(others=others)
     pictures = []
     for drawing in views.drawings(findings.view):
         files = canvas.render(lambda drawing=drawing: drawing.draw(material))  # type: ignore[misc]

@@ -55,10 +55,9 @@ def headlines(card: dict[str, Any]) -> list[str]:
         mine = [peak for peak in mine if platform != "cpu" or peak["cores"] == most]
         flops = [f"{p['dtype']} {quantities.flops(p['value'])}" for p in mine if p["quantity"] == "flop_per_s"]
         rates = [(p["value"], p["level"]) for p in mine if p["quantity"] == "bytes_per_s"]
-        best = {level: max(value for value, where in rates if where == level) for _, level in rates}
-        bytes_ = [
-            f"{quantities.per_second(best[level])} from {level}" for level in ("memory", "cache") if level in best
-        ]
+        best = {level: max(value for value, at in rates if at == level) for _, level in rates}
+        known = [level for level in ("memory", "cache") if level in best]
+        streams = [f"{quantities.per_second(best[level])} from {level}" for level in known]
         where = f" on {_place(mine[0])}"
         said += [f"Matrix products{where}: {', '.join(flops)}."] if flops else []
         said += [f"Streaming{where}: {', '.join(streams)}."] if streams else []

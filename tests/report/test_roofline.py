@@ -106,6 +106,7 @@ def test_kernels_stand_at_their_intensity(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "matmul")
     spots = of_cases(found.rows)
     assert len(spots) == len(found.rows)
+    assert {s.label for s in spots} == {"matmul"}
     n = 512
     at = next(s for s, row in zip(spots, found.rows, strict=True) if row.point.elements == n)
     assert at.intensity == pytest.approx(2 * n**3 / (12 * n * n)) and at.flop_per_s.value == pytest.approx(

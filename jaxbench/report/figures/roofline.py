@@ -158,7 +158,7 @@ def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
     (left, right), (low, high) = np.log(axes.get_xlim()), np.log(axes.get_ylim())
     for spot in sorted(highest.values(), key=lambda s: -s.flop_per_s.value):
         x = (math.log(spot.intensity) - left) / (right - left)
-        y = (math.log(spot.flop_per_s.value) - low) / (high - low) - 0.01
+        y = (math.log(spot.flop_per_s.value) - low) / (high - low) - 0.04  # below its spot, which is often at a ceiling
         while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):
             y -= 0.02
         taken.append((x, y))

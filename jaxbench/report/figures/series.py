@@ -87,13 +87,13 @@ PARTS: dict[str, Callable[[CaseRow], str]] = {
 }
 
 
-def naming(rows: Sequence[CaseRow], parts: Sequence[str]) -> dict[str, str]:
-    """Point -> its name, from the parts in which the rows differ; from the first part where they differ in none.
+def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -> dict[str, str]:
+    """Point -> its name, from `always` and the parts in which the rows differ, or else from the first part.
 
     "jit", "jit on gpu", "jit, float32 on 1 core": as `analysis.crossings` calls its series.
     """
     values = {part: [PARTS[part](row) for row in rows] for part in parts}
-    telling = [part for part in parts if len(set(values[part]) - {""}) > 1] or list(parts[:1])
+    telling = [part for part in parts if part == always or len(set(values[part]) - {""}) > 1] or list(parts[:1])
     what = [part for part in telling if part not in ("platform", "cores")]
     where = [part for part in telling if part not in what]
     names = {}

@@ -38,7 +38,7 @@ class Spot:
 def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
     """The kernels that compute something and move something; a series is an operation."""
     able = [r for r in rows if r.point.flops and r.point.bytes_moved and r.flop_per_s.known]
-    names = naming(able, ("op", "impl", "dtype", "platform", "cores"))
+    names = naming(able, ("op", "impl", "dtype", "platform", "cores"), always="op")
     if len(set(names.values())) > 14:  # more than a legend can hold and an eye can tell apart
         names = naming(able, ("op",))
     return [_of_case(row, names[row.point.point]) for row in able]

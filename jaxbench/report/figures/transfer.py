@@ -91,7 +91,7 @@ def _heat(axes: Axes, rows: Sequence[CaseRow], slow: Sequence[tuple[CaseRow, flo
     size = 7.0 if len(names) <= 6 else 5.5 if len(names) <= 10 else 4.2
     for row in rows:
         y, x = names.index(row.point.source), names.index(row.point.target)
-        dark = grid[y, x] > 0.75 * top
+        dark = grid[y, x] > 0.9 * top
         colour = "white" if dark else "black"
         mark = "°" if row.point.oversubscribed else ""
         text = f"{_digits(row.algbw.value / 1e9)}{mark}" if believed(row) else "x"
