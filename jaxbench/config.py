@@ -7,6 +7,7 @@ they are typed: ``--config.mesh.devices=1,2,4``. `Settings` is the harness's par
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -244,6 +245,6 @@ def _at_least(field: str, value: int, least: int) -> int:
 
 
 def _positive(field: str, value: float) -> float:
-    if not value > 0:
-        raise UserError(f"--config.{field}={value} must be above 0, such as 0.05.")
+    if not 0 < value < math.inf:
+        raise UserError(f"--config.{field}={value} must be a number above 0, such as 0.05.")
     return float(value)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, TracebackType
+from typing import Any
 
 from jaxbench.errors import UserError, did_you_mean
 
@@ -42,6 +43,13 @@ def load_experiment(name_or_path: str) -> ModuleType:
     if hasattr(module, "get_config"):
         _require(module, path, "get_config", "get_config()", "experiment")
     return module
+
+
+def build(name_or_path: str, config: Any) -> Any:
+    """What the experiment's ``build(config)`` returns. Raises UserError, also for whatever it raises."""
+    module = load_experiment(name_or_path)
+    with _Explained(experiment_path(name_or_path)):
+        return module.build(config)
 
 
 def experiment_path(name_or_path: str) -> Path:

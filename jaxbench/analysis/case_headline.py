@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable
 
 from jaxbench.analysis import ceilings, paired
-from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.alpha_beta import POOR, Fit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing
 from jaxbench.analysis.headline import devices as devices_word
 from jaxbench.analysis.headline import percent, seconds
+from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import flops, interval, payload, per_second, scaled, times
 
 HOST = ("numpy", "scipy")  # what a factorisation is compared with
@@ -53,11 +55,21 @@ def _matmul(rows: list[CaseRow]) -> list[str]:
         best = paired.best(group, lambda row: row.point.flops)
         if best is None:
             continue
-        p, share = best.row.point, best.row.peak_share
+        p, share = best.row.point, _share(best)
         of_peak = f", {percent(share)} of {best.row.peak_note.removeprefix('percent of ')}" if share.known else ""
-        what = f"{op} {dtype} {_where(best.row)}: {interval(best.rate, flops)} with {p.shape} ({p.impl}{_note(best)})"
+        rate = interval(best.rate, functools.partial(flops, dtype=p.dtype))
+        what = f"{op} {dtype} {_where(best.row)}: {rate} with {p.shape} ({p.impl}{_note(best)})"
         said.append(f"{what}{of_peak}.")
     return said
+
+
+def _share(best: paired.Best) -> Estimate:
+    """The peak's share of the rate that is reported, not of all rounds: the two must not contradict each other."""
+    share, rate = best.row.peak_share, best.row.flop_per_s
+    if not best.note or not share.known or not rate.known:
+        return share
+    peak = rate.value / share.value
+    return Estimate(value=best.rate.value / peak, lo=best.rate.lo / peak, hi=best.rate.hi / peak)
 
 
 def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
@@ -115,36 +127,54 @@ def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], w
 
 
 def _transfer(rows: list[CaseRow]) -> list[str]:
-    """Over all pairs at the largest payload, the least bandwidth: a program waits for its slowest link."""
+    """Over all pairs at the largest payload, the least bandwidth: a program waits for its slowest link.
+
+    It is that of the table: the least of noisy medians is too small, if anything, and flatters nobody.
+    """
     said = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
         size = max(row.point.payload_bytes or 0 for row in group)
         pairs = [row for row in group if row.point.payload_bytes == size]
-        worst = paired.best(pairs, lambda row: row.point.payload_bytes, least=True)
-        if worst is None:
-            continue
-        pair = f"{worst.row.point.source}->{worst.row.point.target}"
+        worst = min(pairs, key=lambda row: row.algbw.value)
+        pair = f"{worst.point.source}->{worst.point.target}"
         over = f"at least, over {len(pairs)} pairs; the slowest is {pair}" if len(pairs) > 1 else f"{pair}"
-        said.append(f"{op} {dtype}, {payload(size)}: {interval(worst.rate, per_second)} {over}{_note(worst)}.")
+        said.append(f"{op} {dtype}, {payload(size)}: {interval(worst.algbw, per_second)} {over}.")
     return said
 
 
 def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
-    """Of each operation on the most devices: the least bus bandwidth over its groups, at the largest payload."""
+    """Of each operation on the most devices: the least bus bandwidth over its groups, at their largest common payload.
+
+    With it the time of small payloads: alpha, or where no line describes the times, that of the smallest payload.
+    """
     rows = [row for row in rows if row.busbw.known]
     said = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
         most = max(row.point.devices for row in group)
         axes = _groups([r for r in group if r.point.devices == most], "mesh", "axis").values()
-        largest = [max(axis, key=lambda row: row.point.payload_bytes or 0) for axis in axes]
-        row = min(largest, key=lambda row: row.busbw.value)
+        common = set.intersection(*({row.point.payload_bytes or 0 for row in axis} for axis in axes))
+        if not common:
+            continue
+        compared = [row for axis in axes for row in axis if row.point.payload_bytes == max(common)]
+        row = min(compared, key=lambda row: row.busbw.value)
         p = row.point
-        along = f" along {p.axis} of {p.mesh}, the slowest of {len(largest)} groups" if len(largest) > 1 else ""
+        along = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
+        along += f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
         rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(p.payload_bytes or 0)}"
         fit = next((f for f in fits if not f.why_not and _group(f) == _group(p)), None)
-        alpha = f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)" if fit is not None else ""
-        said.append(f"{op} {dtype} on {devices_word(most)}{along}: {rate}{alpha}.")
+        said.append(f"{op} {dtype} on {devices_word(most)}{along}: {rate}{_small(group, row, fit)}.")
     return said
+
+
+def _small(rows: list[CaseRow], shown: CaseRow, fit: Fit | None) -> str:
+    """What a small payload costs in the group of `shown`. A line that misses the times has no alpha worth telling."""
+    if fit is not None and fit.misfit < POOR:
+        return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
+    mine = [row for row in rows if _group(row.point) == _group(shown.point)]
+    least = min(mine, key=lambda row: row.point.payload_bytes or 0)
+    if least is shown:
+        return ""
+    return f", {interval(least.timing.step_s, seconds)} at {payload(least.point.payload_bytes or 0)}"
 
 
 def _group(of: object) -> tuple[object, ...]:

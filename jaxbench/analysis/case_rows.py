@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, estimate
 from jaxbench.analysis.limits import Rates
+from jaxbench.analysis.quantities import payload
 from jaxbench.analysis.timing import Timing
 
 
@@ -54,7 +56,32 @@ def analyse(points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[
     machine (`machine_card.read`), or None.
     """
     draws = Draws(unit for point in points for unit in point.units)
-    return [_row(point, draws, manifest, machine) for point in points]
+    return _impeached([_row(point, draws, manifest, machine) for point in points])
+
+
+def _impeached(rows: list[CaseRow]) -> list[CaseRow]:
+    """Refuses all sizes of a collective of which one is beyond its link.
+
+    A clock that does not wait is beyond the link at the large payloads alone. The small ones would pass, and the
+    largest of those would be the headline, the fit and the verdict: the same lie, only less conspicuous.
+    """
+    groups: dict[tuple[Any, ...], list[CaseRow]] = {}
+    for row in rows:
+        p = row.point
+        if p.family == "collective" and any(g.name == gates.BELOW_PEAK and g.passed is False for g in row.gates):
+            groups.setdefault((p.op, p.dtype, p.mesh, p.axis), []).append(row)
+    return [_doubted(row, groups.get((p.op, p.dtype, p.mesh, p.axis), [])) for row in rows for p in (row.point,)]
+
+
+def _doubted(row: CaseRow, above: list[CaseRow]) -> CaseRow:
+    """above: the rows of its group that are beyond the link."""
+    if not above or any(row is other for other in above) or not row.gates or row.point.family != "collective":
+        return row
+    sizes = ", ".join(payload(other.point.payload_bytes or 0) for other in above)
+    doubt = Gate(name=gates.BELOW_PEAK, passed=False, reason=f"not itself, but the same collective of {sizes} is")
+    judged = tuple(doubt if gate.name == gates.BELOW_PEAK else gate for gate in row.gates)
+    verdict, reason = gates.verdict(judged)
+    return dataclasses.replace(row, gates=judged, gate=verdict, gate_reason=reason)
 
 
 def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict[str, Any] | None) -> CaseRow:
@@ -66,8 +93,9 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
     call_s = measured.step_s.value
     asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)
     share, note = limits.share(asked)
-    if machine is not None and manifest.get("started", "") in machine.get("made_of", ()):
+    if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
         # The best of a run is no bound for the run that it was taken from: half of its noise lies above.
+        note += ", made of this very run" * note.startswith("percent of measured")
         asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=limits.OWN)
     judged = gates.judge(point, measured, loop, asked)
     gate, reason = gates.verdict(judged)

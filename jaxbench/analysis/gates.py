@@ -135,8 +135,11 @@ def below_peak(asked: tuple[Demand, ...]) -> Gate:
     return _unless_unknown(BELOW_PEAK, asked)
 
 
+_CONTRADICTION = "this number or the machine's card is wrong ('jaxbench machine' makes a new card)"
+
+
 def _above(demand: Demand) -> str:
-    why = "impossible" if demand.limit.source == "catalogue" else "this number or the machine's card is wrong (made while the machine was busy? 'jaxbench machine' makes a new one)"
+    why = "impossible" if demand.limit.source == "catalogue" else _CONTRADICTION
     part = 100 * demand.rate.value / demand.limit.rate
     return f"{demand.shown(demand.rate.value)} is {part:.0f} % of {demand.limit.text}: {why}"
 

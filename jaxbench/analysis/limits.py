@@ -142,7 +142,7 @@ def _flop_limit(point: CasePoint, kind: str, found: Ceilings, machine: dict[str,
         assert peak is not None and row is not None
         text = f"{quantities.flops(rate, point.dtype)} ({peak.name}, {row.column}){_doubt(row.verified)}"
     elif source == "measured":
-        best = f"this machine's best {point.dtype} matmul {_where(point)} (machine.json)"
+        best = f"this machine's best {point.dtype} matmul {_up_to(point)} (machine.json)"
         text = f"{quantities.flops(rate, point.dtype)}, {best}"
     else:
         peak = hardware.find(kind)
@@ -166,7 +166,7 @@ def _bytes_limit(
         assert peak is not None
         text = f"{quantities.per_second(rate)} ({peak.name}, mem_bw_gbps){_doubt(peak.memory_verified)}"
     elif source == "measured":
-        text = f"{quantities.per_second(rate)}, this machine's best from memory {_where(point)} (machine.json)"
+        text = f"{quantities.per_second(rate)}, this machine's best from memory {_up_to(point)} (machine.json)"
     else:
         why = f"{hardware.why_not(kind)}, and {_no_card(machine, f'streaming from memory {_where(point)}')}"
         return Limit(text=why, no_share=no_share)
@@ -177,7 +177,7 @@ def _cache_limit(point: CasePoint, found: Ceilings, no_share: str) -> Limit:
     rate, source = found.cache_bytes_per_s, found.cache_source
     if not source:
         return Limit(text="its arrays fit in a cache, of which no bandwidth is known", no_share=no_share)
-    text = f"{quantities.per_second(rate)}, this machine's best from a cache {_where(point)} (machine.json)"
+    text = f"{quantities.per_second(rate)}, this machine's best from a cache {_up_to(point)} (machine.json)"
     return Limit(rate=rate, source=source, text=text, slack=SLACK["cache"] * found.cache_room, no_share=no_share)
 
 
@@ -212,6 +212,11 @@ def _where(point: CasePoint) -> str:
     if point.platform != "cpu":
         return "on this device"
     return f"on {point.cores} core{'s' if point.cores != 1 else ''}"
+
+
+def _up_to(point: CasePoint) -> str:
+    """Where a measured peak is from: fewer cores may have reached more (`ceilings.measured`)."""
+    return _where(point).replace("on ", "on up to ") if point.platform == "cpu" and point.cores != 1 else _where(point)
 
 
 def _no_card(machine: dict[str, Any] | None, what: str) -> str:

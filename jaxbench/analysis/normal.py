@@ -161,6 +161,6 @@ def _sentence(verdict: Verdict) -> str:
     if math.isfinite(verdict.lowest):
         span = f"{100 * verdict.lowest:.0f} to {100 * verdict.highest:.0f} %"
         said += f"; from {payload(LARGE_BYTES)} on it is {span} of the series"
-    rank = f"{verdict.slower_series} of the {verdict.all_series} published series are slower there"
+    rank = f"{verdict.slower_series} of the {verdict.all_series} published series, of any device, are slower there"
     source = published.read("allreduce_busbw").project
     return f"{said}. {rank} (percentile {verdict.percentile:.0f}). They are single measurements by others ({source})."

@@ -17,7 +17,7 @@ MIN_SPLIT = 4  # rounds: from so many on, one half chooses and the other measure
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The fastest of several rows, or the slowest.
+    """The fastest of several rows.
 
     rate: work per second, measured on the rounds that had no part in the choice. note: "" when nothing was chosen
     (one candidate), else which rounds chose and which measured.
@@ -54,14 +54,13 @@ def step_s(row: CaseRow, units: Collection[Unit], draws: Draws) -> tuple[float, 
     return float(np.median(samples)), weighted_median(samples, owners, draws.of([u for u, _ in held]))
 
 
-def best(rows: list[CaseRow], work: Callable[[CaseRow], float | None], *, least: bool = False) -> Best | None:
-    """The row with the most work per second, or with the `least`; None when there is none.
+def best(rows: list[CaseRow], work: Callable[[CaseRow], float | None]) -> Best | None:
+    """The row with the most work per second; None when there is none.
 
     The largest of many noisy medians is too large even if every median is right. So one half of the rounds chooses and
     the other half measures: every second of all (session, round) of the rows chooses. The odd one out measures, because
     an interval needs 3 rounds and a choice none.
     """
-    choose = min if least else max
     rows = [row for row in rows if row.timing.step_s.known and (work(row) or 0) > 0]
     if not rows:
         return None
@@ -71,10 +70,10 @@ def best(rows: list[CaseRow], work: Callable[[CaseRow], float | None], *, least:
     measuring, choosing = set(units[::2]), set(units[1::2])
     split = [row for row in rows if measuring & set(row.point.units) and choosing & set(row.point.units)]
     if len(units) < MIN_SPLIT or not split:
-        winner = choose(rows, key=lambda row: float(work(row) or 0) / row.timing.step_s.value)
+        winner = max(rows, key=lambda row: float(work(row) or 0) / row.timing.step_s.value)
         return _whole(winner, work, note=f"chosen among {len(rows)} and measured on the same rounds: it may be extreme")
     draws = Draws(measuring)
-    winner = choose(split, key=lambda row: float(work(row) or 0) / _median(row, choosing))
+    winner = max(split, key=lambda row: float(work(row) or 0) / _median(row, choosing))
     value, seconds = step_s(winner, measuring, draws)
     done, rounds = float(work(winner) or 0), len(measuring & set(winner.point.units))
     chosen = f"chosen among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"

@@ -40,7 +40,7 @@ class Chain:
 
 
 def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array:
-    """`argument` with `zero` x (one element of `result`) added to its first element. `zero`: a scalar 0 of any dtype."""
+    """`argument` with `zero` x (one element of `result`) added to its first element. `zero`: a scalar 0."""
     one = jax.tree.leaves(result)[0].ravel()[0]
     if jnp.iscomplexobj(one):
         one = one.real

@@ -13,16 +13,17 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench import discovery
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine import cores
 from jaxbench.measure import runnable
 from jaxbench.measure.clock import Loops, Timer
-from jaxbench.measure.runnable import Runnable
+from jaxbench.measure.runnable import Facts, Runnable
 from jaxbench.parallel import collectives
 from jaxbench.records.schema import CaseRecord, RoundRecord, Verdict
 from jaxbench.runner.bench import stage
 from jaxbench.runner.placement import Placement
-from jaxbench.workloads.cases import CaseSet, KernelWorkload, TransferWorkload
+from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
+from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
 
 MOST_STEPS = 2**14
 CHECKED_STEPS = 2  # the second runs on what the first has left behind
@@ -65,13 +66,15 @@ class CaseBench:
             return runnable.compile_chain(chain, self.devices[0])
 
     def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
-        """What a dry run wants to know of a case. Raises StageError."""
+        """What a dry run wants to know of a case. What is made of calls would run, so nothing is done. StageError."""
         placement = Placement(**placed)
+        case = self.cases[placement.case]
+        calls = isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None)
         with double_precision(placement.dtype):
-            facts = self.compile(placement).facts
+            facts = Facts() if calls else self.compile(placement).facts
         return {
             "compile_s": facts.compile_s or 0.0,
-            "peak_bytes": placement.resident_bytes,
+            "peak_bytes": placement.bytes_per_device,
             "flops": placement.flops or 0.0,
         }
 
@@ -159,11 +162,38 @@ def verdict(ready: Runnable, wrong: int | None) -> Verdict:
 
 
 def build_cases(config: ConfigDict, experiment: str) -> CaseSet:
-    """Loads the experiment and builds its cases. Raises UserError if it returns another thing."""
-    cases = discovery.load_experiment(experiment).build(config)
+    """Loads the experiment and builds its cases. Raises UserError if it fails or returns what cannot be measured."""
+    cases = discovery.build(experiment, config)
     if not isinstance(cases, CaseSet):
         raise UserError(
             f"build(config) of '{experiment}' returned {type(cases).__name__}, not a CaseSet, as its "
             'config.measures="cases" says.'
         )
+    if cases.view not in VIEWS:
+        raise UserError(f"'{experiment}' has the view '{cases.view}': {did_you_mean(str(cases.view), VIEWS)}")
+    if not isinstance(cases.cases, tuple):
+        raise UserError(f"the cases of '{experiment}' are a {type(cases.cases).__name__}: they must be a tuple.")
+    if not cases.cases:
+        raise UserError(f"the settings leave '{experiment}' no case: no implementation has all that they ask for.")
+    seen: set[str] = set()
+    for case in cases.cases:
+        why = unsound(case) or ("it is there twice: two sizes may come to the same." if case.key in seen else "")
+        if why:
+            raise UserError(f"'{experiment}' has the case {getattr(case, 'key', repr(case))}, but {why}")
+        seen.add(case.key)
     return cases
+
+
+def unsound(case: Any) -> str:
+    """What is wrong with a case, as the end of a sentence; empty if nothing is."""
+    if isinstance(case, KernelWorkload):
+        if (case.function is None) == (case.prepare is None):
+            return "a kernel has either a function or a prepare."
+        empty = not case.arguments or 0 in case.arguments[0].shape
+        return "its first argument must have at least one element." if empty else ""
+    if not isinstance(case, TransferWorkload | CollectiveWorkload):
+        return f"{type(case).__name__} is no KernelWorkload, TransferWorkload or CollectiveWorkload."
+    legal = TRANSFERS if isinstance(case, TransferWorkload) else COLLECTIVES
+    if case.op not in legal:
+        return f"its op is unknown: {did_you_mean(str(case.op), legal)}"
+    return "" if case.payload_bytes >= 1 else "its payload must be at least 1 byte."

@@ -31,13 +31,14 @@ class Worker:
         self.log = log
         self._setup = setup
         self._buffer = b""
+        quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
         with open(log, "ab") as stderr:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "jaxbench.runner.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1", **setup.get("environment", {})},
+                env={**os.environ, **quiet, **setup.get("environment", {})},
             )
         self._send(setup)
         self._started = False

@@ -25,8 +25,13 @@ AUTO_BYTES = {"cpu": 2**30, "gpu": 2**33, "tpu": 2**33}  # sizes that nobody typ
 CPU_FLOPS = 2e10  # and below this on a CPU, a second or so
 CPU_TRANSFER_DEVICES = 4  # twelve pairs of fake devices show as much as fifty-six
 
-# By default glibc takes blocks above 32 MiB from the system and gives them back in every call, page by page: a collective
-# with scratch of that size then took up to four times as long as in a loop. What is measured is the machine, not that.
+# A process holds more than the case itself: what was drawn on the host, the right result in double precision, scratch
+# of compiler and libraries. Seen on a CPU (`VmHWM`): of kernels up to 7.9 times as much (a softmax, a product in
+# bfloat16), of transfers and collectives up to 4.5 times. The host must have this many times what a case holds.
+HOST_SHARE = {"kernel": 8, "other": 5}
+
+# By default glibc takes blocks above 32 MiB from the system and gives them back in every call, page by page: a
+# collective with scratch of that size took up to four times as long as in a loop. The machine is measured, not that.
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 
 
@@ -76,6 +81,11 @@ class Placement:
         return {"point": self.point, "devices": self.devices}
 
     @property
+    def bytes_per_device(self) -> int:
+        """Of what is held at once; of a transfer, all of it."""
+        return self.resident_bytes // (_places(self.mesh) or 1)
+
+    @property
     def text(self) -> str:
         size = self.shape or (f"{self.elements:,}" if self.elements else f"{self.payload_bytes:,} bytes")
         where = (
@@ -93,19 +103,24 @@ class _Fit:
     typed: bool
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
-    def memory(self, platform: str) -> int:
-        """What may be held at once, bytes: half of what there is; the host holds a copy of everything drawn."""
+    def memory(self, case: Case, platform: str) -> tuple[int, str]:
+        """What a case may hold at once, bytes, and what that is in words: a part of the host's memory (`HOST_SHARE`),
+        and at most half a device's."""
         host = self.machine.get("memory_bytes") or 2**33
+        share = HOST_SHARE["kernel" if isinstance(case, KernelWorkload) else "other"]
         device = self.machine.get("device_memory_bytes") if platform != "cpu" else None
-        return min(host, device or host) // 2
+        if device and device // 2 < host // share:
+            return device // 2, f"half the memory of a device is {_bytes(device // 2)}"
+        why = f"measuring and checking it takes up to {share} times that, of the {_bytes(host)} of memory here"
+        return host // share, why
 
     def __call__(self, case: Case, platform: str, resident: int) -> bool:
         """Whether the case is measured. Raises UserError when someone typed its size and it cannot be."""
-        most = self.memory(platform)
+        most, in_words = self.memory(case, platform)
         if self.typed and resident > most:
             raise UserError(
-                f"{case.key} would hold {_bytes(resident)} at once ({_sum(case, resident)}), and half the memory here "
-                f"is {_bytes(most)}: ask for smaller --config.sizes."
+                f"{case.key} would hold {_bytes(resident)} at once ({_sum(case, resident)}), and {in_words}: "
+                "ask for smaller --config.sizes."
             )
         why = self._why_not(case, platform, resident, most)
         if why:
@@ -114,7 +129,7 @@ class _Fit:
 
     def _why_not(self, case: Case, platform: str, resident: int, most: int) -> str:
         asked = self.settings.most_bytes
-        limit = asked or min(most // 4, AUTO_BYTES[platform])
+        limit = min(asked, most) if asked else min(most, AUTO_BYTES[platform])
         if (asked or not self.typed) and resident > limit:
             return f"they would hold more than {_bytes(limit)} at once (config.most_bytes)"
         flops = case.flops if isinstance(case, KernelWorkload) else None
@@ -162,8 +177,8 @@ def _kernels(
             yield _kernel(case, case.key, accelerator, machine["cores"])
         beside = settings.platform == "auto" and case.dtype in DTYPES["cpu"]  # the same on the CPU, to compare
         if (host or beside) and fits(case, "cpu", case.resident_bytes):
-            for cores in settings.cores:
-                count = machine["cores"] if cores == "all" else 1
+            counts = (machine["cores"] if cores == "all" else 1 for cores in settings.cores)
+            for count in dict.fromkeys(counts):  # on a machine of one core both are the same
                 suffix = f"/cores{count}" if len(settings.cores) > 1 else ""
                 at_cpu = "@cpu" if accelerator and not case.host else ""
                 yield _kernel(case, f"{case.key}{suffix}{at_cpu}", "cpu", count)
@@ -234,8 +249,9 @@ def _collective(
     participants = mesh_shape[AXES.index(axis)]
     return Placement(
         point=f"{case.key}/{mesh}" + (f":{axis}" if len(mesh_shape) > 1 else ""), case=case.key, family="collective",
-        op=case.op, dtype=case.dtype, impl=instruction(case.op, machine["platform"]), payload_bytes=payload(case, participants),
-        devices=participants, mesh=mesh, axis=axis, platform=machine["platform"], cores=machine["cores"],
+        op=case.op, dtype=case.dtype, impl=instruction(case.op, machine["platform"]),
+        payload_bytes=payload(case, participants), devices=participants, mesh=mesh, axis=axis,
+        platform=machine["platform"], cores=machine["cores"],
         resident_bytes=resident, oversubscribed=machine["platform"] == "cpu" and _places(mesh) > machine["cores"],
     )  # fmt: skip
 

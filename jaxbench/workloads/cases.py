@@ -144,7 +144,6 @@ class CaseSet:
       view: one of VIEWS, which figures show it.
       cases: all of them. Where the sizes were not typed (`typed` false) those that do not fit or that the backend
         lacks are left out, and the run says which; typed ones are refused.
-      unit: what one element is called.
     """
 
     name: str
@@ -196,6 +195,6 @@ def _size(field: str, word: str, text: str) -> int:
         value = float(word.removesuffix(unit)) * _UNITS.get(unit, 1)
     except ValueError:
         value = math.nan
-    if not (value >= 1 and value == int(value)):
+    if not (1 <= value < math.inf and value == int(value)):
         raise UserError(f"--config.{field}={text}: '{word}' is not a size, write 1024, 1e6, 64Ki or 16Mi for example.")
     return int(value)

@@ -137,7 +137,7 @@ def test_mfu_only_with_a_known_peak(tmp_path: Path) -> None:
     run = RunFolder(fabricate.run_folder(tmp_path / "e", device_kind="NVIDIA H200", config={"model": {"width": 8}}))
     untold = scaling.analyse(points.load(run), config=run.config())[0].use
     assert math.isnan(untold.mfu) and untold.flop_per_s > 0 and "the config has no model.dtype" in untold.note
-    shady = analyse(tmp_path / "d", device_kind="NVIDIA A10G")["shard_map/strong/1"]
+    shady = analyse(tmp_path / "d", device_kind="NVIDIA L4")["shard_map/strong/1"]
     assert "unverified" in shady.use.note
 
 

@@ -48,6 +48,23 @@ def test_matmul_has_the_share_of_the_peak_when_it_is_known(tmp_path: Path) -> No
     assert sentence.endswith(", 90 % [88, 92] of measured peak: 119 GFLOP/s.")
 
 
+def test_the_share_is_that_of_the_rate_that_is_reported(tmp_path: Path) -> None:
+    """118 % of a peak of 75 GFLOP/s beside a rate of 75 GFLOP/s is nonsense, though each is right of its own rounds."""
+    made = [fab.matmul(n, call_s=2.0 * n**3 / 1e11) for n in (512, 1024, 2048)]
+    found = rows(tmp_path, made, rounds=5, noise=0.3, seed=3)
+    note = "percent of measured peak: 100 GFLOP/s"
+    share = [Estimate(value=r.value / 1e11, lo=r.lo / 1e11, hi=r.hi / 1e11) for r in (row.flop_per_s for row in found)]
+    found = [dataclasses.replace(f, peak_share=s, peak_note=note) for f, s in zip(found, share, strict=True)]
+    (sentence,) = case_headline.headlines("matmul", found, [], [])
+    (percent,) = re.findall(r"([\d.]+) % \[", sentence)
+    assert float(percent) == pytest.approx(first_number(sentence, "GFLOP/s"), abs=0.6)
+
+
+def test_integer_operations_are_no_flops(tmp_path: Path) -> None:
+    (sentence,) = said(tmp_path, "matmul", [fab.matmul(1024, call_s=0.02, dtype="int8")])
+    assert first_number(sentence, "GOP/s") == pytest.approx(107, rel=0.05) and "FLOP" not in sentence
+
+
 def test_stream_tells_memory_from_caches(tmp_path: Path) -> None:
     known = ((2**17, 6e10), (2**19, 4e10), (2**25, 1.2e10), (2**26, 1.2e10))
     made = [fab.stream("triad", n, bytes_per_s=rate) for n, rate in known]
@@ -95,6 +112,34 @@ def test_transfer_is_the_least_over_all_pairs(tmp_path: Path) -> None:
     (sentence,) = said(tmp_path, "transfer", made)
     assert first_number(sentence, "GB/s") == pytest.approx(5, rel=0.05)
     assert "64 MiB" in sentence and "at least, over 3 pairs; the slowest is cpu:1->cpu:0" in sentence
+
+
+def test_the_slowest_pair_is_the_one_of_the_table(tmp_path: Path) -> None:
+    pairs = [("cpu:0", "cpu:1"), ("cpu:1", "cpu:0"), ("cpu:0", "cpu:2"), ("cpu:2", "cpu:0")]
+    made = [fab.transfer("device_to_device", 64 * MI, a, b, call_s=8e-3) for a, b in pairs]
+    found = rows(tmp_path, made, view="transfer", rounds=5, noise=0.2)
+    (sentence,) = case_headline.headlines("transfer", found, [], [])
+    least = min(found, key=lambda row: row.algbw.value)
+    assert f"{least.point.source}->{least.point.target}." in sentence
+    assert first_number(sentence, "GB/s") == pytest.approx(least.algbw.value / 1e9, rel=0.01)
+
+
+def test_a_line_that_misses_the_times_has_no_alpha_in_a_headline(tmp_path: Path) -> None:
+    sizes = [4**k for k in range(5, 14)]
+    made = [fab.collective("all_reduce", s, 2, call_s=1e-4 + s / (1e10 if s < MI else 2e9)) for s in sizes]
+    (sentence,) = said(tmp_path, "collectives", made)
+    assert "alpha" not in sentence and sentence.endswith("at 1 KiB.")
+    assert first_number(sentence, "µs") == pytest.approx(100, rel=0.05)
+
+
+def test_groups_are_compared_at_a_payload_that_all_have(tmp_path: Path) -> None:
+    sizes = [4**k for k in range(5, 14)]
+    made = fab.alpha_beta("all_gather", 4, sizes, alpha_s=1e-4, beta=6e9, mesh="4x4", axis="x")
+    made += fab.alpha_beta("all_gather", 4, sizes[:-3], alpha_s=1e-4, beta=6.5e9, mesh="4x4", axis="y")
+    (sentence,) = said(tmp_path, "collectives", made)
+    assert "along x of 4x4, the slowest of 2 groups: " in sentence and "at 1 MiB" in sentence
+    (alone,) = said(tmp_path / "b", "collectives", made[:9])
+    assert "on 4 devices along x of 4x4: " in alone and "at 64 MiB" in alone
 
 
 def test_collectives_have_bus_bandwidth_of_the_largest_payload_and_alpha(tmp_path: Path) -> None:

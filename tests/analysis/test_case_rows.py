@@ -110,7 +110,7 @@ SHARES: dict[str, tuple[fab.Made, float, str]] = {
         "percent of catalogued peak: 989 TFLOP/s (NVIDIA H200 SXM, bf16_tflops)",
     ),
     "matmul, measured": (fab.matmul(2000, call_s=0.2), 0.8, "percent of measured peak: 100 GFLOP/s"),
-    "matmul on 2 cores": (fab.matmul(2000, call_s=0.2, cores=2), 0.8 / 1.9, "float32 matmul on 2 cores"),
+    "matmul on 2 cores": (fab.matmul(2000, call_s=0.2, cores=2), 0.8 / 1.9, "float32 matmul on up to 2 cores"),
     "matmul in a dtype that is not on the card": (
         fab.matmul(2000, call_s=0.2, dtype="float64"), math.nan, "no percentage of peak: XLA calls every processor"
     ),
@@ -199,3 +199,14 @@ def test_a_run_is_not_judged_by_the_card_that_was_made_of_it(tmp_path: Path) -> 
     assert judged.gate == "refused" and own.gate == "passed"
     assert own.peak_share.value == pytest.approx(2.0)
     assert "was made of this very run" in own.gate_reason
+
+
+def test_a_share_of_the_card_that_was_made_of_the_run_says_so(tmp_path: Path) -> None:
+    made, started = fab.matmul(2000, call_s=2 * 2000**3 / 0.9e11), {"started": "2026-01-01T00:00:00+00:00"}
+    card = fab.card(made_of=[started["started"]])
+    (own,) = analyse(tmp_path / "a", made, machine=card, manifest=started)
+    assert own.peak_note.endswith("(machine.json), made of this very run") and own.gate == "passed"
+    (later,) = analyse(tmp_path / "b", made, machine=card, manifest={"started": "2026-01-02T00:00:00+00:00"})
+    assert later.peak_note.endswith("(machine.json)")
+    (undated,) = analyse(tmp_path / "c", fab.matmul(2000, call_s=0.01), machine=fab.card(made_of=[""]))
+    assert undated.gate == "refused", "no date is not the same date"

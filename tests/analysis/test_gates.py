@@ -8,7 +8,7 @@ from typing import Any
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import case_rows, cases, gates
+from jaxbench.analysis import alpha_beta, case_rows, cases, gates
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.gates import Gate
 from jaxbench.records import schema
@@ -181,6 +181,34 @@ def test_not_above_a_peak_and_not_below_a_roofline(tmp_path: Path, case: str, na
     assert judged(tmp_path, name, made, **facts) is passed
     (row,) = analyse(tmp_path, made, **facts)
     assert reason in gate(row, gates.BELOW_PEAK).reason
+
+
+@pytest.mark.parametrize(("upper", "passed"), [(1.01e11, False), (1.25e11, True)])
+def test_a_peak_refuses_nothing_that_its_own_interval_allows(tmp_path: Path, upper: float, passed: bool) -> None:
+    card = fab.card(peaks=[fab.peak("flop_per_s", 1, 1e11, op="matmul", hi=upper)])
+    facts: dict[str, Any] = {"machine": card, "noise": 0.001, "drift": 0.001}
+    assert judged(tmp_path, gates.BELOW_PEAK, fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11), **facts) is passed
+
+
+def test_a_clock_beyond_the_link_is_believed_at_no_size(tmp_path: Path) -> None:
+    """Unfenced at all sizes; the small ones are below the link's rate and would be headline, fit and card."""
+    sizes = [4**k for k in range(5, 17)]
+    lie = fab.alpha_beta("all_reduce", 8, sizes, alpha_s=2e-5, beta=9e11, **H200)
+    truth = fab.alpha_beta("all_gather", 8, sizes, alpha_s=2e-5, beta=4e11, **H200)
+    found = analyse(tmp_path, *lie, *truth, noise=0.001, drift=0.001)
+    refused = [row for row in found if row.gate == "refused"]
+    assert [row.point.op for row in refused] == ["all_reduce"] * len(sizes)
+    assert "but the same collective of 64 MiB, 256 MiB, 1 GiB, 4 GiB is" in refused[0].gate_reason
+    assert "impossible" in refused[-1].gate_reason
+    (lied, told) = alpha_beta.fit_all(found)
+    assert "every size was refused" in lied.why_not and not told.why_not
+
+
+def test_operations_of_integers_are_no_flops(tmp_path: Path) -> None:
+    card = fab.card(peaks=[fab.peak("flop_per_s", 1, 1e11, op="matmul", dtype="int8")])
+    (row,) = analyse(tmp_path, fab.matmul(2048, call_s=0.01, dtype="int8"), machine=card)
+    assert "TOP/s is" in row.gate_reason and "its 1.72e+10 OPs need" in row.gate_reason
+    assert "100 GOP/s, this machine's best int8 matmul on 1 core" in row.peak_note and "FLOP" not in row.gate_reason
 
 
 def test_one_known_ceiling_is_enough_to_judge_by(tmp_path: Path) -> None:

@@ -183,6 +183,22 @@ def test_ceilings_of_a_cpu_are_measured_on_as_many_cores() -> None:
     assert np.isnan(other.flop_per_s) and other.memory_bytes_per_s == 1.5e10, "bandwidth has no dtype"
 
 
+def test_two_cores_can_do_what_one_did_on_a_busy_machine() -> None:
+    card = fab.card(
+        peaks=[fab.peak("flop_per_s", cores, rate, op="matmul") for cores, rate in ((1, 1.1e11), (2, 8e10))]
+    )
+    find = {"card": card, "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
+    assert [ceilings.find(**find, cores=cores).flop_per_s for cores in (1, 2)] == [1.1e11, 1.1e11]
+    assert np.isnan(ceilings.find(**find, cores=3).flop_per_s), "three may do more than two"
+
+
+@pytest.mark.parametrize(("upper", "room"), [(1.06e11, 1.325), (None, 1.0)])
+def test_a_measured_ceiling_knows_how_far_its_interval_reaches(upper: float | None, room: float) -> None:
+    card = fab.card(peaks=[fab.peak("flop_per_s", 2, 8e10, op="matmul", hi=upper)])
+    found = ceilings.find(card=card, platform="cpu", device_kind="cpu", dtype="float32", cores=2)
+    assert (found.flop_per_s, found.flop_room) == (8e10, pytest.approx(room))
+
+
 def test_the_catalogue_comes_before_the_card() -> None:
     peaks = [fab.peak("flop_per_s", 16, 7e14, op="matmul", dtype="bfloat16", platform="gpu"),
              fab.peak("bytes_per_s", 16, 9e12, op="copy", level="cache", platform="gpu")]  # fmt: skip

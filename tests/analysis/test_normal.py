@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from passed_rows import rows
 
-from jaxbench.analysis import normal
+from jaxbench.analysis import case_rows, cases, normal
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
+from jaxbench.records.store import RunFolder
 
 H200 = {"platform": "gpu", "device_kind": "NVIDIA H200"}
 SIZES = (2**10, 2**16, 2**22, 3 * 2**25, 2**30)
@@ -73,7 +74,20 @@ def test_the_sentence_has_the_share_the_range_the_rank_and_the_warning(tmp_path:
     busbw = found.shares[-1].busbw.value
     slower = sum(busbw > column for column in published.allreduce().loc[2**30])
     assert (found.slower_series, found.all_series, found.percentile) == (slower, 4, 25 * slower)
-    assert f"{slower} of the 4 published series are slower there (percentile {25 * slower})" in found.sentence
+    assert (
+        f"{slower} of the 4 published series, of any device, are slower there (percentile {25 * slower})"
+        in found.sentence
+    )
+
+
+def test_a_clock_beyond_the_link_makes_no_verdict_of_its_small_payloads(tmp_path: Path) -> None:
+    """At 64 MiB and more it is beyond the link, and at 16 MiB not: nothing of it is "higher than normal"."""
+    sizes = [4**k for k in range(8, 17)]
+    made = fab.alpha_beta("all_reduce", 8, sizes, alpha_s=2e-5, beta=9e11, platform="gpu", device_kind="NVIDIA H200")
+    run = RunFolder(fab.case_folder(tmp_path, made, view="collectives", manifest=H200))
+    found = case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=None)
+    (said,) = normal.judge("collectives", found, manifest=run.manifest())
+    assert said.word == "" and "no all_reduce over one whole node passed every gate" in said.sentence
 
 
 def test_small_payloads_alone_have_no_range(tmp_path: Path) -> None:
@@ -89,7 +103,7 @@ def test_without_intervals_it_cannot_be_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "manifest", "why"),
     [
-        (reduced(1.0, platform="cpu", device_kind="cpu"), {"device_kind": "cpu"}, "XLA calls every processor 'cpu'"),
+        (reduced(1.0, platform="cpu", device_kind="cpu"), {"device_kind": "cpu"}, "this ran on a CPU"),
         (reduced(1.0), {"device_kind": "NVIDIA H300"}, "'NVIDIA H300' is not in the hardware catalogue"),
         (reduced(1.0), {"device_kind": "NVIDIA H100 80GB HBM3"}, "no series was published for NVIDIA H100 SXM"),
         (reduced(1.0, devices=4), H200, "the series published for NVIDIA H200 SXM is of 8 devices, and 4 devices took"),

@@ -64,6 +64,20 @@ def test_a_dtype_without_a_peak_is_none() -> None:
     assert peak is not None and peak.rate("bfloat16") is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("NVIDIA A10", "float32"),  # TF32 units, whose rate is not in its row: 62.5 TFLOP/s, twice its fp32_tflops
+        ("AMD Instinct MI250X", "float32"),  # matrix units, twice as fast as its fp32_tflops
+        ("AMD Instinct MI300X", "float32"),
+        ("Tesla P4", "float16"),  # 0.089 TFLOP/s in its own units, 5.7 where the library computes in float32
+    ],
+)
+def test_a_rate_of_other_units_than_the_product_may_run_on_is_no_peak(kind: str, dtype: str) -> None:
+    peak = hardware.find(kind)
+    assert peak is not None and peak.rate(dtype) is None
+
+
 def test_every_listed_kind_names_a_row_or_a_reason() -> None:
     rows = hardware._rows()
     for entry in hardware._kinds().values():

@@ -71,9 +71,36 @@ def test_what_does_not_fit_is_left_out_if_nobody_typed_it_and_refused_with_the_s
     points, left_out = place(cases(copy(8), copy(10**9)), settings(), CPU)
     assert names((points, [])) == ["copy/float32/8/jit"]
     assert "copy/float32/1000000000/jit" in left_out[0] and "1.07 GB" in left_out[0]
-    assert len(place(cases(copy(8), copy(10**9 - 1), typed=True), settings(), CPU)[0]) == 2
-    with pytest.raises(UserError, match=r"8\.8 GB at once \(arguments 4\.4 GB, results and buffers 4\.4 GB\).*8 GB"):
-        place(cases(copy(8), copy(11 * 10**8), typed=True), settings(), CPU)
+    assert len(place(cases(copy(8), copy(25 * 10**7), typed=True), settings(), CPU)[0]) == 2
+    said = r"2\.4 GB at once \(arguments 1\.2 GB, results and buffers 1\.2 GB\).* up to 8 times that, of the 16 GB"
+    with pytest.raises(UserError, match=said):
+        place(cases(copy(8), copy(3 * 10**8), typed=True), settings(), CPU)
+
+
+def test_the_memory_of_a_device_is_a_limit_beside_the_hosts() -> None:
+    sent = CollectiveWorkload(op="all_reduce", payload_bytes=8 * GB)
+    assert place(cases(sent, typed=True), settings(devices=(2,), mesh_shape=""), GPUS)[0]
+    with pytest.raises(UserError, match="half the memory of a device is 4 GB"):
+        machine = {**GPUS, "device_memory_bytes": 8 * GB}
+        place(cases(sent, typed=True), settings(devices=(2,), mesh_shape=""), machine)
+
+
+def test_no_setting_takes_more_than_there_is() -> None:
+    points, left_out = place(cases(copy(8), copy(3 * 10**8)), settings(most_bytes=10**12), CPU)
+    assert len(points) == 1 and "more than 2 GB" in left_out[0]
+
+
+def test_one_core_is_one_place() -> None:
+    found = place(cases(copy(8)), settings(cores=("1", "all")), {**CPU, "cores": 1})
+    assert names(found) == ["copy/float32/8/jit/cores1"]
+
+
+def test_a_dry_run_shows_what_one_device_holds() -> None:
+    case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
+    (point, *_) = place(cases(case), settings(devices=(4,), mesh_shape="2x2"), CPU)[0]
+    assert point.bytes_per_device == 2048 and point.resident_bytes == 4 * 2048
+    (kernel,) = place(cases(copy(8)), settings(), CPU)[0]
+    assert kernel.bytes_per_device == kernel.resident_bytes
 
 
 def test_a_limit_on_bytes_holds_for_typed_sizes_too() -> None:

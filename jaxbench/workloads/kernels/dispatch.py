@@ -29,8 +29,8 @@ class Program:
     answer: Callable[[np.ndarray], np.ndarray]
 
 
-# jnp.copy, because a compiled identity hands its argument back and leaves nothing to wait for. Both may be fed with their
-# own result, call after call, as the barest loop by hand is.
+# jnp.copy, because a compiled identity hands its argument back and leaves nothing to wait for. Both may be fed with
+# their own result, call after call, as the barest loop by hand is.
 PROGRAMS = {
     "empty": Program(1, jnp.copy, lambda x: x),
     "tiny": Program(8, lambda x: jnp.maximum(x, 0), lambda x: np.maximum(x, 0)),

@@ -22,8 +22,8 @@ import numpy as np
 from scipy import special
 
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.one_piece import in_one_piece
 from jaxbench.workloads.kernels.precision import epsilon, itemsize
+from jaxbench.workloads.one_piece import in_one_piece
 
 IMPLS = ("op_by_op", "barriers", "fused")
 DTYPES = ("float32", "float64")
