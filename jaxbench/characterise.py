@@ -55,8 +55,13 @@ def adopt(workdir: Path, console: Console) -> None:
     if kept.exists() or not card.exists():
         return
     found = machine_card.read(card)
-    why_not = machine_card.matches(found, RunFolder(workdir).manifest()) if found is not None else "it is empty"
-    if why_not:
+    assert found is not None  # it exists
+    manifest = RunFolder(workdir).manifest()
+    if why_not := machine_card.matches(found, manifest):
         console.print(f"{card} is not used: {why_not}", style="yellow", soft_wrap=True)
         return
+    made, here = (facts.get("versions", {}).get("jaxlib") for facts in (found["machine"], manifest))
+    if made != here:
+        said = f"{card} was made with jaxlib {made}, this run with {here}: 'jaxbench machine' makes a new one."
+        console.print(said, style="yellow", soft_wrap=True)
     write_atomic(kept, card.read_bytes())

@@ -246,5 +246,5 @@ def _at_least(field: str, value: int, least: int) -> int:
 
 def _positive(field: str, value: float) -> float:
     if not 0 < value < math.inf:
-        raise UserError(f"--config.{field}={value} must be a number above 0, such as 0.05.")
+        raise UserError(f"--config.{field}={value} must be above 0 and finite, such as 0.05.")
     return float(value)

@@ -134,7 +134,7 @@ def card(**changes: Any) -> dict[str, Any]:
     rates = (("memory", 1, 1e10), ("memory", 2, 1.5e10), ("cache", 1, 6e10), ("cache", 2, 1.1e11))
     peaks += [peak("bytes_per_s", cores, value, op="triad", level=level) for level, cores, value in rates]
     made = {"schema": 1, "made": "2026-01-01T00:00:00+00:00", "machine": _machine(), "peaks": peaks}
-    return {**made, "launch": [], "links": [], "transfers": [], **changes}
+    return {**made, "made_of": [], "launch": [], "links": [], "transfers": [], **changes}
 
 
 def peak(quantity: str, cores: int, value: float, *, op: str, level: str = "", **changes: Any) -> dict[str, Any]:

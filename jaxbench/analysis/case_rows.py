@@ -156,6 +156,4 @@ def _notes(point: CasePoint, measured: Timing) -> tuple[str, ...]:
     unsettled = sum(not r.settled for r in point.rounds)
     if unsettled:
         notes.append(f"warm-up had not settled in {unsettled} of {measured.rounds} rounds")
-    if measured.clock_note:
-        notes.append(measured.clock_note)
     return tuple(notes)

@@ -25,7 +25,7 @@ NAME = "machine.json"
 FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes")
 _SAME = {  # what must be equal for a card to be of the same machine, and what to call it
     "platform": "platform", "device_kind": "device kind", "cpu_model": "processor", "cores": "usable cores",
-    "devices": "devices",
+    "devices": "devices", "cache_bytes": "bytes of last-level cache",
 }  # fmt: skip
 _LISTS = {  # the lists of a card, and what each entry must have
     "peaks": ("quantity", "dtype", "platform", "cores", "level", "value"),
@@ -167,6 +167,8 @@ def read(path: Path) -> dict[str, Any] | None:
     if card.get("schema") != SCHEMA:
         said = f"{path} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
         raise UserError(f"{said}: run 'jaxbench machine' again.")
+    if not isinstance(card.get("made_of"), list):
+        raise _damaged(path, "it does not say which runs it was made of")
     if not isinstance(card.get("machine"), dict):
         raise _damaged(path, "it does not say which machine it is of")
     for name, fields in _LISTS.items():
@@ -189,6 +191,26 @@ def _require_entries(path: Path, name: str, entries: Any, fields: tuple[str, ...
 
 def _damaged(path: Path, why: str) -> UserError:
     return UserError(f"{path} is damaged ({why}): delete it or run 'jaxbench machine' again.")
+
+
+BUSY = 1.2  # an interval that reaches this far above its peak was measured on a machine that did other things as well
+
+
+def doubts(card: dict[str, Any]) -> list[str]:
+    """Sentences that say why the card should be made again; none when nothing speaks against it."""
+    said = []
+    for peak in card["peaks"]:
+        what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
+        alone = [p["value"] for p in card["peaks"] if p["cores"] == 1 < peak["cores"] and _alike(p, peak)]
+        if peak["quantity"] == "flop_per_s" and alone and peak["value"] < BUSY * max(alone):
+            said.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
+        elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:
+            said.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
+    return [f"{sentence}; 'jaxbench machine' in a quiet hour makes a better card." for sentence in said]
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(one[name] == other[name] for name in ("quantity", "dtype", "platform", "level"))
 
 
 def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from rich import box
@@ -27,7 +28,7 @@ def rows(card: dict[str, Any]) -> Iterator[Cells]:
         what = "matrix product" if flop else f"streaming, {peak['level']}" if peak["level"] else "streaming"
         how = " ".join(str(peak.get(name) or "") for name in ("op", "impl")).strip()
         which = f"{how} {peak.get('shape') or _count(peak.get('elements'))}".strip()
-        shown = quantities.flops if flop else quantities.per_second
+        shown = partial(quantities.flops, dtype=str(peak["dtype"])) if flop else quantities.per_second
         yield what, str(peak["dtype"]), _place(peak), *_value(peak, "value", shown, ("lo", "hi")), which
     for launch in card["launch"]:
         what = f"{launch['op']} program"
@@ -53,7 +54,9 @@ def headlines(card: dict[str, Any]) -> list[str]:
         mine = [peak for peak in card["peaks"] if peak["platform"] == platform]
         most = max(peak["cores"] or 0 for peak in mine)
         mine = [peak for peak in mine if platform != "cpu" or peak["cores"] == most]
-        flops = [f"{p['dtype']} {quantities.flops(p['value'])}" for p in mine if p["quantity"] == "flop_per_s"]
+        flops = [
+            f"{p['dtype']} {quantities.flops(p['value'], p['dtype'])}" for p in mine if p["quantity"] == "flop_per_s"
+        ]
         rates = [(p["value"], p["level"]) for p in mine if p["quantity"] == "bytes_per_s"]
         best = {level: max(value for value, at in rates if at == level) for _, level in rates}
         known = [level for level in ("memory", "cache") if level in best]

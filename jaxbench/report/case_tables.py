@@ -131,7 +131,8 @@ def place(row: CaseRow) -> str:
     point = row.point
     over = "°" if point.oversubscribed else ""
     if point.family == "collective":
-        return f"{point.devices}{over}" + (f" {point.mesh}:{point.axis}" if "x" in point.mesh else "")
+        along = f" {point.mesh}:{point.axis}" if "x" in point.mesh else ""
+        return f"{point.devices}{over}{along or ' devices'}"
     if point.family == "transfer":
         return f"{point.source}→{point.target}{over}"
     return f"{point.cores} core{'s' if point.cores != 1 else ''}" if point.platform == "cpu" else point.platform
@@ -139,7 +140,9 @@ def place(row: CaseRow) -> str:
 
 def legend(rows: Sequence[CaseRow]) -> str:
     """What the numbers and marks of the table mean."""
-    text = "Medians with 95 % bootstrap intervals over rounds. % of peak: of the ceiling that binds, named under Peaks."
+    text = "Medians with 95 % bootstrap intervals over rounds."
+    if any(row.peak_share.known for row in rows):
+        text += " % of peak: of the ceiling that binds, named under Peaks."
     if any(row.point.oversubscribed for row in rows):
         text += " ° more devices than cores: fake devices prove bytes and arithmetic, never speed."
     return text

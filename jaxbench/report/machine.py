@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from jaxbench.analysis import machine_card
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import card_table, case_findings, page, views
@@ -60,6 +61,7 @@ def write(
 def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
     sections = [
         ("Not as asked", _shortfalls(runs)),
+        ("Doubts about this card", machine_card.doubts(card)),
         ("What the runs say", _of_runs(runs, lambda findings: findings.headlines)),
         ("Refused by the gates", _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))),
         ("Left out", _of_runs(runs, lambda findings: findings.left_out)),

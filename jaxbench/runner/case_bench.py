@@ -76,6 +76,7 @@ class CaseBench:
             "compile_s": facts.compile_s or 0.0,
             "peak_bytes": placement.bytes_per_device,
             "flops": placement.flops or 0.0,
+            "loop": not calls,
         }
 
     def prepare(self, placed: dict[str, Any]) -> CaseRecord:

@@ -129,13 +129,17 @@ def _dry_point(point: plan.Placed, workers: sweep.Workers, asked: _Asked) -> tup
     settings, compile_s = asked.settings, answer["compile_s"]
     cores = min(getattr(point, "devices", 1), asked.machine["cores"])
     step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * cores)
-    round_s = (2 + 3 * settings.blocks) * max(settings.block_s, step_s)  # two to warm up; K and 2 K for each pair
+    blocks = 2 + 3 * settings.blocks  # two to warm up; K and 2 K for each pair
+    if answer.get("loop"):  # the second clock of a case
+        blocks += 1 + 3 * settings.blocks
     cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]
-    return cells, 2 * compile_s + GUESS_S["prepare"] / 2 + settings.rounds * round_s
+    prepare_s = GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2
+    return cells, 2 * compile_s + prepare_s + settings.rounds * blocks * max(settings.block_s, step_s)
 
 
 # For the dry run only, never printed as a result: what a CPU core does on a small model.
 GUESS_FLOP_PER_S_PER_CORE = 2e10
+GUESS_CASE_S = 0.2  # and what checking a case and finding its block length takes
 
 
 def _machine(platform: str, console: Console) -> dict[str, Any]:

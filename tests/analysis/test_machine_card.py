@@ -237,3 +237,16 @@ def test_a_training_is_no_part_of_a_card(tmp_path: Path) -> None:
     tmp_path.joinpath(store.MANIFEST).write_text(json.dumps({"plan": {"points": []}}))
     with pytest.raises(UserError, match="no plan of cases"):
         machine_card.build([RunFolder(tmp_path)])
+
+
+def test_a_card_made_on_a_busy_machine_says_so() -> None:
+    quiet = fab.card(
+        peaks=[fab.peak("flop_per_s", 1, 1e11, op="matmul"), fab.peak("flop_per_s", 2, 1.9e11, op="matmul")]
+    )
+    assert machine_card.doubts(quiet) == []
+    busy = fab.card(
+        peaks=[fab.peak("flop_per_s", 1, 1e11, op="matmul"), fab.peak("flop_per_s", 2, 0.8e11, op="matmul")]
+    )
+    assert "on 2 cores is hardly faster than on one" in machine_card.doubts(busy)[0]
+    wide = fab.card(peaks=[fab.peak("bytes_per_s", 1, 1e10, op="triad", level="memory", hi=2e10)])
+    assert "reached 2.0 times its own peak" in machine_card.doubts(wide)[0]

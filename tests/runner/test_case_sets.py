@@ -79,7 +79,7 @@ def test_sizes_are_finite(text: str) -> None:
 
 @pytest.mark.parametrize("seconds", [float("inf"), float("nan"), 0.0])
 def test_blocks_are_finite(seconds: float) -> None:
-    with pytest.raises(UserError, match="must be a number above 0"):
+    with pytest.raises(UserError, match="must be above 0 and finite"):
         config_lib.parse_cases(composed("stream", **{"measure.block_s": seconds}))
 
 
