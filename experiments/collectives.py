@@ -18,6 +18,7 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.measures = "cases"
     config.dtypes = "float32"
+    config.measure = ConfigDict({"block_s": 0.01})  # there are many
     config.sizes_from = ""  # the name of a training experiment: the payloads are its gradients
     return config
 

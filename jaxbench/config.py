@@ -80,7 +80,8 @@ def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDi
             config.update(own)
         except TypeError as error:
             raise UserError(f"experiment '{experiment}' changes the type of a harness field ({error}).") from error
-    changed = preset.get_config(config)
+    with discovery.explained(preset):
+        changed = preset.get_config(config)
     if not isinstance(changed, ConfigDict):
         raise UserError(
             f"get_config(config) of the preset returned {type(changed).__name__}: it must return the config."
@@ -89,7 +90,8 @@ def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDi
 
 
 def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
-    own = module.get_config() if hasattr(module, "get_config") else ConfigDict()
+    with discovery.explained(module):
+        own = module.get_config() if hasattr(module, "get_config") else ConfigDict()
     if not isinstance(own, ConfigDict | dict):
         raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")
     return own

@@ -13,7 +13,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -50,6 +50,11 @@ def build(name_or_path: str, config: Any) -> Any:
     module = load_experiment(name_or_path)
     with _Explained(experiment_path(name_or_path)):
         return module.build(config)
+
+
+def explained(module: ModuleType) -> AbstractContextManager[None]:
+    """A context in which whatever the module's file raises becomes a UserError that says where."""
+    return _Explained(Path(getattr(module, "__file__", None) or str(module)))
 
 
 def experiment_path(name_or_path: str) -> Path:
@@ -126,7 +131,7 @@ def _siblings_importable(folder: Path) -> Iterator[None]:
             sys.path.remove(str(folder))
 
 
-class _Explained:
+class _Explained(AbstractContextManager[None]):
     """Turns whatever a person's file raises, of any type, into a UserError that says where. Swallows nothing."""
 
     def __init__(self, path: Path):

@@ -32,7 +32,7 @@ HOST_SHARE = {"kernel": 8, "other": 5}
 
 # By default glibc takes blocks above 32 MiB from the system and gives them back in every call, page by page: a
 # collective with scratch of that size took up to four times as long as in a loop. The machine is measured, not that.
-KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +137,16 @@ class _Fit:
             return f"a call has more than {CPU_FLOPS:.0e} FLOPs, too long for a CPU unless --config.sizes asks for it"
         return ""
 
+    def thinned(self, cases: list[CollectiveWorkload]) -> list[CollectiveWorkload]:
+        """Every second size, unless the sizes were typed: more devices than cores show bytes and no speed."""
+        sizes = sorted({case.payload_bytes for case in cases})
+        kept = [case for case in cases if self.typed or case.payload_bytes in sizes[::2]]
+        why = "of more devices than cores every second size is enough, they show bytes and not speed"
+        keys = [f"{case.key} on more devices than cores" for case in cases if case not in kept]
+        if keys:
+            self.left_out.setdefault(why, []).extend(keys)
+        return kept
+
     def sentences(self) -> list[str]:
         return [f"Left out: {_few(keys)}: {why}." for why, keys in self.left_out.items()]
 
@@ -234,8 +244,10 @@ def _collectives(
         )
     for devices in swept:
         shape_text = settings.mesh_shape if devices == max(swept) else ""
+        crowded = platform == "cpu" and devices > machine["cores"]
+        chosen = fits.thinned(collectives) if crowded else collectives
         for mesh_shape, axis in groupings(devices, shape_text):
-            for case in collectives:
+            for case in chosen:
                 _require_dtype(case, platform)
                 resident = resident_bytes(case, devices, mesh_shape[AXES.index(axis)], platform)
                 if fits(case, platform, resident if platform == "cpu" else resident // devices):

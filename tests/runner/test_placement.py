@@ -162,3 +162,11 @@ def test_payloads_are_what_is_really_moved() -> None:
     (point, *_) = place(cases(case), settings(devices=(8,), mesh_shape="8"), CPU)[0]
     assert point.payload_bytes is not None and point.payload_bytes % 32 == 0
     assert point.point == "all_gather/float32/1000B/8"
+
+
+def test_of_more_devices_than_cores_every_second_size_is_enough() -> None:
+    sizes = [CollectiveWorkload(op="all_reduce", payload_bytes=size) for size in (1024, 2048, 4096)]
+    points, left_out = place(cases(*sizes), settings(devices=(2, 4), mesh_shape="4"), CPU)
+    assert [p.payload_bytes for p in points] == [1024, 2048, 4096, 1024, 4096]
+    assert "2048B on more devices than cores: of more devices than cores" in left_out[0]
+    assert len(place(cases(*sizes, typed=True), settings(devices=(2, 4), mesh_shape="4"), CPU)[0]) == 6

@@ -47,7 +47,8 @@ def draw(material: Material) -> Figure | None:
         _knees(line[1], _half(op, material), mine)
     _axes(panels, operations, material.unit)
     for line, op in zip(panels[:, 2:], operations, strict=True):
-        _legend_of_marks(line[0], words[op])
+        for beside in line:  # there is none where no mark needs words
+            _legend_of_marks(beside, words[op])
     lines = canvas.legend(
         figure, [one.handle() for one in series], title=f"{material.experiment}: from latency to throughput"
     )
