@@ -98,8 +98,8 @@ def compile_chain(
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
     )
     return Runnable(
-        step=jitted if as_called else step, loop=looped, draw=chain.draw, wrong=chain.wrong, values=chain.values, zeros=chain.zeros,
-        place=place, mesh=chain.mesh, why_unchecked=why_unchecked, facts=facts,
+        step=jitted if as_called else step, loop=looped, draw=chain.draw, wrong=chain.wrong, values=chain.values,
+        zeros=chain.zeros, place=place, mesh=chain.mesh, why_unchecked=why_unchecked, facts=facts,
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Lies told by real programs, which the gates must refuse: each is built by taking one safeguard of the suite away.
 
-The margins are a hundredfold, so that no noise of a machine turns an answer; where a machine may do by itself what the lie
-leaves out, as waiting for a call, the time is a simulated one.
+The margins are a hundredfold, so that no noise of a machine turns an answer. Where a machine may do by itself what the
+lie leaves out, as waiting for a call, the time is a simulated one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ STEP_S, LAUNCH_S = 2.0**-10, 2.0**-17
 
 
 class Queue:
-    """A simulated device beside the real one: a call is queued in LAUNCH_S and lasts STEP_S; only a fence waits for it."""
+    """A simulated device beside the real one: a call is queued in LAUNCH_S and lasts STEP_S; only a fence waits."""
 
     def __init__(self) -> None:
         self.now, self.idle_at = 0.0, 0.0
