@@ -4,14 +4,18 @@
 from ml_collections import ConfigDict
 
 
+TINY = True
+
+
 def get_config(config: ConfigDict) -> ConfigDict:
-    config.mesh.devices = "auto:2"
     config.measure.rounds = 3
     if config.get("measures") == "cases":
+        config.mesh.devices = "auto:2"
         config.measure.block_s = 0.001
         config.most_bytes = 1_000_000
-    else:
-        config.measure.block_s = 0.01
-        config.strategy = "all"
-        config.batch = 16
+        return config
+    config.measure.block_s = 0.01
+    config.batch = 16
+    if config.mesh.devices == "auto":  # an experiment that pulls a lever says where
+        config.mesh.devices, config.strategy = "auto:2", "all"
     return config

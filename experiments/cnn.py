@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from flax import nnx
 from ml_collections import ConfigDict
 
-from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
+from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import conv2d, dense, training
+from jaxbench.workloads.models.pool import max_pool
 from jaxbench.workloads.optimizers import tolerance
 
 SIZE, CLASSES = 28, 10
@@ -21,17 +22,16 @@ class LeNet(nnx.Module):
     """`depth` stages of (5x5 convolution, ReLU, 2x2 max-pool), the width doubling, then two dense layers."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
-        dtype = jnp.dtype(config.dtype)
         widths = [config.width * 2**i for i in range(config.depth)]
         self.convolutions = nnx.List(
-            nnx.Conv(i, o, (5, 5), dtype=dtype, rngs=rngs) for i, o in zip([1, *widths], widths, strict=False)
+            nnx.Conv(i, o, (5, 5), rngs=rngs) for i, o in zip([1, *widths], widths, strict=False)
         )
-        self.hidden = nnx.Linear(flat_features(config), config.hidden, dtype=dtype, rngs=rngs)
-        self.logits = nnx.Linear(config.hidden, CLASSES, dtype=dtype, rngs=rngs)
+        self.hidden = nnx.Linear(flat_features(config), config.hidden, rngs=rngs)
+        self.logits = nnx.Linear(config.hidden, CLASSES, rngs=rngs)
 
     def __call__(self, x_BHWC):
         for convolution in self.convolutions:
-            x_BHWC = nnx.max_pool(nnx.relu(convolution(x_BHWC)), (2, 2), strides=(2, 2))
+            x_BHWC = max_pool(nnx.relu(convolution(x_BHWC)), 2, stride=2)
         x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
         return self.logits(nnx.relu(self.hidden(x_BF)))
 
@@ -54,9 +54,14 @@ def layer_flops(config: ConfigDict) -> list[float]:
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 64
-    config.model = ConfigDict({"width": 16, "depth": 2, "hidden": 128, "dtype": "float32"})
+    config.model = ConfigDict({"width": 16, "depth": 2, "hidden": 128})
     config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
     config.train = ConfigDict({"batch": 32, "epochs": 30, "target": 0.97})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"width": 4, "hidden": 32})
     return config
 
 
@@ -66,10 +71,11 @@ def build(config: ConfigDict) -> TrainWorkload:
         name="cnn",
         init=model.init,
         loss=classification(model),
+        predict=prediction(model),
         optimizer=make_optimizer(config.optimizer),
         example={"image": Field((SIZE, SIZE, 1)), "label": Field((), jnp.int32, classes=CLASSES)},
         flops_per_example=training(layer_flops(config.model)),
         unit="images",
         data=lambda: load(config.data.path, seed=config.seed),
-        **tolerance(config.optimizer.name, config.model.dtype),
+        **tolerance(config.optimizer.name),
     )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from ml_collections import ConfigDict
 
-from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
+from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import dense, training
 from jaxbench.workloads.optimizers import tolerance
@@ -21,9 +21,8 @@ class Perceptron(nnx.Module):
     """Flatten, `depth` hidden layers of `width` with ReLU, logits."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
-        dtype = jnp.dtype(config.dtype)
         sizes = layer_sizes(config)
-        self.layers = nnx.List(nnx.Linear(i, o, dtype=dtype, rngs=rngs) for i, o in sizes)
+        self.layers = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in sizes)
 
     def __call__(self, x_BHWC):
         x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
@@ -40,9 +39,14 @@ def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 100
-    config.model = ConfigDict({"width": 128, "depth": 1, "dtype": "float32"})
+    config.model = ConfigDict({"width": 128, "depth": 1})
     config.optimizer = ConfigDict({"name": "adam", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 100, "epochs": 60, "target": 0.95})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"width": 32})
     return config
 
 
@@ -52,10 +56,11 @@ def build(config: ConfigDict) -> TrainWorkload:
         name="mlp",
         init=model.init,
         loss=classification(model),
+        predict=prediction(model),
         optimizer=make_optimizer(config.optimizer),
         example={"image": Field((SIZE, SIZE, 1)), "label": Field((), jnp.int32, classes=CLASSES)},
         flops_per_example=training([dense(i, o) for i, o in layer_sizes(config.model)]),
         unit="images",
         data=lambda: load(config.data.path, seed=config.seed),
-        **tolerance(config.optimizer.name, config.model.dtype),
+        **tolerance(config.optimizer.name),
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from jaxbench import discovery
+from jaxbench import discovery, levers
 from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import flatten
@@ -32,8 +32,15 @@ def defaults() -> ConfigDict:
     config.strategy = "jit_auto"  # names, comma-separated, or "all"
     config.scaling = "strong,weak"
     config.batch = 64  # global batch of strong scaling, per-device batch of weak scaling
-    config.mesh = ConfigDict({"platform": "auto", "devices": "auto"})  # "1,2,4", or "auto", or "auto:4" (at most 4)
-    config.measure = ConfigDict({"rounds": 10, "blocks": 1, "block_s": 0.05})
+    config.lever = levers.defaults()  # fields with several values, such as precision=default,bfloat16, are swept
+    # devices: "1,2,4", or "auto", or "auto:4" (at most 4). oversubscribe: "auto" may mean more devices than CPU cores.
+    config.mesh = ConfigDict({"platform": "auto", "devices": "auto", "oversubscribe": True})
+    config.search = ""  # "max": the largest batch that fits, within search_bytes (0: what the device has)
+    config.search_bytes = 0
+    config.depths = ""  # "4,8,16": compile the step at these numbers of blocks too, for the memory of each lever.remat
+    config.profile = False  # trace one block of each point, and say what its time goes to
+    # train_steps: steps of real training per point before it is timed, whose loss and accuracy stand beside its speed
+    config.measure = ConfigDict({"rounds": 10, "blocks": 1, "block_s": 0.05, "train_steps": 0})
     config.model = ConfigDict()
     config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
     config.data = ConfigDict({"path": ""})
@@ -70,9 +77,15 @@ def case_defaults() -> ConfigDict:
 def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDict:
     """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
 
+    A preset with ``TINY = True`` takes the experiment as its ``tiny(config)``, if it has one, makes it: the same model,
+    so small that it compiles in a second.
+
     An experiment may add keys inside its own groups but may not change the type of a harness field.
     """
     own = _own(experiment, module)
+    if getattr(preset, "TINY", False) and hasattr(module, "tiny"):
+        with discovery.explained(module):
+            own = module.tiny(own)
     config = case_defaults() if own.get("measures") == "cases" else defaults()
     config.experiment = experiment
     if own:
@@ -98,9 +111,17 @@ def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
 
 
 def training_experiments() -> list[str]:
-    """The experiments that come with the suite and train a model; the others measure cases."""
+    """The experiments that come with the suite and train a model of their own; the others measure cases, or pull a lever
+    on one of these."""
     modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
-    return [name for name, module in modules.items() if _own(name, module).get("measures") != "cases"]
+    own = {name: module for name, module in modules.items() if module.build.__module__ == module.__name__}
+    return [name for name, module in own.items() if _own(name, module).get("measures") != "cases"]
+
+
+def lever_experiments() -> list[str]:
+    """The experiments that come with the suite and pull a lever on another one's model."""
+    modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
+    return [name for name, module in modules.items() if module.build.__module__ != module.__name__]
 
 
 def check_overrides(argv: list[str], config: ConfigDict) -> None:
@@ -150,6 +171,13 @@ class Settings:
     platform: str
     devices: tuple[int, ...] | None  # None: by what the machine has
     max_devices: int | None
+    oversubscribe: bool
+    train_steps: int
+    search: bool
+    search_bytes: int
+    arms: tuple[levers.Arm, ...]
+    swept: tuple[str, ...]
+    profile: bool
     rounds: int
     blocks: int
     block_s: float
@@ -172,6 +200,13 @@ def parse(config: ConfigDict, strategies: list[str]) -> Settings:
         platform=platform,
         devices=devices,
         max_devices=max_devices,
+        oversubscribe=config.mesh.oversubscribe,
+        search=_one_of("search", str(config.search), ("", "max")) == "max",
+        search_bytes=_at_least("search_bytes", config.search_bytes, 0),
+        train_steps=_at_least("measure.train_steps", config.measure.train_steps, 0),
+        arms=tuple(levers.arms(config.lever)),
+        swept=levers.swept(config.lever),
+        profile=config.profile,
         rounds=_at_least("measure.rounds", config.measure.rounds, 1),
         blocks=_at_least("measure.blocks", config.measure.blocks, 1),
         block_s=_positive("measure.block_s", config.measure.block_s),

@@ -62,6 +62,15 @@ def experiment_path(name_or_path: str) -> Path:
     return _find("experiment", name_or_path, experiments())
 
 
+def digest(name_or_path: str) -> str:
+    """sha256 of the experiment's file, and of the one whose ``build`` it uses. Raises UserError."""
+    path = experiment_path(name_or_path)
+    build = load_experiment(name_or_path).build
+    base = Path(build.__code__.co_filename) if hasattr(build, "__code__") else path
+    files = [path] if base == path or not base.is_file() else [path, base]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
 def load_preset(name_or_path: str) -> ModuleType:
     """Loads a preset by its name or from a ``.py`` file.
 
@@ -112,7 +121,7 @@ def _load(what: str, path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up here
     try:
-        with _siblings_importable(path.parent), _Explained(path):
+        with _siblings_importable(path), _Explained(path):
             spec.loader.exec_module(module)
     except UserError:
         del sys.modules[name]
@@ -121,9 +130,12 @@ def _load(what: str, path: Path) -> ModuleType:
 
 
 @contextmanager
-def _siblings_importable(folder: Path) -> Iterator[None]:
-    """As for a script: a file can import the files beside it while it loads."""
-    sys.path.insert(0, str(folder))
+def _siblings_importable(file: Path) -> Iterator[None]:
+    """As for a script: a file can import the files beside it while it loads. Our own never hide another module's name,
+    such as `profile`."""
+    folder = file.parent
+    ours = file in (*experiments().values(), *presets().values())
+    sys.path.insert(len(sys.path) if ours else 0, str(folder))
     try:
         yield
     finally:

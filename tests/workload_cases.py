@@ -3,31 +3,37 @@
 
 from __future__ import annotations
 
+import types
+
 import jax
 import jax.numpy as jnp
 import optax
 
 from jaxbench import config as config_lib
-from jaxbench import discovery
+from jaxbench import discovery, levers
 from jaxbench.measure import check
-from jaxbench.runner.bench import build_workload
+from jaxbench.runner.arm import Arms
 from jaxbench.workloads import Field, TrainWorkload
 
 KEY = jax.random.PRNGKey(0)
+TINY = types.ModuleType("tiny")  # a preset that changes nothing else
+TINY.TINY, TINY.get_config = True, lambda config: config  # type: ignore[attr-defined]
 
 
 def experiment_workload(name: str, **changes: object) -> TrainWorkload:
-    """A discovered experiment with dotted config changes, such as ``**{"model.width": 4}``."""
-    config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("auto"))
+    """A discovered experiment at its tiny size with dotted config changes, such as ``**{"model.width": 4}``."""
+    config = config_lib.compose(name, discovery.load_experiment(name), TINY)
     with config.unlocked():
         config.update_from_flattened_dict(changes)
-    return build_workload(config, name)
+    return Arms(config, name, jax.devices()[0]).workload(levers.arms(config.lever)[0].levers)
 
 
-def one_device(workload: TrainWorkload, batch: dict[str, jax.Array]) -> check.Reference:
-    """What every strategy must agree with."""
+def one_device(workload: TrainWorkload, batch: dict[str, jax.Array], parts: int = 1) -> check.Reference:
+    """What every strategy must agree with. parts: devices, on which statistics of a device's examples depend."""
     device = jax.devices()[0]
-    return check.reference(workload, check.initial_state(workload, KEY, device=device), batch, device=device)
+    state = check.initial_state(workload, KEY, device=device)
+    parts = parts if jax.tree.leaves(state.model_state) else 1
+    return check.reference(workload, state, batch, device=device, passes=parts)
 
 
 def linear_workload(optimizer: optax.GradientTransformation | None = None) -> TrainWorkload:

@@ -28,8 +28,8 @@ def seconds(value: float) -> str:
 def percent(value: Estimate, *, fine: bool = True) -> str:
     """ "91 % [89, 93]"; one more digit where the interval is narrow, if `fine`."""
     digits = 1 if fine and value.has_interval and value.hi - value.lo < 0.02 else 0
-    between = f" [{100 * value.lo:.{digits}f}, {100 * value.hi:.{digits}f}]" if value.has_interval else ""
-    return f"{100 * value.value:.{digits}f} %{between}"
+    between = f" [{100 * value.lo:z.{digits}f}, {100 * value.hi:z.{digits}f}]" if value.has_interval else ""
+    return f"{100 * value.value:z.{digits}f} %{between}"
 
 
 def devices(count: int) -> str:

@@ -49,6 +49,16 @@ class Estimate:
         """The value without its interval."""
         return Estimate(value=self.value)
 
+    def times(self, factor: float) -> Estimate:
+        """The same in another unit: value and ends times a `factor` > 0."""
+        return Estimate(value=factor * self.value, lo=factor * self.lo, hi=factor * self.hi)
+
+    def under(self, work: float) -> Estimate:
+        """`work` over a positive number: the ends of the interval swap."""
+        if not self.has_interval:
+            return Estimate(value=work / self.value)
+        return Estimate(value=work / self.value, lo=work / self.hi, hi=work / self.lo)
+
 
 UNKNOWN = Estimate()
 

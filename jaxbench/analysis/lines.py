@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from jaxbench.errors import UserError
-from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, Record, RoundRecord
+from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, ProfileRecord, Record, RoundRecord
 from jaxbench.records.store import RunFolder
 
 
@@ -21,6 +21,7 @@ class Lines:
     failure: FailureRecord | None = None
     failed: bool = False  # a failure is its newest line
     rounds: dict[int, RoundRecord] = field(default_factory=dict)
+    profile: ProfileRecord | None = None  # the newest
 
     @property
     def record(self) -> PointRecord | CaseRecord | None:
@@ -44,6 +45,9 @@ def collect(records: Iterable[Record]) -> dict[str, Lines]:
     lines: dict[str, Lines] = {}
     for record in records:
         about = lines.setdefault(record.point, Lines())
+        if isinstance(record, ProfileRecord):  # it neither heals a failure nor stands for a measurement
+            about.profile = record
+            continue
         about.failed = isinstance(record, FailureRecord)
         if isinstance(record, RoundRecord):
             about.rounds[record.round] = record

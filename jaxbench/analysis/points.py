@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxbench.analysis import lines
@@ -15,10 +15,12 @@ from jaxbench.records.store import RunFolder
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One asked-for (strategy, scaling, devices), with everything the run says about it.
+    """One asked-for (strategy, scaling, devices, arm), with everything the run says about it.
 
     Attributes:
-      point: the id, "strategy/scaling/devices".
+      point: the id, "strategy/scaling/devices", and "/arm" if there is one.
+      arm: what tells it from the run's other settings of levers, "" in a run that sweeps none.
+      levers: the value of every lever; {} in records that are older than levers.
       status: ok (every round is there) | partial (some) | failed (a failure is the newest line) | missing (none).
       check_ok: every verdict holds, of the newest passport and of those of every session that contributed rounds, and
         nothing was compiled inside the timed region; None when the point was never checked.
@@ -42,6 +44,8 @@ class Point:
     status: str
     check_ok: bool | None
     reason: str
+    arm: str = ""
+    levers: dict[str, str] = field(default_factory=dict)
 
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
@@ -57,6 +61,8 @@ class Point:
 def load(run: RunFolder) -> list[Point]:
     """Reads a run folder. Returns the planned points and any the plan does not know, by strategy, scaling, devices.
 
+    The arms of one place keep the order of the plan, so that the first of them is the baseline.
+
     Raises:
       UserError: not a run folder, damaged, of another schema, or without a sweep plan.
     """
@@ -67,7 +73,7 @@ def load(run: RunFolder) -> list[Point]:
     try:
         asked = {str(point["point"]): _planned(point, plan) for point in plan["points"]}
         rounds = int(plan["rounds"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"the sweep plan in '{run.path}' is damaged ({error!r}).") from error
     for name, about in found.items():
         source = about.record or about.failure
@@ -88,6 +94,8 @@ def _planned(point: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
         "devices": int(point["devices"]),
         "global_batch": int(point["global_batch"]),
         "oversubscribed": bool(point["oversubscribed"]),
+        "arm": str(point.get("arm", "")),
+        "levers": {str(name): str(value) for name, value in (point.get("levers") or {}).items()},
     }
 
 
@@ -99,6 +107,8 @@ def _unplanned(source: PointRecord | CaseRecord | FailureRecord, plan: dict[str,
         "processes": int(plan.get("processes", 1)),
         "platform": str(plan.get("platform", "")),
         "oversubscribed": False,
+        "arm": getattr(source, "arm", ""),
+        "levers": getattr(source, "levers", {}),
     }
 
 

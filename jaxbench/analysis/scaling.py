@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import timing, utilisation
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, estimate
+from jaxbench.analysis import together, utilisation
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
 from jaxbench.analysis.points import Point
-from jaxbench.analysis.timing import Timing
+from jaxbench.analysis.timing import Timing, measure
 from jaxbench.analysis.utilisation import Utilisation
 
 
@@ -22,7 +22,7 @@ class Row:
 
     Attributes:
       base: the point whose speed counts as 1: the smallest measured, not oversubscribed device count of the same
-        strategy and scaling. None when nothing was measured.
+        strategy, scaling and arm. None when nothing was measured.
       speedup: examples per second over the base's, both from median step times.
       efficiency: speedup / (devices / base devices).
       paired: measured in exactly the rounds of its base, so that drift cancels between the two. Without that the
@@ -74,12 +74,23 @@ def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, A
 
     config: the run's; only ``model.dtype`` is read. machine: the machine's card (`machine_card.read`), or None.
     """
-    model = config.get("model")
-    dtype = str(model.get("dtype") or "") if isinstance(model, dict) else ""
     draws = Draws(unit for point in points for unit in point.units)
-    rows = [Row(point=point, timing=_timing(point, draws)) for point in points]
+    rows = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]
     done = [_finish(row, _base(row.point, rows), draws) for row in rows]
-    return [dataclasses.replace(row, use=_use(row, dtype, machine)) for row in done]
+    return [dataclasses.replace(row, use=_use(row, dtype_of(row.point, config), machine)) for row in done]
+
+
+def dtype_of(point: Point, config: dict[str, Any]) -> str:
+    """In which format the point's products are made: as its lever says, or the config; "" where neither does.
+
+    Only the two 16-bit formats are others than float32: TF32 is how float32 arrays may be multiplied.
+    """
+    precision = point.levers.get("precision", "")
+    model = config.get("model")
+    named = str(model.get("dtype") or "") if isinstance(model, dict) else ""
+    if precision in ("bfloat16", "float16"):
+        return precision
+    return named or ("float32" if precision else "")
 
 
 def _use(row: Row, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
@@ -92,45 +103,24 @@ def controls(rows: list[Row]) -> list[Control]:
     """Strong and weak points that are one program, at the base device count of each strategy."""
     found = []
     draws = Draws(unit for row in rows for unit in row.point.units)
-    measured = {(r.point.strategy, r.point.scaling, r.point.devices): r for r in rows if r.timing.step_s.known}
-    for (strategy, scaling, devices), strong in measured.items():
-        weak = measured.get((strategy, "weak", devices))
+    measured = {
+        (r.point.strategy, r.point.scaling, r.point.devices, r.point.arm): r for r in rows if r.timing.step_s.known
+    }
+    for (strategy, scaling, devices, arm), strong in measured.items():
+        weak = measured.get((strategy, "weak", devices, arm))
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
         if strong.point.global_batch == weak.point.global_batch:
-            found.append(Control(strategy=strategy, devices=devices, ratio=_ratio(strong, weak, draws)[0]))
+            ratio, _ = together.ratio(strong, weak, draws)
+            found.append(Control(strategy=strategy, devices=devices, ratio=ratio))
     return found
-
-
-def _ratio(top: Row, bottom: Row, draws: Draws) -> tuple[Estimate, np.ndarray]:
-    """Step time over step time, and of each draw, from the rounds that both were measured in together.
-
-    With fewer than MIN_ROUNDS of those, drift does not cancel: the value of all rounds stands without an interval.
-    """
-    shared = set(top.point.units) & set(bottom.point.units)
-    if len(shared) < MIN_ROUNDS:
-        ratios = top.timing.step_draws / bottom.timing.step_draws
-        return Estimate(value=top.timing.step_s.value / bottom.timing.step_s.value), ratios
-    over, under = (_timing(_only(row.point, shared), draws) for row in (top, bottom))
-    ratios = over.step_draws / under.step_draws
-    return estimate(over.step_s.value / under.step_s.value, ratios, rounds=len(shared)), ratios
-
-
-def _timing(point: Point, draws: Draws) -> Timing:
-    return timing.measure(point, draws, examples=point.global_batch)
-
-
-def _only(point: Point, units: set[tuple[int, int]]) -> Point:
-    """The point with the rounds of `units` alone."""
-    kept = tuple(r for r, unit in zip(point.rounds, point.units, strict=True) if unit in units)
-    return point if len(kept) == len(point.rounds) else dataclasses.replace(point, rounds=kept)
 
 
 def _base(point: Point, rows: list[Row]) -> Row | None:
     family = [
         row
         for row in rows
-        if (row.point.strategy, row.point.scaling) == (point.strategy, point.scaling)
+        if (row.point.strategy, row.point.scaling, row.point.arm) == (point.strategy, point.scaling, point.arm)
         and row.timing.step_s.known
         and row.point.status != "failed"
         and not row.point.oversubscribed
@@ -150,22 +140,18 @@ def _finish(row: Row, base: Row | None, draws_of_run: Draws) -> Row:
         if not row.timing.step_s.has_interval:
             speedup = Estimate(value=1.0)
     else:
-        ratio, draws = _ratio(base, row, draws_of_run)
-        speedup, draws = _times(work, ratio), work * draws
+        ratio, draws = together.ratio(base, row, draws_of_run)
+        speedup, draws = ratio.times(work), work * draws
     done = dataclasses.replace(
         row,
         base=base.point,
         base_step_s=base.timing.step_s.value,
         speedup=speedup,
-        efficiency=_times(1 / relative, speedup),
+        efficiency=speedup.times(1 / relative),
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
         speedup_draws=draws,
     )
     return dataclasses.replace(done, notes=_notes(done, base))
-
-
-def _times(factor: float, estimate: Estimate) -> Estimate:
-    return Estimate(value=factor * estimate.value, lo=factor * estimate.lo, hi=factor * estimate.hi)
 
 
 def _notes(row: Row, base: Row | None) -> tuple[str, ...]:

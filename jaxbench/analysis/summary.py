@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 
 from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.arms import LEVERS, Arm
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 
+OUTCOMES = ("final_loss", "final_accuracy", "steps", "skipped_steps", "waited_share")
 # Fixed: other people's scripts read them. New columns go to the end.
 COLUMNS = (
     "experiment", "strategy", "scaling", "devices", "processes", "platform", "oversubscribed", "global_batch",
@@ -28,6 +30,8 @@ COLUMNS = (
     "flops", "bytes_moved", "bytes_per_s", "bytes_per_s_lo", "bytes_per_s_hi",
     "algbw", "algbw_lo", "algbw_hi", "busbw", "busbw_lo", "busbw_hi", "wrong", "loop_s",
     "alpha_s", "beta_bytes_per_s", "peak_share", "gate", "gate_reason",
+    "arm", *LEVERS, "baseline", "ratio", "ratio_lo", "ratio_hi", "arm_speedup", "arm_speedup_lo", "arm_speedup_hi",
+    "verdict", "temp_bytes", "compiler_flops_per_step", *OUTCOMES,
 )  # fmt: skip
 _PLACED = (
     "op", "dtype", "impl", "shape", "elements", "payload_bytes", "mesh", "axis", "source", "target", "cores", "flops",
@@ -36,13 +40,15 @@ _PLACED = (
 _GROUP = ("op", "dtype", "devices", "mesh", "axis", "source", "target")  # what a fit has in common with its rows
 
 
-def table(rows: Sequence[Row | CaseRow], fits: Sequence[Fit] = ()) -> pd.DataFrame:
+def table(rows: Sequence[Row | CaseRow], fits: Sequence[Fit] = (), arms: Sequence[Arm] = ()) -> pd.DataFrame:
     """Returns one row a point, in the order given, with exactly `COLUMNS`; None where a value is unknown.
 
-    fits: alpha and beta of collectives and transfers, shown with each row of their group.
+    fits: alpha and beta of collectives and transfers, shown with each row of their group. arms: of a sweep of levers,
+    how rows compare with their baselines.
     """
     lines = {tuple(getattr(fit, name) for name in _GROUP): fit for fit in fits if not fit.why_not}
-    cells = [_cells(row, lines) for row in rows]
+    compared = {arm.point.point: _arm(arm) for arm in arms}
+    cells = [_cells(row, lines, compared.get(row.point.point, {})) for row in rows]
     return pd.DataFrame(cells, columns=list(COLUMNS), dtype=object)
 
 
@@ -51,9 +57,9 @@ def to_csv(frame: pd.DataFrame) -> str:
     return frame.map(_text).to_csv(index=False, lineterminator="\n")
 
 
-def _cells(row: Row | CaseRow, lines: dict[tuple[Any, ...], Fit]) -> dict[str, Any]:
+def _cells(row: Row | CaseRow, lines: dict[tuple[Any, ...], Fit], compared: dict[str, Any]) -> dict[str, Any]:
     own = _case(row, lines) if isinstance(row, CaseRow) else _training(row)
-    cells = {**_clocks(row), **own}
+    cells = {**_clocks(row), **own, **compared}
     return {name: None if _empty(cells.get(name)) else cells[name] for name in COLUMNS}
 
 
@@ -96,6 +102,21 @@ def _training(row: Row) -> dict[str, Any]:
         "flops": use.flops_per_step,
         "bytes_moved": passport.compiler_bytes_per_step if passport is not None else None,
         "peak_share": use.mfu if math.isfinite(use.mfu) else use.measured_peak_share,
+        "arm": point.arm,
+        **{name: point.levers.get(name) for name in LEVERS},
+        "temp_bytes": passport.temp_bytes if passport is not None else None,
+        "compiler_flops_per_step": passport.compiler_flops_per_step if passport is not None else None,
+        **{name: record.outcome.get(name) if record is not None else None for name in OUTCOMES},
+    }
+
+
+def _arm(arm: Arm) -> dict[str, Any]:
+    """How an arm compares with its baseline."""
+    return {
+        "baseline": arm.baseline.point.point,
+        **_estimate("ratio", arm.ratio),
+        **_estimate("arm_speedup", arm.speedup),
+        "verdict": arm.verdict,
     }
 
 

@@ -13,10 +13,13 @@ import numpy as np
 
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
+from jaxbench.workloads import flops, spread
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
 STEPS = 3
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
+MOSTLY = 0.9  # share of the products' FLOPs: what is left in float32 on purpose is small
+PART = 1e-2  # relative: a loss or an answer in 16 bits; a part that computes something else is far off
 OPTIMIZER_STATE = 3e-2  # relative: leaves room for bfloat16 gradients, none for a wrong scale
 
 
@@ -34,6 +37,7 @@ class Reference:
 
     start: PyTree
     end: Trained
+    model_state: PyTree  # before the first update: {} for a model without state
 
 
 def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device) -> TrainState:
@@ -49,18 +53,23 @@ def reference(
 
     The gradient of the whole batch is averaged over `passes` equal parts of it, so that a batch made for n devices fits
     one: for a loss that is a mean over examples this is the same gradient. A model with state (batch statistics) is not
-    the same on parts, so it is always given the whole batch.
+    the same on parts, so it is always given the whole batch, and told in how many parts that lies.
     """
-    passes = 1 if jax.tree.leaves(state.model_state) else passes
+    parts_of_batch, passes = passes, 1 if jax.tree.leaves(state.model_state) else passes
+
     # A loop in Python over parts: convolutions inside a compiled loop are many times slower on the CPU.
-    gradient = jit_once(lambda state, part: gradients(workload, state, part)[:2])
+    def gradient_of(state: TrainState, part: Batch) -> tuple[PyTree, PyTree]:
+        with spread.over(parts=parts_of_batch if passes == 1 else 1):
+            return gradients(workload, state, part)[:2]
+
+    gradient = jit_once(gradient_of)
     add = jit_once(lambda a, b: jax.tree.map(jnp.add, a, b))
     step = jit_once(
         lambda state, total, model_state: update(
             workload, state, jax.tree.map(lambda g: g / passes, total), model_state
         )
     )
-    start = state.params
+    start, model_state_before = state.params, state.model_state
     with jax.default_device(device):
         state, batch = jax.device_put((state, batch), device)
         size = len(jax.tree.leaves(batch)[0]) // passes
@@ -70,7 +79,7 @@ def reference(
             for part in parts[1:]:
                 total = add(total, gradient(state, part)[0])
             state = step(state, total, model_state)
-    return Reference(start, _trained(state))
+    return Reference(start, _trained(state), model_state_before)
 
 
 def _trained(state: TrainState) -> Trained:
@@ -122,6 +131,49 @@ def judge_optimizer(actual: Trained, expected: Reference) -> Verdict:
     reason = f"after {STEPS} updates, relative L2 of the optimizer's state to one device is {distance:.1e}"
     reason += f", {'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} (a wrong gradient scale shows as 1 or more)"
     return _verdict("optimizer", ok, reason, distance=distance, limit=OPTIMIZER_STATE)
+
+
+def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Verdict, ...]:
+    """Whether a step that is called 16-bit multiplies in 16 bits. Nothing to say of other precisions."""
+    precision = levers.get("precision", "default")
+    if precision not in ("bfloat16", "float16"):
+        return ()
+    key = jax.ShapeDtypeStruct((2,), "uint32")
+    params, model_state = jax.eval_shape(workload.init, key)
+    gradient = jax.value_and_grad(workload.loss, has_aux=True)
+    shares = flops.share_of_products(gradient, params, model_state, workload.batch_avals(1), key)
+    share = shares.get(precision, 0.0)
+    reason = f"{100 * share:.1f} % of the FLOPs in products are of {precision} operands"
+    ok = share >= MOSTLY
+    reason += "" if ok else f", NOT the {100 * MOSTLY:.0f} % that the name promises"
+    return (Verdict(name="products", ok=ok, reason=reason, value=share, limit=MOSTLY),)
+
+
+def judge_part(
+    part: str, program: Program, call: Callable[..., Any], workload: TrainWorkload, *, key: jax.Array, batch: Batch
+) -> Verdict:
+    """Whether a part of a step computes what it is a part of: its loss, or its answers, are those of one device."""
+    state = initial_state(workload, key, device=program.mesh.devices.flat[0])
+    expected = jax.tree.leaves(_part_on_one_device(part, workload, state, batch, parts=program.mesh.size))
+    with jax.set_mesh(program.mesh):
+        _, outputs = call(program.init(key), program.put(batch))
+    shown = outputs if part == "inference" else outputs["loss"]
+    distance = relative_l2([np.mean(x) if part != "inference" else x for x in jax.tree.leaves(shown)], expected)
+    ok = distance <= PART
+    what = "answers" if part == "inference" else "loss"
+    reason = f"relative L2 of its {what} to one device is {distance:.1e}, {'within' if ok else 'NOT within'} {PART:.0e}"
+    return _verdict("part", ok, reason, distance=distance, limit=PART)
+
+
+def _part_on_one_device(part: str, workload: TrainWorkload, state: TrainState, batch: Batch, *, parts: int) -> PyTree:
+    def answer(state: TrainState, batch: Batch) -> PyTree:
+        if part == "inference":
+            assert workload.predict is not None
+            return workload.predict(state.params, state.model_state, batch)
+        with spread.over(parts=parts):
+            return gradients(workload, state, batch)[2]["loss"]
+
+    return jax.device_get(jit_once(answer)(state, batch))
 
 
 def _floats(tree: PyTree) -> list[np.ndarray]:

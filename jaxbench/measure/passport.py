@@ -24,6 +24,7 @@ class CompiledStep:
 
     call: Callable[[Any, Any], tuple[Any, Any]]
     passport: Passport
+    hlo: str = ""  # the optimised module
 
 
 def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
@@ -32,9 +33,17 @@ def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
 
 
 def compile_step(
-    workload: TrainWorkload, program: Program, global_batch: int, *, clock: Callable[[], float] = time.perf_counter
+    workload: TrainWorkload,
+    program: Program,
+    global_batch: int,
+    *,
+    options: dict[str, Any] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> CompiledStep:
-    """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing."""
+    """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
+
+    options: what the compiler is told besides its defaults.
+    """
     key = jax.ShapeDtypeStruct((2,), "uint32")
     devices = program.mesh.size
     with jax.set_mesh(program.mesh):
@@ -47,9 +56,9 @@ def compile_step(
         traced_at = clock()
         lowered = traced.lower() if traced is not None else program.step.lower(state, batch)
         lowered_at = clock()
-        compiled = lowered.compile()
+        compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
-    memory = compiled.memory_analysis()
+    memory, hlo = compiled.memory_analysis(), compiled.as_text()
     params, _ = jax.eval_shape(workload.init, key)
     passport = Passport(
         trace_s=traced_at - start if trace else None,
@@ -59,7 +68,7 @@ def compile_step(
         parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
         flops_per_step=example_flops(workload) * global_batch,
         compiler_flops_per_step=_counted(compiled, "flops", devices),
-        collectives=census.read(compiled.as_text()),
+        collectives=census.read(hlo),
         expected_gradient_bytes=census.gradient_bytes(params, devices),
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
@@ -68,7 +77,7 @@ def compile_step(
         peak_bytes=_peak_bytes(memory),
         compiler_bytes_per_step=_counted(compiled, "bytes accessed", devices),
     )
-    return CompiledStep(compiled, passport)
+    return CompiledStep(compiled, passport, hlo)
 
 
 def example_flops(workload: TrainWorkload) -> float:

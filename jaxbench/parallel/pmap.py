@@ -16,6 +16,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
+from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 
 
@@ -27,7 +28,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         local = dataclasses.replace(state, key=jax.random.fold_in(state.key, jax.lax.axis_index("data")))
-        grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
+        with spread.over(axis="data"):
+            grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
         return update(workload, state, grads, model_state), metrics
 
     def stack(tree: PyTree) -> PyTree:

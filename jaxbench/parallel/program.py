@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,9 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.machine.start import run_once_options
+from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.levers import precision
 
 
 @jax.tree_util.register_dataclass
@@ -72,19 +75,98 @@ def jit_once(function: Callable[..., Any], **options: Any) -> Any:
     return jax.jit(function, compiler_options=run_once_options(), **options)
 
 
+def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, Metrics]:
+    """Forward pass over the examples given. Returns (model_state, metrics with the loss)."""
+
+    def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
+        key = jax.random.fold_in(state.key, state.step)
+        loss, (model_state, metrics) = workload.loss(state.params, state.model_state, batch, key)
+        return {"loss": loss, **metrics}, model_state
+
+    metrics, model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
+    return model_state, metrics
+
+
 def gradients(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-    """Forward and backward pass over the examples given. Returns (gradients, model_state, metrics with the loss)."""
-    key = jax.random.fold_in(state.key, state.step)
-    value_and_grad = jax.value_and_grad(workload.loss, has_aux=True)
-    (loss, (model_state, metrics)), grads = value_and_grad(state.params, state.model_state, batch, key)
-    return grads, model_state, {"loss": loss, **metrics}
+    """Forward and backward pass over the examples given. Returns (gradients, model_state, metrics with the loss).
+
+    Under loss scaling the gradients are those of the scaled loss; the loss returned is unscaled.
+    """
+
+    def run(state: TrainState, batch: Batch) -> tuple[tuple[PyTree, Metrics], PyTree]:
+        def loss(params: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+            value, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
+            scaled = value if workload.loss_scale is None else value * workload.loss_scale(state.opt_state)
+            return scaled, (model_state, {"loss": value, **metrics})
+
+        key = jax.random.fold_in(state.key, state.step)
+        (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
+        return (grads, metrics), model_state
+
+    (grads, metrics), model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
+    if workload.loss_scale is not None:
+        metrics = {**metrics, **precision.metrics(state.opt_state)}
+    return grads, model_state, metrics
 
 
 def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
     """The optimizer's step with gradients that are already averaged over the global batch."""
     updates, opt_state = workload.optimizer.update(grads, state.opt_state, state.params)
     params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), state.params, updates)
+    model_state = _merged(state.model_state, model_state)
+    if workload.loss_scale is not None:  # a step that is skipped leaves no trace in batch statistics either
+        taken = opt_state.skipped_steps == state.opt_state.skipped_steps
+        model_state = jax.tree.map(lambda new, old: jnp.where(taken, new, old), model_state, state.model_state)
     return TrainState(state.step + 1, params, model_state, opt_state, state.key)
+
+
+def _merged(old: PyTree, new: PyTree) -> PyTree:
+    """A loss returns what it changed of the model's state; what it does not return, such as frozen weights, stays."""
+    return {**old, **new} if isinstance(new, dict) else new
+
+
+def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    """`run`: (state, batch) -> (means over the batch, model_state), over `count` equal parts of each device's examples.
+
+    Where the compiler would place the communication it would place it in each part: it does not see that sums of sums
+    can wait. So there each device is told to sum up its own parts first, as the strategy shard_map does.
+    """
+    devices, mesh = spread.current().parts, jax.sharding.get_abstract_mesh()
+    if count == 1:
+        return run(state, batch)
+    if devices == 1 or mesh.empty:
+        return _one_after_the_other(run, count, state, batch)
+    (axis,) = mesh.axis_names
+
+    def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+        state = jax.lax.pcast(state, (axis,), to="varying")  # see parallel/shard_map.py
+        state = dataclasses.replace(state, key=jax.random.fold_in(state.key, jax.lax.axis_index(axis)))
+        with spread.over(axis=axis):
+            return mean_over(axis, _one_after_the_other(run, count, state, batch))
+
+    whole, split = PartitionSpec(), PartitionSpec(axis)
+    return jax.shard_map(local, in_specs=(whole, split), out_specs=(whole, whole))(state, batch)
+
+
+def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    """Means of equal parts, summed in float32. The model's state passes from part to part.
+
+    Unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier lets a part
+    begin when the one before has been summed up, so that the activations of one at a time are alive.
+    """
+    strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
+    total: Any = None
+    changed: PyTree = {}
+    for i in range(count):
+        part = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
+        if total is not None:
+            part, total = jax.lax.optimization_barrier((part, total))
+        model_state, key = _merged(state.model_state, changed), jax.random.fold_in(state.key, i)
+        means, new = run(dataclasses.replace(state, model_state=model_state, key=key), part)
+        changed = _merged(changed, new)
+        wide = jax.tree.map(lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32)), means)
+        total = wide if total is None else jax.tree.map(jnp.add, total, wide)
+    return jax.tree.map(lambda x, like: (x / count).astype(like.dtype), total, means), changed
 
 
 def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any) -> Program:

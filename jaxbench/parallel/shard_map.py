@@ -15,6 +15,7 @@ from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
+from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 
@@ -26,7 +27,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
         params, model_state = jax.lax.pcast((state.params, state.model_state), ("data",), to="varying")
         key = jax.random.fold_in(state.key, jax.lax.axis_index("data"))
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
-        grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
+        with spread.over(axis="data"):
+            grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
         return update(workload, state, grads, model_state), metrics
 
     whole, split = PartitionSpec(), PartitionSpec("data")

@@ -5,7 +5,7 @@ A *point* is one thing that was asked for: a training step as (strategy, scaling
 transfer or a collective of one size in one place. A run is a sweep over points, measured in rounds that visit every
 point once in random order. The life of a point in the file is
 
-    point | case (compiled, weighed, checked)  ->  round 0 .. round R-1        or at any time  ->  failure
+    point | case (compiled, weighed, checked)  ->  round 0 .. round R-1  ->  profile     or at any time  ->  failure
 
 A later line about the same point wins: a `point` line written by a resumed run replaces the earlier passport, and a
 `round` after a `failure` means that the point has recovered. A failed verdict of an earlier passport stays, as long as
@@ -48,9 +48,9 @@ class Passport:
     expected_gradient_bytes: int  # closed form: 4 bytes x parameters in float32, 0 on one device
     argument_bytes: int  # the memory_analysis of the compiled step, per device
     output_bytes: int
-    temp_bytes: int
+    temp_bytes: int | None  # None: the step is not compiled as a whole
     alias_bytes: int
-    peak_bytes: int  # per device: argument + output + temp - alias
+    peak_bytes: int | None  # per device: argument + output + temp - alias
     compiler_bytes_per_step: float | None = None  # XLA's own count of bytes read and written x devices
 
 
@@ -67,7 +67,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class PointRecord:
-    point: str  # the id: "strategy/scaling/devices"
+    point: str  # the id: "strategy/scaling/devices", and "/arm" if there is one
     experiment: str
     strategy: str
     scaling: str  # strong | weak
@@ -81,6 +81,9 @@ class PointRecord:
     passport: Passport
     checks: tuple[Verdict, ...]
     worker: str  # names the process that measured it
+    arm: str = ""  # what tells it from the run's other settings of levers: "precision=bfloat16"
+    levers: dict[str, str] = dataclasses.field(default_factory=dict)  # every lever, also those at their defaults
+    outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # what a short training came to
     kind: str = "point"
     schema: int = SCHEMA_VERSION
     time: str = ""
@@ -152,18 +155,37 @@ class FailureRecord:
     point: str
     experiment: str
     devices: int
-    stage: str  # start | model | build | compile | check | measure
+    stage: str  # start | model | build | compile | check | measure | train | profile
     reason: str  # one sentence
     detail: str = ""  # the stack trace, for the report's fold-out
     strategy: str = ""  # of a training step; "" and 0 of a case
     scaling: str = ""
     global_batch: int = 0
+    arm: str = ""
     kind: str = "failure"
     schema: int = SCHEMA_VERSION
     time: str = ""
 
 
-Record = PointRecord | CaseRecord | RoundRecord | FailureRecord
+@dataclass(frozen=True, kw_only=True)
+class ProfileRecord:
+    """What the time of some steps under a profiler went to. It is no sample: tracing costs time of its own."""
+
+    point: str
+    steps: int
+    wall_s: float  # of all those steps and one fence
+    kinds: dict[str, float]  # seconds by kind of operation, mean over devices; with "idle" they add up to wall_s
+    top: tuple[
+        tuple[str, str, float], ...
+    ]  # the longest operations: (name, kind, seconds of all steps, mean over devices)
+    trace: str  # the file for Perfetto, below the run's folder
+    worker: str
+    kind: str = "profile"
+    schema: int = SCHEMA_VERSION
+    time: str = ""
+
+
+Record = PointRecord | CaseRecord | RoundRecord | FailureRecord | ProfileRecord
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -194,4 +216,10 @@ def from_json(line: dict[str, Any]) -> Record:
         return RoundRecord(**{**line, **arrays})
     if kind == "failure":
         return FailureRecord(**line)
+    if kind == "profile":
+        top = tuple((str(name), str(sort), float(seconds)) for name, sort, seconds in line["top"])
+        times = (line["wall_s"], *line["kinds"].values(), *(seconds for _, _, seconds in top))
+        if not all(0 <= seconds < math.inf for seconds in times) or not line["wall_s"] > 0 or not line["steps"] >= 1:
+            raise ValueError("a profile has at least one step, and times that are not negative")
+        return ProfileRecord(**{**line, "top": top})
     raise KeyError(f"unknown record kind '{kind}'")

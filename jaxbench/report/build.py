@@ -10,12 +10,25 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxbench.analysis import summary
+from jaxbench.analysis import largest_batch, summary
+from jaxbench.analysis.largest_batch import Search
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.report import case_findings, case_page, case_tables, page, siblings, tables, training_page, views
+from jaxbench.report import (
+    case_findings,
+    case_page,
+    case_tables,
+    lever_findings,
+    lever_page,
+    lever_tables,
+    page,
+    siblings,
+    tables,
+    training_page,
+    views,
+)
 from jaxbench.report.case_findings import CaseFindings
-from jaxbench.report.figures import canvas, roofline, scaling
+from jaxbench.report.figures import canvas, roofline, scaling, search
 from jaxbench.report.figures.spots import of_training
 from jaxbench.report.findings import Findings, find
 from jaxbench.report.page import Picture
@@ -41,7 +54,9 @@ def write(run_path: str | os.PathLike[str], console: Console | None = None) -> O
     run = RunFolder(path)
     report = _KINDS.get(_measures(run))
     if report is None:
-        raise UserError(f"'{path}' measures '{_measures(run)}': {did_you_mean(_measures(run), ['cases'])}")
+        raise UserError(
+            f"'{path}' measures '{_measures(run)}': {did_you_mean(_measures(run), [kind for kind in _KINDS if kind])}"
+        )
     try:
         sentences = report(run, console)
     except OSError as error:
@@ -64,6 +79,7 @@ def _training(run: RunFolder, console: Console | None) -> list[str]:
     write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows)))
     files = scaling.write(findings.rows, run.path / "figures", title=title, overlay=str(overlay))
     pictures = [Picture(name="scaling", svg=files["svg"]), *_roofline(findings, run)]
+    pictures += _search(largest_batch.read(run.path), run, findings.experiment)
     write_atomic(run.path / "report.html", page.render(training_page.page(findings, pictures)))
     if console is not None:
         tables.show(findings, console)
@@ -109,4 +125,30 @@ def draw(findings: CaseFindings, path: Path) -> list[Picture]:
     return pictures
 
 
-_KINDS = {"": _training, "cases": _cases}
+def _levers(run: RunFolder, console: Console | None) -> list[str]:
+    """The report on what levers change. Returns what is amiss."""
+    findings = lever_findings.find(run)
+    write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows, arms=findings.arms)))
+    material, pictures = findings.material(), []
+    for drawing in views.LEVER_VIEWS[findings.view]:
+        files = canvas.render(lambda drawing=drawing: drawing.draw(material))  # type: ignore[misc]
+        canvas.write(files, run.path / "figures", drawing.name)
+        if files:
+            pictures.append(Picture(name=drawing.name, svg=files["svg"], caption=drawing.caption))
+    pictures += _search(findings.search, run, findings.experiment)
+    write_atomic(run.path / "report.html", page.render(lever_page.page(findings, pictures)))
+    if console is not None:
+        lever_tables.show(findings, console)
+    return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
+
+
+def _search(found: Search | None, run: RunFolder, experiment: str) -> list[Picture]:
+    """The search for the largest batch, where the run began with one."""
+    if found is None:
+        return []
+    files = canvas.render(lambda: search.draw(found, experiment=experiment))
+    canvas.write(files, run.path / "figures", "search")
+    return [Picture(name="search", svg=files["svg"], caption=f"{search.CAPTION} {found.sentence}")] if files else []
+
+
+_KINDS = {"": _training, "cases": _cases, "levers": _levers}

@@ -41,14 +41,7 @@ class Findings:
 
     def shortfalls(self) -> list[str]:
         """Why the run is not complete and correct, each distinct reason once; empty when it is."""
-        about: dict[tuple[str, str], list[str]] = {}
-        for row in self.rows:
-            if shortfall := _shortfall(row):
-                about.setdefault(shortfall, []).append(row.point.point)
-        return [
-            f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}{f': {why}' if why else ''}."
-            for (what, why), points in about.items()
-        ]
+        return shortfalls(self.rows)
 
 
 def find(run: RunFolder) -> Findings:
@@ -87,6 +80,18 @@ def _shortfall(row: Row) -> tuple[str, str] | None:
     if point.check_ok is False:
         return "wrong", point.reason
     return ("unchecked", "") if point.check_ok is None else None
+
+
+def shortfalls(rows: list[Row]) -> list[str]:
+    """Why these rows are not complete and correct, each distinct reason once; empty when they are."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if shortfall := _shortfall(row):
+            about.setdefault(shortfall, []).append(row.point.point)
+    return [
+        f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}{f': {why}' if why else ''}."
+        for (what, why), points in about.items()
+    ]
 
 
 def base_lines(rows: list[Row]) -> list[str]:

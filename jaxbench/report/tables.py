@@ -45,6 +45,11 @@ def state(row: Row) -> str:
     return "unchecked" if row.point.check_ok is None else row.point.status
 
 
+def colour(state: str) -> str:
+    """How the word `state` of a row looks."""
+    return _STYLES.get(state, "yellow")
+
+
 def milliseconds(estimate: Estimate, *, interval: bool = True) -> str:
     """ "12.3 [12.1, 12.4]" in milliseconds, with three or more digits."""
     if not estimate.known:
@@ -84,7 +89,7 @@ def _table(rows: list[Row], *, wide: bool) -> Table:
         family = (row.point.strategy, row.point.scaling)
         cells = map(Text, _cells(row, wide=wide))  # as strings they would be read as markup
         style = "dim" if row.point.oversubscribed else ""
-        table.add_row(*cells, Text(state(row), style=_STYLES.get(state(row), "yellow")), style=style)
+        table.add_row(*cells, Text(state(row), style=colour(state(row))), style=style)
     return table
 
 

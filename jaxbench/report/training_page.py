@@ -26,7 +26,7 @@ def page(findings: Findings, pictures: Sequence[Picture]) -> Page:
         pictures=pictures,
         table=_summary(rows),
         sections=findings.sections(),
-        folds=[_fold(row, len(rows)) for row in rows],
+        folds=[fold(row, len(rows)) for row in rows],
         sources=[("Manifest", findings.manifest), ("Config", findings.config)],
     )
 
@@ -66,7 +66,8 @@ def _cells(row: Row) -> tuple[str | Cell, ...]:
     )
 
 
-def _fold(row: Row, points: int) -> Fold:
+def fold(row: Row, points: int) -> Fold:
+    """What a reader may unfold about one of `points` points: its checks, its passport, its raw samples."""
     point, record = row.point, row.point.record
     sheets = [] if record is None else [verdicts(record.checks), facts(_facts(row, record)), _collectives(record)]
     shown, hidden = raw_rounds(point.rounds, points)
@@ -143,8 +144,10 @@ def milliseconds(values: tuple[float, ...]) -> str:
     return ", ".join(f"{1e3 * v:.4g}" for v in values)
 
 
-def memory_size(value: int) -> str:
+def memory_size(value: int | None) -> str:
     """ "1.05 MB (1,050,000 bytes)"."""
+    if value is None:
+        return "not known"
     for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if value >= size:
             return f"{value / size:.3g} {unit} ({value:,} bytes)"

@@ -10,18 +10,29 @@ from matplotlib.figure import Figure
 
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.figures import (
+    accumulate,
     alpha_beta,
+    arms,
+    batch,
     busbw,
     curves,
     devices,
     dispatch,
+    freeze,
     fusion,
+    inference,
+    inputs,
+    ladder,
     linalg,
     matmul,
+    phases,
+    precision,
+    remat,
     roofline,
     stream,
     transfer,
 )
+from jaxbench.report.figures.lever_material import LeverMaterial
 from jaxbench.report.figures.material import Material
 
 
@@ -55,6 +66,33 @@ VIEWS: dict[str, tuple[Drawing, ...]] = {
     "linalg": (LINALG, DEVICES, ROOFLINE),
     "transfer": (TRANSFER, ALPHA_BETA),
     "collectives": (BUSBW, ALPHA_BETA),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeverDrawing:
+    """One figure of a sweep of levers. name: of its files. draw: None when it has nothing to show."""
+
+    name: str
+    draw: Callable[[LeverMaterial], Figure | None]
+    caption: str
+
+
+ARMS = LeverDrawing(name="arms", draw=arms.draw, caption=arms.CAPTION)
+PHASES = LeverDrawing(name="phases", draw=phases.draw, caption=phases.CAPTION)
+INFERENCE = LeverDrawing(name="inference", draw=inference.draw, caption=inference.CAPTION)
+
+LEVER_VIEWS: dict[str, tuple[LeverDrawing, ...]] = {
+    "precision": (LeverDrawing(name="precision", draw=precision.draw, caption=precision.CAPTION),),
+    "remat": (LeverDrawing(name="remat", draw=remat.draw, caption=remat.CAPTION),),
+    "batch": (LeverDrawing(name="batch", draw=batch.draw, caption=batch.CAPTION),),
+    "accumulate": (LeverDrawing(name="accumulate", draw=accumulate.draw, caption=accumulate.CAPTION),),
+    "freeze": (LeverDrawing(name="freeze", draw=freeze.draw, caption=freeze.CAPTION),),
+    "ladder": (LeverDrawing(name="ladder", draw=ladder.draw, caption=ladder.CAPTION),),
+    "phases": (PHASES, INFERENCE),
+    "inputs": (LeverDrawing(name="inputs", draw=inputs.draw, caption=inputs.CAPTION),),
+    "inference": (INFERENCE,),
+    "arms": (ARMS, INFERENCE),
 }
 
 

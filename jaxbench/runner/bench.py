@@ -3,24 +3,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 from ml_collections import ConfigDict
 
-from jaxbench import discovery, parallel
-from jaxbench.errors import UserError
-from jaxbench.measure import census, check
+from jaxbench.input import feed as feeds
+from jaxbench.measure import census, check, memory, outcome, profile
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.passport import CompiledStep, compile_step
-from jaxbench.parallel.program import Program, TrainState, jit_once
-from jaxbench.records.schema import Passport, PointRecord, RoundRecord, Verdict
+from jaxbench.parallel.program import Program, jit_once
+from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.runner.arm import Arms, build_program, build_workload, compiler_options
 from jaxbench.runner.plan import Point
-from jaxbench.workloads.base import Batch, TrainWorkload
+from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
+
+LATENCIES = 200  # samples of a latency over all rounds: 99 % of them has two beyond it
 
 
 class StageError(Exception):
@@ -36,6 +40,7 @@ class Prepared:
     """A compiled, checked point. `steps`: K, the steps of one block."""
 
     point: Point
+    workload: TrainWorkload
     program: Program
     compiled: CompiledStep
     steps: int
@@ -46,71 +51,165 @@ class Bench:
 
     def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
         self.config = ConfigDict(config)
-        with stage("model"):
-            self.workload = build_workload(self.config, experiment)
         self.devices = devices
         self.worker = worker
+        self.arms = Arms(self.config, experiment, devices[0])
         self.key = jax.random.PRNGKey(self.config.seed)
         self.timer = Timer(blocks=self.config.measure.blocks)
-        self._draw = jit_once(self.workload.synthetic, static_argnums=1)
-        self._inits: dict[tuple[str, int], Any] = {}
+        with stage("model"):  # before any point, so that a model that cannot be built is said once
+            self.plain = build_workload(self.arms.config({}), experiment)
+        self._draw = jit_once(self.plain.synthetic, static_argnums=1)
+        self._inits: dict[tuple[str, int, int], Any] = {}
         self.prepared: dict[str, Prepared] = {}
-        self._reference: tuple[tuple[int, int], check.Reference] | None = None  # of the newest batch and parts
+        self._reference: tuple[tuple[Any, ...], check.Reference] | None = (
+            None  # of the newest batch, parts and workload
+        )
 
-    def _build(self, strategy: str, devices: int) -> Program:
+    def _build(self, workload: TrainWorkload, point: Point) -> Program:
         """A new Program, whose step has never been traced, with the compiled `init` of an earlier one like it."""
-        program = parallel.build(strategy, self.workload, self.devices[:devices])
-        return dataclasses.replace(program, init=self._inits.setdefault((strategy, devices), program.init))
+        program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
+        key = point.strategy, point.devices, id(workload)
+        return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
 
     @functools.cached_property
-    def _initial(self) -> TrainState:
-        return check.initial_state(self.workload, self.key, device=self.devices[0])
+    def data(self) -> Dataset | None:
+        """The real data, read once."""
+        return None if self.plain.data is None else self.plain.data()
 
-    def compile(self, point: Point) -> tuple[Program, CompiledStep]:
+    def compile(self, point: Point) -> tuple[TrainWorkload, Program, CompiledStep]:
         """Builds and compiles; runs nothing. Raises StageError."""
         with stage("build"):
-            program = self._build(point.strategy, point.devices)
+            workload = self.arms.workload(point.levers)
+            program = self._build(workload, point)
         with stage("compile"):
-            return program, compile_step(self.workload, program, point.global_batch)
+            options = compiler_options(point.levers, self.devices[0].platform)
+            return workload, program, compile_step(workload, program, point.global_batch, options=options)
 
     def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What a dry run wants to know of a point. Raises StageError."""
-        passport = self.compile(Point(**placed))[1].passport
+        passport = self.compile(Point(**placed))[2].passport
         seconds = (passport.trace_s or 0) + passport.lower_s + passport.compile_s
-        return {"compile_s": seconds, "peak_bytes": passport.peak_bytes, "flops": passport.flops_per_step}
+        return {
+            "compile_s": seconds,
+            "peak_bytes": passport.peak_bytes,
+            "temp_bytes": passport.temp_bytes,
+            "flops": passport.flops_per_step,
+        }
 
     def prepare(self, placed: dict[str, Any]) -> PointRecord:
         """Compiles, checks against one device, and finds the block length. Raises StageError."""
         point = Point(**placed)
-        program, compiled = self.compile(point)
+        workload, program, compiled = self.compile(point)
         with stage("check"):
             batch = self.batch(point)
             first_run_s = self._first_run(program, compiled, batch)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
-            checks = (
-                *self._check(point, program, compiled, batch),
-                census.verify(
-                    passport.collectives,
-                    passport.expected_gradient_bytes,
-                    point.devices,
-                    stateful=bool(jax.tree.leaves(self._initial.model_state)),
-                ),
-            )
+            checks = self._check(point, program, compiled, batch)
+            if point.levers.get("execution") == "eager":
+                call, passport = program.step.__wrapped__, op_by_op(passport)
+                compiled = CompiledStep(call, passport)
+        ready = Prepared(point, workload, program, compiled, 1)
+        with stage("measure"), self._running(ready) as (call, state, supply):
+            steps, state = self._timer(point).steps_per_block(call, state, supply, self.config.measure.block_s)
+            outcome = self._waiting(call, state, supply, steps)
+        with stage("train"):
+            outcome |= self._outcome(workload, program, point)
+        self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
+        return self._record(point, passport, checks, outcome=outcome)
+
+    def prove(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
+        """Takes a point through two steps in at most `limit_bytes`, on a CPU enforced, and says what it took.
+
+        Raises StageError, or dies, when it does not fit: the process is not used again.
+        """
+        point = Point(**placed)
+        _, program, compiled = self.compile(point)
         with stage("measure"), jax.set_mesh(program.mesh):
-            state, placed = program.init(self.key), program.put(batch)
-            steps, _ = self.timer.steps_per_block(compiled.call, state, placed, self.config.measure.block_s)
-        self.prepared[point.point] = Prepared(point, program, compiled, steps)
-        return self._record(point, passport, checks)
+            host = jax.device_get(self.batch(point))
+            if self.devices[0].platform == "cpu":
+                jax.block_until_ready(program.init(self.key))  # so that its compilation is not counted
+                memory.limit_growth(limit_bytes)
+            watch = memory.Watch(self.devices[0])
+            state, batch = program.init(self.key), program.put(host)
+            for _ in range(2):
+                state, metrics = compiled.call(state, batch)
+            jax.block_until_ready((state, metrics))
+            return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
 
     def round(self, point: str, number: int) -> RoundRecord:
         """Measures one round of a prepared point on a fresh state. Raises StageError."""
         ready = self.prepared[point]
-        with stage("measure"), jax.set_mesh(ready.program.mesh):
-            state, placed = ready.program.init(self.key), ready.program.put(self.batch(ready.point))
-            jax.block_until_ready((state, placed))
-            measured = self.timer.round(ready.compiled.call, state, placed, ready.steps)
+        levers = ready.point.levers
+        guard = "allow" if levers.get("execution") == "eager" or _fed(ready.point) else "disallow"
+        with stage("measure"), self._running(ready) as (call, state, supply):
+            measured, _ = self._timer(ready.point).round_and_state(call, state, supply, ready.steps, guard=guard)
         return RoundRecord(
             point=point, round=number, steps=ready.steps, worker=self.worker, **dataclasses.asdict(measured)
+        )
+
+    def profile(self, point: str, folder: str) -> ProfileRecord:
+        """Traces one block of a prepared point into `folder`. Raises StageError."""
+        ready = self.prepared[point]
+        with stage("profile"), self._running(ready) as (call, state, supply):
+            _, state = self.timer.block(call, state, supply, 2)
+            return profile.trace(
+                call,
+                state,
+                supply,
+                steps=ready.steps,
+                folder=folder,
+                hlo=ready.compiled.hlo,
+                point=point,
+                worker=self.worker,
+            )
+
+    @contextlib.contextmanager
+    def _running(self, ready: Prepared) -> Iterator[tuple[Any, Any, Any]]:
+        """(call, a fresh state, what each step is fed with: a batch on the devices, or a feed)."""
+        program, point, call = ready.program, ready.point, ready.compiled.call
+        with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
+            state = program.init(self.key)
+            if not _fed(point):
+                placed = program.put(self.batch(point))
+                jax.block_until_ready((state, placed))
+                yield call, state, placed
+                return
+            feed = stack.enter_context(
+                contextlib.closing(
+                    feeds.open(
+                        point.levers["input"],
+                        self.plain,
+                        batch=point.global_batch,
+                        put=program.put,
+                        seed=self.config.seed,
+                        data=self.data,
+                    )  # fmt: skip
+                )
+            )
+            jax.block_until_ready(state)
+            yield (lambda state, feed: call(state, feed.next())), state, feed
+
+    def _timer(self, point: Point) -> Timer:
+        """A latency is that of one call: blocks of one step, and enough of them for a percentile."""
+        if point.levers.get("part") != "inference":
+            return self.timer
+        blocks = max(self.timer.blocks, -(-LATENCIES // self.config.measure.rounds))
+        return dataclasses.replace(self.timer, blocks=blocks, most_steps=1)
+
+    def _waiting(self, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:
+        """The share of a block's time in which the step's thread waits for its input."""
+        if not hasattr(supply, "waited_s"):
+            return {}
+        before = supply.waited_s
+        seconds, _ = self.timer.block(call, state, supply, steps)
+        return {"waited_share": (supply.waited_s - before) / seconds}
+
+    def _outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
+        steps = self.config.measure.train_steps
+        if not steps or self.data is None or point.levers.get("part", "step") != "step":
+            return {}
+        return outcome.train_briefly(
+            workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed
         )
 
     def batch(self, point: Point) -> Batch:
@@ -125,39 +224,53 @@ class Bench:
             jax.block_until_ready(compiled.call(state, placed))
             return time.perf_counter() - start
 
-    def _check(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[Verdict, Verdict]:
-        """One device's answer is kept for the next point, which may have the same batch."""
-        made = point.global_batch, point.devices
+    def _check(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[Verdict, ...]:
+        """One device's answer is kept for the next point, which may be the same."""
+        workload, platform = self.arms.reference(point.levers), self.devices[0].platform
+        made = point.global_batch, point.devices, id(workload)
         if self._reference is None or self._reference[0] != made:
+            initial = check.initial_state(workload, self.key, device=self.devices[0])
             # in as many parts as there are devices, one device holds what it does when there are others
-            expected = check.reference(
-                self.workload, self._initial, batch, device=self.devices[0], passes=point.devices
-            )
+            expected = check.reference(workload, initial, batch, device=self.devices[0], passes=point.devices)
             self._reference = made, expected
-        actual, expected = check.train(program, compiled.call, self.key, batch), self._reference[1]
-        platform = self.devices[0].platform
-        return check.judge(actual, expected, self.workload, platform=platform), check.judge_optimizer(actual, expected)
+        expected = self._reference[1]
+        part = point.levers.get("part", "step")
+        if part not in ("step", "local") or (part == "local" and point.devices > 1):
+            return (check.judge_part(part, program, compiled.call, workload, key=self.key, batch=batch),)
+        actual, passport = check.train(program, compiled.call, self.key, batch), compiled.passport
+        stateful = bool(jax.tree.leaves(expected.model_state))
+        return (
+            check.judge(actual, expected, workload, platform=platform),
+            check.judge_optimizer(actual, expected),
+            *check.judge_products(self.arms.workload(point.levers), point.levers),
+            census.verify(passport.collectives, passport.expected_gradient_bytes, point.devices, stateful=stateful),
+        )
 
-    def _record(self, point: Point, passport: Passport, checks: tuple[Verdict, ...]) -> PointRecord:
+    def _record(
+        self, point: Point, passport: Passport, checks: tuple[Verdict, ...], *, outcome: dict[str, float]
+    ) -> PointRecord:
         return PointRecord(
             experiment=self.config.experiment,
             processes=jax.process_count(),
             platform=self.devices[0].platform,
             device_kind=self.devices[0].device_kind,
-            unit=self.workload.unit,
+            unit=self.plain.unit,
             passport=passport,
             checks=checks,
             worker=self.worker,
+            outcome=outcome,
             **point.to_json(),
         )
 
 
-def build_workload(config: ConfigDict, experiment: str) -> TrainWorkload:
-    """Loads the experiment (a name or a path) and builds its workload. Raises UserError if it returns another thing."""
-    workload = discovery.load_experiment(experiment).build(config)
-    if not isinstance(workload, TrainWorkload):
-        raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
-    return workload
+def _fed(point: Point) -> bool:
+    return point.levers.get("input", "device") != "device"
+
+
+def op_by_op(passport: Passport) -> Passport:
+    """The passport of a step that is never compiled as a whole: what the compiler says of it is not known."""
+    unknown = ("compiler_flops_per_step", "compiler_bytes_per_step", "temp_bytes", "peak_bytes")
+    return dataclasses.replace(passport, **dict.fromkeys(unknown))
 
 
 class stage:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
+from jaxbench.levers import Arm
 
 CPU_DEVICES = (1, 2, 4, 8)
 
@@ -23,6 +24,8 @@ class Point:
     devices: int
     global_batch: int
     oversubscribed: bool
+    arm: str = ""
+    levers: dict[str, str] = field(default_factory=dict)
 
     platform: str = ""
 
@@ -41,13 +44,14 @@ class Point:
 
     def failure(self) -> dict[str, Any]:
         """The fields by which a failure record names it."""
-        names = ("point", "strategy", "scaling", "devices", "global_batch")
+        names = ("point", "strategy", "scaling", "devices", "global_batch", "arm")
         return {name: getattr(self, name) for name in names}
 
     @property
     def text(self) -> str:
-        """ "jit_auto, strong, 4 devices"."""
-        return f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
+        """ "jit_auto, strong, 4 devices, precision=bfloat16"."""
+        where = f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
+        return f"{where}, {self.arm}" if self.arm else where
 
 
 class Placed(Protocol):
@@ -74,6 +78,7 @@ def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) ->
         return settings.devices
     most = settings.max_devices or max(machine["devices"], *CPU_DEVICES)
     if machine["platform"] == "cpu":
+        most = min(most, machine["cores"]) if not getattr(settings, "oversubscribe", True) else most
         return tuple(n for n in CPU_DEVICES if n <= most)
     return tuple(2**i for i in range(12) if 2**i <= min(most, machine["devices"]))
 
@@ -93,30 +98,48 @@ def _require_accelerators(settings: Settings | CaseSettings, machine: dict[str, 
 
 
 def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
-    """All points of the sweep. Raises UserError when the batch does not divide over a device count that was typed."""
+    """All points of the sweep. Raises UserError when a batch does not divide over a device count that was typed."""
     points = []
     for devices in divisible(settings, device_counts(settings, machine)):
         for strategy in settings.strategies:
             for scaling in settings.scalings:
-                points.append(
-                    Point(
-                        point=f"{strategy}/{scaling}/{devices}",
-                        strategy=strategy,
-                        scaling=scaling,
-                        devices=devices,
-                        global_batch=_global_batch(settings.batch, scaling, devices),
-                        oversubscribed=machine["platform"] == "cpu" and devices > machine["cores"],
-                        platform=machine["platform"],
+                for arm in settings.arms:
+                    batch = _global_batch(int(arm.levers["batch"]) or settings.batch, scaling, devices)
+                    name = f"{strategy}/{scaling}/{devices}" + (f"/{arm.name}" if arm.name else "")
+                    points.append(
+                        Point(
+                            point=name,
+                            strategy=strategy,
+                            scaling=scaling,
+                            devices=devices,
+                            global_batch=_of_equal_parts(batch, devices, arm),
+                            oversubscribed=machine["platform"] == "cpu" and devices > machine["cores"],
+                            arm=arm.name,
+                            levers=arm.levers,
+                            platform=machine["platform"],
+                        )
                     )
-                )
     return points
+
+
+def _of_equal_parts(batch: int, devices: int, arm: Arm) -> int:
+    """The batch itself. Raises UserError when micro-batches do not divide what one device gets."""
+    parts = int(arm.levers["accumulate"])
+    if batch // devices % parts:
+        near = devices * parts * max(1, round(batch / devices / parts))
+        raise UserError(
+            f"--config.lever.accumulate={parts} does not divide the {batch // devices} examples that each of {devices} "
+            f"devices gets: use a global batch of {near}, for example."
+        )
+    return batch
 
 
 def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Of counts that nobody typed, those that divide the batch of strong scaling; typed ones are all kept."""
     if settings.devices is not None or "strong" not in settings.scalings:
         return counts
-    return tuple(n for n in counts if settings.batch % n == 0)
+    batches = {int(arm.levers["batch"]) or settings.batch for arm in settings.arms}
+    return tuple(n for n in counts if all(batch % n == 0 for batch in batches))
 
 
 def _global_batch(batch: int, scaling: str, devices: int) -> int:

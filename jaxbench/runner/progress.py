@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 # First guesses, seconds; replaced by what is seen.
-GUESS_S = {"prepare": 5.0, "round": 0.6}
+GUESS_S = {"prepare": 5.0, "round": 0.6, "profile": 5.0}
 
 
 class SweepProgress:
-    """Counts tasks of two kinds, `prepare` and `round`, by point, and guesses the time left from those that ended."""
+    """Counts tasks (`prepare`, `round`, `profile`) by point, and guesses the time left from those that ended."""
 
     def __init__(self, console: Console, tasks: list[tuple[str, str]]):
         """`tasks`: (kind, point) of everything to come."""

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -25,7 +25,7 @@ from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import placement, plan, sweep
+from jaxbench.runner import law, placement, plan, search, sweep
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import GUESS_S, format_s
@@ -70,7 +70,8 @@ def _ask(experiment: str, config: ConfigDict, console: Console) -> _Asked:
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
     notes = [f"Left out: {counts} devices, over which a batch of {settings.batch} does not divide."] if missing else []
-    return _Asked(settings, machine, points, notes, {})
+    facts = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
+    return _Asked(settings, machine, points, notes, facts)
 
 
 def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
@@ -85,9 +86,22 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
         for note in (*folder.notes, *asked.notes):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         signal.signal(signal.SIGTERM, _interrupt)
+        if isinstance(asked.settings, Settings):
+            _before(asked.settings, asked, job, console)
         sweep.run(job, console)
     finally:
         folder.close()
+
+
+def _before(settings: Settings, asked: _Asked, job: sweep.Job, console: Console) -> None:
+    """What is found by compiling, before anything is timed."""
+    points = cast(Sequence[plan.Point], asked.points)
+    about: dict[str, Any] = {"experiment": job.experiment, "config": job.config, "folder": job.run.path}
+    if settings.search:
+        limit = search.limit(settings.search_bytes, asked.machine)
+        search.run(points[0], limit=limit, console=console, **about)
+    depths = law.depths(str(job.config["depths"]), job.config["model"])
+    law.run(points, asked=depths, console=console, **about)
 
 
 def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
@@ -178,7 +192,7 @@ def _session(asked: _Asked, experiment: str) -> dict[str, Any]:
         "command": ["jaxbench", *sys.argv[1:]],
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "experiment_file": source.name,
-        "experiment_sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+        "experiment_sha256": discovery.digest(experiment),
         "plan": {
             **asked.facts,
             "experiment": settings.experiment,

@@ -128,6 +128,9 @@ class _Sweep:
             random_order.shuffle(names)
             for name in names:
                 self.measure(name, number)
+        if self.job.config.get("profile"):
+            for name in sorted(self.ready):
+                self.trace(name)
 
     def prepare(self, point: Placed) -> None:
         text = f"compile and check {point.text}"
@@ -141,6 +144,13 @@ class _Sweep:
         if name in self.ready:
             text = f"round {number + 1}/{self.job.rounds}: {point.text}"
             self.attempt("round", point, text, {"do": "round", "point": name, "round": number})
+
+    def trace(self, name: str) -> None:
+        """Last, so that what a tracer leaves behind touches no measurement."""
+        folder = self.job.run.path / "profiles" / name.replace("/", "-")
+        self.progress.add("profile", name)
+        request = {"do": "profile", "point": name, "folder": str(folder.resolve())}
+        self.attempt("profile", self.points[name], f"trace {self.points[name].text}", request)
 
     def prepare_again(self, point: Placed) -> None:
         """A neighbour killed the worker that had this point ready."""

@@ -3,8 +3,9 @@
 
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, and "cores" for kernels,
 which get all the cores asked for whatever the number of devices. Then {"do": "prepare" |
-"compile", "point": {...}} or {"do": "round", "point": id, "round": r}. The process ends as soon as stdin does, also in
-the middle of a measurement: no worker outlives the one that asked, however it died.
+"compile", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n}, {"do": "round", "point": id, "round": r}
+or {"do": "profile", "point": id, "folder": a path}. The process ends as soon as stdin does, also in the middle of a
+measurement: no worker outlives the one that asked, however it died.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Carries out one request and returns its answer."""
     if request["do"] == "round":
         return {"record": schema.to_json(bench.round(request["point"], request["round"]))}
+    if request["do"] == "prove":
+        return bench.prove(request["point"], request["limit_bytes"])
+    if request["do"] == "profile":
+        return {"record": schema.to_json(bench.profile(request["point"], request["folder"]))}
     if request["do"] == "compile":
         return bench.dry(request["point"])
     return {"record": schema.to_json(bench.prepare(request["point"]))}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from rich.console import Console
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
+from jaxbench.levers import DEFAULTS
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
 from jaxbench.runner import plan
-from jaxbench.runner.bench import build_workload
+from jaxbench.runner.arm import Arms
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
 from jaxbench.training.session import Session
@@ -40,10 +40,10 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         devices=len(devices),
         strategy=strategy,
         experiment_file=source.name,
-        experiment_sha256=hashlib.sha256(source.read_bytes()).hexdigest(),
+        experiment_sha256=discovery.digest(experiment),
         machine=machine,
     )
-    workload = build_workload(config, experiment)
+    workload = Arms(config, experiment, devices[0]).workload(levers_of(settings))
     try:
         result = train_workload(
             workload,
@@ -60,6 +60,19 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
     if result.stopped_by:
         return 130
     return 0 if result.reached else 1
+
+
+def levers_of(settings: config_lib.Settings) -> dict[str, str]:
+    """The one setting of the levers that a training has. Raises UserError for several, or for levers of measuring."""
+    if len(settings.arms) > 1:
+        raise UserError(f"--config.lever.{settings.swept[0]} has several values: a training has one, 'run' compares.")
+    levers = settings.arms[0].levers
+    for name in ("part", "execution", "input", "batch"):
+        if levers[name] != DEFAULTS[name]:
+            raise UserError(
+                f"--config.lever.{name}={levers[name]} is for measuring with 'run': leave it at {DEFAULTS[name]} here."
+            )
+    return levers
 
 
 def _at_once(workdir: Path) -> str:

@@ -4,7 +4,7 @@
 from jaxbench.workloads.adapters import from_functions, from_linen, from_nnx
 from jaxbench.workloads.base import Dataset, Field, TrainWorkload
 from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
-from jaxbench.workloads.losses import classification
+from jaxbench.workloads.losses import classification, evaluation, prediction
 from jaxbench.workloads.optimizers import make_optimizer
 
 __all__ = [
@@ -16,8 +16,10 @@ __all__ = [
     "TrainWorkload",
     "TransferWorkload",
     "classification",
+    "evaluation",
     "from_functions",
     "from_linen",
     "from_nnx",
     "make_optimizer",
+    "prediction",
 ]

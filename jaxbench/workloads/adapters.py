@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Turns a Flax NNX model, a Flax Linen model or two plain functions into one pure (init, apply) pair.
+"""Turns a Flax NNX model, a Flax Linen model or two plain functions into one set of pure functions.
 
 ``init(key) -> (params, model_state)`` and ``apply(params, model_state, x) -> (y, model_state)``; params and model_state
 are plain nested dictionaries, so checkpoints and freezing patterns read the same whatever the model was written in.
@@ -18,10 +18,15 @@ from jaxbench.workloads.base import PyTree
 
 @dataclass(frozen=True)
 class PureModel:
-    """A model without its framework."""
+    """A model without its framework.
+
+    predict: ``(params, model_state, x) -> y`` in inference mode (running statistics, no dropout); None where it is not
+      known how to ask the model for that.
+    """
 
     init: Callable[[jax.Array], tuple[PyTree, PyTree]]
     apply: Callable[[PyTree, PyTree, Any], tuple[Any, PyTree]]
+    predict: Callable[[PyTree, PyTree, Any], Any] | None = None
 
 
 def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
@@ -33,17 +38,25 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
 
     abstract = nnx.eval_shape(lambda: constructor(nnx.Rngs(0)))
     graph, abstract_params, abstract_rest = _split(abstract)
+    abstract.eval()  # what differs between training and inference is in the graph, not in the values
+    inference_graph, *_ = _split(abstract)
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
         _, params, rest = _split(constructor(nnx.Rngs(key)))
         return nnx.to_pure_dict(params), _untyped(nnx.to_pure_dict(rest))
 
     def apply(params: PyTree, model_state: PyTree, x: Any) -> tuple[Any, PyTree]:
-        model = nnx.merge(graph, _filled(abstract_params, params), _filled(abstract_rest, model_state))
+        model = merged(graph, params, model_state)
         y = model(x)
         return y, _untyped(nnx.to_pure_dict(nnx.state(model, nnx.Not(nnx.Param))))
 
-    return PureModel(init, apply)
+    def predict(params: PyTree, model_state: PyTree, x: Any) -> Any:
+        return merged(inference_graph, params, model_state)(x)
+
+    def merged(graph: Any, params: PyTree, model_state: PyTree) -> Any:
+        return nnx.merge(graph, _filled(abstract_params, params), _filled(abstract_rest, model_state))
+
+    return PureModel(init, apply, predict)
 
 
 def _split(model: Any) -> tuple[Any, Any, Any]:
@@ -94,4 +107,8 @@ def from_linen(module: Any, example: jax.ShapeDtypeStruct) -> PureModel:
 
 def from_functions(init: Callable[[jax.Array], PyTree], apply: Callable[[PyTree, Any], Any]) -> PureModel:
     """`init`: key -> params. `apply`: (params, x) -> y. For a model without state."""
-    return PureModel(lambda key: (init(key), {}), lambda params, model_state, x: (apply(params, x), model_state))
+    return PureModel(
+        init=lambda key: (init(key), {}),
+        apply=lambda params, model_state, x: (apply(params, x), model_state),
+        predict=lambda params, model_state, x: apply(params, x),
+    )

@@ -62,6 +62,11 @@ class TrainWorkload:
         them. None: the loss's metrics, which a model without state may use.
       tolerance: how far (relative L2) the parameters of two correct programs may differ after the check's updates.
       tolerance_reason: why it is not the default.
+      predict: (params, model_state, batch) -> what the model answers, in inference mode; None: it cannot be asked.
+      blocks: like blocks in a row that the model recomputes as ``config.lever.remat`` says; 0: it has none.
+      micro_batches: the gradient is the mean of this many equal parts' gradients, one after the other.
+      loss_scale: optimizer state -> the number that the loss is multiplied by before it is differentiated; the
+        optimizer divides it out again. None: 1.
       logical_axes: params-shaped tree of logical axis names, for strategies that split parameters.
     """
 
@@ -74,6 +79,10 @@ class TrainWorkload:
     unit: str = "examples"
     data: Callable[[], Dataset] | None = None
     evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
+    predict: Callable[[PyTree, PyTree, Batch], PyTree] | None = None
+    blocks: int = 0
+    micro_batches: int = 1
+    loss_scale: Callable[[PyTree], jax.Array] | None = None
     tolerance: float = 1e-5
     tolerance_reason: str = "float32 sums in another order"
     logical_axes: PyTree | None = None

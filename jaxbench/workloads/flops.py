@@ -8,10 +8,11 @@ compiler's own count (``cost_analysis``) misses library calls on GPUs and is onl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 
 def dense(inputs: int, outputs: int) -> float:
@@ -35,23 +36,33 @@ def training(layers: list[float]) -> float:
 
 def count(function: Callable[..., Any], *avals: Any) -> float:
     """FLOPs of the products and convolutions in `function`'s jaxpr, by the shapes of their operands."""
-    return _count(jax.make_jaxpr(function)(*avals).jaxpr)
+    return sum(flops for _, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr))
 
 
-def _count(jaxpr: Any) -> float:
-    return sum(_count_equation(equation) for equation in jaxpr.eqns)
+def share_of_products(function: Callable[..., Any], *avals: Any) -> dict[str, float]:
+    """The number formats of the operands of what `count` counts, each with its share of the FLOPs: {"float16": 1.0}."""
+    found: dict[str, float] = {}
+    for dtype, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr):
+        found[dtype] = found.get(dtype, 0.0) + flops
+    return {dtype: flops / sum(found.values()) for dtype, flops in found.items()}
 
 
-def _count_equation(equation: Any) -> float:
-    name = equation.primitive.name
-    if name == "dot_general":
-        (contract, _), _ = equation.params["dimension_numbers"]
-        lhs = equation.invars[0].aval.shape
-        return 2.0 * math.prod(equation.outvars[0].aval.shape) * math.prod(lhs[i] for i in contract)
-    if name == "conv_general_dilated":
-        return _count_convolution(equation)
-    inner = sum(_count(sub) for sub in _sub_jaxprs(equation.params))
-    return inner * equation.params.get("length", 1) if name == "scan" else inner
+def _products(jaxpr: Any) -> Iterator[tuple[str, float]]:
+    """(number format of the operands, the wider if they differ; FLOPs) of each product and convolution."""
+    for equation in jaxpr.eqns:
+        name = equation.primitive.name
+        if name in _COUNTS:
+            lhs, rhs = (operand.aval.dtype for operand in equation.invars[:2])
+            yield jnp.promote_types(lhs, rhs).name, _COUNTS[name](equation)
+        repeats = equation.params["length"] if name == "scan" else 1
+        for inner in _sub_jaxprs(equation.params):
+            yield from ((dtype, repeats * flops) for dtype, flops in _products(inner))
+
+
+def _count_product(equation: Any) -> float:
+    (contract, _), _ = equation.params["dimension_numbers"]
+    lhs = equation.invars[0].aval.shape
+    return 2.0 * math.prod(equation.outvars[0].aval.shape) * math.prod(lhs[i] for i in contract)
 
 
 def _count_convolution(equation: Any) -> float:
@@ -65,6 +76,9 @@ def _count_convolution(equation: Any) -> float:
     spec = params["dimension_numbers"].rhs_spec
     kernel = math.prod(rhs[i] for i in spec[2:]) * rhs[spec[1]]
     return 2.0 * math.prod(out) * kernel / math.prod(params["lhs_dilation"])
+
+
+_COUNTS = {"dot_general": _count_product, "conv_general_dilated": _count_convolution}
 
 
 def _sub_jaxprs(params: dict[str, Any]) -> list[Any]:

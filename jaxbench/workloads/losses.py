@@ -9,7 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxbench.errors import UserError
 from jaxbench.workloads.adapters import PureModel
+from jaxbench.workloads.base import Batch, Metrics, PyTree
 
 
 def classification(model: PureModel, *, inputs: str = "image", labels: str = "label") -> Callable[..., Any]:
@@ -20,13 +22,37 @@ def classification(model: PureModel, *, inputs: str = "image", labels: str = "la
     the loss is float32 whatever the model computes in.
     """
 
-    def loss(params: Any, model_state: Any, batch: Any, key: jax.Array) -> Any:
+    def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
         del key
         logits, model_state = model.apply(params, model_state, batch[inputs])
-        logits = logits.astype(jnp.float32)
-        target = jax.nn.one_hot(batch[labels], logits.shape[-1], dtype=jnp.float32)
-        cross_entropy = -jnp.sum(target * jax.nn.log_softmax(logits), axis=-1)
-        correct = jnp.argmax(logits, axis=-1) == batch[labels]
-        return jnp.mean(cross_entropy), (model_state, {"accuracy": jnp.mean(correct.astype(jnp.float32))})
+        metrics = _metrics(logits, batch[labels])
+        return metrics["loss"], (model_state, {"accuracy": metrics["accuracy"]})
 
     return loss
+
+
+def evaluation(model: PureModel, *, inputs: str = "image", labels: str = "label") -> Callable[..., Metrics]:
+    """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload.
+
+    Raises:
+      UserError: the model has no inference mode that is known.
+    """
+    answer = prediction(model, inputs=inputs)
+    return lambda params, model_state, batch: _metrics(answer(params, model_state, batch), batch[labels])
+
+
+def prediction(model: PureModel, *, inputs: str = "image") -> Callable[..., Any]:
+    """The model's answer to ``batch[inputs]`` in inference mode: the `predict` of a TrainWorkload. Raises UserError."""
+    predict = model.predict
+    if predict is None:
+        raise UserError("it is not known how a Linen model infers: give its workload a `predict` and `evaluate` of its own.")
+    return lambda params, model_state, batch: predict(params, model_state, batch[inputs])
+
+
+def _metrics(logits: jax.Array, label: jax.Array) -> Metrics:
+    """Mean cross-entropy and accuracy. logits: (batch, classes); label: (batch,)."""
+    logits = logits.astype(jnp.float32)
+    target = jax.nn.one_hot(label, logits.shape[-1], dtype=jnp.float32)
+    cross_entropy = -jnp.sum(target * jax.nn.log_softmax(logits), axis=-1)
+    correct = jnp.argmax(logits, axis=-1) == label
+    return {"loss": jnp.mean(cross_entropy), "accuracy": jnp.mean(correct.astype(jnp.float32))}

@@ -13,11 +13,12 @@ from house.tree import ROOT, findings, python_files
 FLOORS = (
     {"errors"},
     {"catalog", "records"},
-    {"discovery"},
+    {"discovery", "levers"},
     {"config"},
     {"machine"},
     {"workloads"},
     {"parallel"},
+    {"input"},
     {"measure"},
     {"runner"},
     {"training"},
@@ -25,8 +26,8 @@ FLOORS = (
 # The right wing meets the left one only in files.
 WINGS = {"analysis": {"errors", "catalog", "records"}, "report": {"errors", "catalog", "records", "analysis"}}
 ROOF = {"app", "characterise", "commandline", "__main__"}
-OUTSIDE = {"experiments": {"errors", "workloads"}, "configs": {"errors"}}
-NO_JAX = {"errors", "catalog", "records", "discovery", "analysis", "report", "configs"}
+OUTSIDE = {"experiments": {"errors", "discovery", "workloads"}, "configs": {"errors"}}
+NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "report", "configs"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 
 

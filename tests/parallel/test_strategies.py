@@ -2,6 +2,7 @@
 """Every discovered experiment under every strategy gives one device's parameters, on 1, 2 and 8 devices."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -33,23 +34,24 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
     parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
     parameters = parameters if optimizer.ok or not parameters.ok else optimizer
     passport = compiled.passport
-    expected = passport.expected_gradient_bytes
-    return parameters, census.verify(passport.collectives, expected, program.mesh.size), passport
+    expected, stateful = passport.expected_gradient_bytes, bool(jax.tree.leaves(reference.model_state))
+    return parameters, census.verify(passport.collectives, expected, program.mesh.size, stateful=stateful), passport
 
 
 @pytest.fixture(scope="module", params=config_lib.training_experiments())
 def case(request):
     workload = experiment_workload(request.param)
     batch = workload.synthetic(KEY, BATCH)
-    return workload, one_device(workload, batch)
+    return workload, functools.cache(lambda parts: one_device(workload, batch, parts))
 
 
 @pytest.mark.parametrize("devices", [1, 2, 8])
 @pytest.mark.parametrize("strategy", parallel.strategies())
 def test_same_parameters_as_one_device(case, strategy, devices):
     workload, reference = case
+    stateful = bool(jax.tree.leaves(reference(1).model_state))
     program = parallel.build(strategy, workload, jax.devices()[:devices])
-    parameters, collectives, passport = verdicts(workload, program, reference)
+    parameters, collectives, passport = verdicts(workload, program, reference(devices if stateful else 1))
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
     assert passport.expected_gradient_bytes == (4 * passport.parameters if devices > 1 else 0)
@@ -108,7 +110,7 @@ def test_the_wrong_gradient_scale_shows_under_adam_too():
 @pytest.mark.parametrize(("name", "dtype"), [("cnn", "float16"), ("mlp", "bfloat16")])
 def test_reduced_precision_can_be_checked(name, dtype):
     workload = experiment_workload(
-        name, **{"model.dtype": dtype, "optimizer.name": "sgd", "optimizer.learning_rate": 0.1}
+        name, **{"lever.precision": dtype, "optimizer.name": "sgd", "optimizer.learning_rate": 0.1}
     )
     # shard_map: under jit, XLA's CPU partitioner gathers whole activations of a float16 convolution, and is told so
     parameters, collectives, _ = verdicts(workload, parallel.build("shard_map", workload, jax.devices()[:2]))

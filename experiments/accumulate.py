@@ -1,0 +1,27 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Gradient accumulation: one update from 1, 2, 4 .. micro-batches, its time and its memory (2 min).
+
+    make run EXP=accumulate
+
+Each arm's parameters are compared with those of the big batch's update. Expect memory to fall and time to rise a bit.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("cnn")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.batch = 256
+    config.lever = ConfigDict({"accumulate": "1,2,4,8"})
+    config.mesh = ConfigDict({"devices": "1"})
+    config.scaling = "strong"
+    return config
+
+
+build = base.build

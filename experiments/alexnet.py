@@ -1,0 +1,50 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""AlexNet on 224x224 images: 61 million parameters, most of them in dense layers, little work for each. (6 min)
+
+make run EXP=alexnet
+Its gradient of 244 MB an update is large beside its work, so what data parallelism costs shows first here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_nnx, make_optimizer, prediction
+from jaxbench.workloads.flops import training
+from jaxbench.workloads.models.alexnet import AlexNet, layer_flops
+from jaxbench.workloads.optimizers import tolerance
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.batch = 32
+    # pooled: the side of what the dense layers see, after an average pool
+    config.model = ConfigDict({"size": 224, "classes": 1000, "width": 64, "hidden": 4096, "pooled": 6})
+    config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.01})
+    config.mesh = ConfigDict({"oversubscribe": False})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"size": 63, "classes": 10, "width": 4, "hidden": 32, "pooled": 1})
+    return config
+
+
+def build(config: ConfigDict) -> TrainWorkload:
+    model = from_nnx(partial(AlexNet, config.model))
+    size, classes = config.model.size, config.model.classes
+    return TrainWorkload(
+        name="alexnet",
+        init=model.init,
+        loss=classification(model),
+        evaluate=evaluation(model),
+        predict=prediction(model),
+        optimizer=make_optimizer(config.optimizer),
+        example={"image": Field((size, size, 3)), "label": Field((), jnp.int32, classes=classes)},
+        flops_per_example=training(layer_flops(config.model)),
+        unit="images",
+        **tolerance(config.optimizer.name),
+    )

@@ -1,0 +1,27 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From latency to throughput by batch size, and with --config.search=max the largest batch that fits (2 min).
+
+    make run EXP=batch
+    make run EXP=batch ARGS="--config.search=max --config.search_bytes=500000000"
+
+Expect the time of a step to stay nearly level while the batch is small, and the throughput to level off when it is not.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("cnn")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.lever = ConfigDict({"batch": "1,2,4,8,16,32,64,128,256"})
+    config.mesh = ConfigDict({"devices": "1"})
+    config.scaling = "strong"
+    return config
+
+
+build = base.build

@@ -1,0 +1,56 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""GPT-2's architecture from 0.8 million to 7 billion parameters; "tiny" learns to write Python, byte by byte (3 min)
+
+    make run EXP=gpt                                             # how the training of "tiny" scales
+    make run EXP=gpt ARGS="--config.model.preset=small"          # GPT-2 small, 124,439,808 parameters, 16 GB of memory
+    make train EXP=gpt                                           # to XX % of next bytes of unseen source files
+
+`--config.model.layers`, `.width`, `.heads`, `.context` and `.vocab` replace the preset's numbers where they are not 0.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, from_nnx, make_optimizer
+from jaxbench.workloads.data import language
+from jaxbench.workloads.flops import training
+from jaxbench.workloads.losses_sequence import last_position, next_token
+from jaxbench.workloads.models import gpt
+from jaxbench.workloads.optimizers import tolerance
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.batch = 16
+    config.model = ConfigDict({"preset": "tiny", "layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0})
+    config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
+    config.train = ConfigDict({"batch": 16, "epochs": 2, "target": 0.9})
+    config.mesh = ConfigDict({"oversubscribe": False})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"layers": 2, "width": 16, "heads": 2, "context": 8})
+    return config
+
+
+def build(config: ConfigDict) -> TrainWorkload:
+    shape = gpt.shape(config.model)
+    model = from_nnx(partial(gpt.GPT, config.model, remat=config.lever.remat))
+    return TrainWorkload(
+        name="gpt",
+        init=model.init,
+        loss=next_token(model),
+        predict=last_position(model),
+        optimizer=make_optimizer(config.optimizer),
+        example={"tokens": Field((shape.context + 1,), jnp.int32, classes=shape.vocab)},
+        flops_per_example=training([0.0, *gpt.layer_flops(config.model)]),  # every product needs its input's gradient
+        unit="sequences",
+        blocks=shape.layers,
+        data=lambda: language.load(config.data.path, context=shape.context, vocab=shape.vocab),
+        **tolerance(config.optimizer.name),
+    )

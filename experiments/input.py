@@ -1,0 +1,27 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What feeding a step costs: resident on the device, from the host, or decoded 0, 1, 2 .. batches ahead (2 min).
+
+    make run EXP=input
+
+The pipeline decodes PNG images and augments them on the CPU (Grain). Expect the host to be close to the resident batch,
+and the pipeline to be far behind without batches fetched ahead, above all where training has the cores to itself.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("cnn")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.lever = ConfigDict({"input": "device,host,pipeline:0,pipeline:1,pipeline:2,pipeline:4"})
+    config.mesh = ConfigDict({"devices": "1"})
+    config.scaling = "strong"
+    return config
+
+
+build = base.build

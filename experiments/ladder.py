@@ -1,0 +1,35 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One optimisation at a time: from eager to jit, fusion, donation, 16 bits, recomputation, prefetched input (4 min).
+
+    make run EXP=ladder
+
+Each rung keeps those below it. Expect jit to be worth most, and on a CPU bfloat16 to cost instead of pay.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("cnn")
+
+RUNGS = (
+    "execution=eager",
+    "execution=unfused",
+    "execution=jit",
+    "execution=donated",
+    "precision=bfloat16",
+    "input=pipeline:2",
+)
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.lever = ConfigDict({"input": "pipeline:0", "ladder": "; ".join(RUNGS)})
+    config.mesh = ConfigDict({"devices": "1"})
+    config.scaling = "strong"
+    return config
+
+
+build = base.build

@@ -1,0 +1,52 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""DOC"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
+from jaxbench.workloads.data import text
+from jaxbench.workloads.flops import training
+from jaxbench.workloads.losses import prediction
+from jaxbench.workloads.models import lstm
+from jaxbench.workloads.optimizers import tolerance
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.batch = 64
+    config.model = ConfigDict({"length": 64, "embedding": 32, "width": 128, "classes": 5})
+    config.optimizer = ConfigDict({"name": "adam", "learning_rate": 2e-3})
+    config.train = ConfigDict({"batch": 64, "epochs": 10, "target": 0.9})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"length": 8, "embedding": 4, "width": 8})
+    return config
+
+
+def build(config: ConfigDict) -> TrainWorkload:
+    model = from_nnx(partial(lstm.Classifier, config.model))
+    example = {
+        "tokens": Field((config.model.length,), jnp.int32, classes=lstm.VOCAB),
+        "label": Field((), jnp.int32, classes=config.model.classes),
+    }
+    return TrainWorkload(
+        name="lstm",
+        init=model.init,
+        loss=classification(model, inputs="tokens"),
+        predict=prediction(model, inputs="tokens"),
+        optimizer=make_optimizer(config.optimizer),
+        example=example,
+        flops_per_example=training([0.0, *lstm.layer_flops(config.model)]),  # the embedding needs its gradient
+        unit="texts",
+        data=lambda: text.load(
+            config.data.path, seed=config.seed, length=config.model.length, classes=config.model.classes
+        ),
+        **tolerance(config.optimizer.name),
+    )

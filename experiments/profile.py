@@ -1,0 +1,27 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What the operations of a step are: time by kind from a trace that also opens in Perfetto and TensorBoard (1 min).
+
+    make run EXP=profile
+
+Any training experiment takes it: ``--config.profile=true``. The traces lie under profiles/ in the run's folder.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("gpt")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.profile = True
+    config.mesh = ConfigDict({"devices": "1,2"})
+    config.scaling = "strong"
+    return config
+
+
+tiny = base.tiny
+build = base.build

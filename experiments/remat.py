@@ -1,0 +1,36 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Recomputation: the memory a step's activations take against the time that saving it costs, on 16 blocks (4 min).
+
+    make run EXP=remat
+
+The step of each policy is also compiled at other depths, which shows the square-root law of Chen et al. (2016) without
+running anything. Expect none to be the fastest and the largest, and sqrt the smallest.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("gpt")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.model.layers, config.model.width, config.model.heads = 16, 64, 2
+    config.batch = 8
+    config.lever = ConfigDict({"remat": "none,dots_saveable,sqrt,block"})
+    config.depths = "4,8,16,32"
+    config.mesh = ConfigDict({"devices": "1"})
+    config.scaling = "strong"
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config = base.tiny(config)
+    config.model.layers, config.depths = 4, "2,4"
+    return config
+
+
+build = base.build

@@ -1,0 +1,75 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""ResNet-18 on 224x224 images, or with --config.model.stem=cifar on 32x32 ones: the usual yardstick. (8 min)
+
+make run EXP=resnet18
+make run EXP=resnet18 ARGS="--config.model.stem=cifar --config.batch=32"
+make train EXP=resnet18 ARGS="--config.model.stem=cifar --config.data.path=folder/with/cifar-10-batches-bin"
+Batch normalisation by each device's own examples; --config.model.statistics=global: by all of a step's.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_nnx, make_optimizer, prediction
+from jaxbench.workloads.data import load
+from jaxbench.workloads.flops import training
+from jaxbench.workloads.models.resnet import ResNet, layer_flops, stage_blocks
+from jaxbench.workloads.optimizers import tolerance
+
+SIZES = {"imagenet": (224, 1000), "cifar": (32, 10)}  # image side and classes where the config says 0
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.batch = 32
+    # size, classes: 0 means by the stem, 224 and 1000 or 32 and 10
+    config.model = ConfigDict(
+        {
+            "stem": "imagenet",
+            "size": 0,
+            "classes": 0,
+            "width": 64,
+            "block": "basic",
+            "blocks": "2,2,2,2",
+            "statistics": "device",
+        }
+    )
+    config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.02})
+    config.train = ConfigDict({"batch": 128, "epochs": 30, "target": 0.9})
+    config.mesh = ConfigDict({"oversubscribe": False})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"stem": "cifar", "size": 16, "width": 8, "blocks": "1,1"})
+    return config
+
+
+def build(config: ConfigDict, name: str = "resnet18") -> TrainWorkload:
+    shape = ConfigDict(config.model)
+    size, classes = SIZES.get(shape.stem, (0, 0))
+    shape.size, shape.classes = shape.size or size, shape.classes or classes
+    model = from_nnx(partial(ResNet, shape, config.lever.remat))
+    return TrainWorkload(
+        name=name,
+        init=model.init,
+        loss=classification(model),
+        evaluate=evaluation(model),
+        predict=prediction(model),
+        optimizer=make_optimizer(config.optimizer),
+        example={"image": Field((shape.size, shape.size, 3)), "label": Field((), jnp.int32, classes=shape.classes)},
+        flops_per_example=training(layer_flops(shape)),
+        unit="images",
+        blocks=sum(stage_blocks(shape)),
+        data=partial(_data, config, shape) if shape.stem == "cifar" else None,
+        **tolerance(config.optimizer.name),
+    )
+
+
+def _data(config: ConfigDict, shape: ConfigDict):
+    size = shape.size, shape.size
+    return load(config.data.path, seed=config.seed, size=size, channels=3, classes=shape.classes)

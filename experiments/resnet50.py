@@ -1,0 +1,30 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""ResNet-50 (version 1.5) on 224x224 images: what the published scaling curves are of. (15 min)
+
+make run EXP=resnet50
+make run EXP=resnet50 ARGS=--config.lever.remat=none,sqrt,block   # memory against time
+Eight GPUs of 2017 reached 7.5 to 8 times one (the dashed line of the figure).
+"""
+
+from __future__ import annotations
+
+import resnet18
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import TrainWorkload
+
+
+def get_config() -> ConfigDict:
+    config = resnet18.get_config()
+    config.batch = 16
+    config.model.update({"block": "bottleneck", "blocks": "3,4,6,3"})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"size": 32, "classes": 10, "width": 8, "blocks": "1,1"})
+    return config
+
+
+def build(config: ConfigDict) -> TrainWorkload:
+    return resnet18.build(config, "resnet50")

@@ -1,0 +1,50 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP an image, in few large convolutions. (15 min)
+
+make run EXP=vgg16
+Nearly all of its time is 3x3 convolutions of many channels: the closest a vision model comes to a machine's peak.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_nnx, make_optimizer, prediction
+from jaxbench.workloads.flops import training
+from jaxbench.workloads.models.vgg import VGG16, layer_flops
+from jaxbench.workloads.optimizers import tolerance
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.batch = 8
+    # pooled: the side of what the dense layers see, after an average pool
+    config.model = ConfigDict({"size": 224, "classes": 1000, "width": 64, "hidden": 4096, "pooled": 7})
+    config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.01})
+    config.mesh = ConfigDict({"oversubscribe": False})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"size": 32, "classes": 10, "width": 4, "hidden": 32, "pooled": 1})
+    return config
+
+
+def build(config: ConfigDict) -> TrainWorkload:
+    model = from_nnx(partial(VGG16, config.model))
+    size, classes = config.model.size, config.model.classes
+    return TrainWorkload(
+        name="vgg16",
+        init=model.init,
+        loss=classification(model),
+        evaluate=evaluation(model),
+        predict=prediction(model),
+        optimizer=make_optimizer(config.optimizer),
+        example={"image": Field((size, size, 3)), "label": Field((), jnp.int32, classes=classes)},
+        flops_per_example=training(layer_flops(config.model)),
+        unit="images",
+        **tolerance(config.optimizer.name),
+    )

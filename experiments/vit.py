@@ -1,0 +1,50 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Vision Transformer S/16 on 224x224 images: large matrix products and almost nothing else. (8 min)
+
+make run EXP=vit
+make run EXP=vit ARGS=--config.lever.remat=none,sqrt,block,dots_saveable   # memory against time
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax.numpy as jnp
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_nnx, make_optimizer, prediction
+from jaxbench.workloads.flops import training
+from jaxbench.workloads.models.vit import ViT, layer_flops
+from jaxbench.workloads.optimizers import tolerance
+
+
+def get_config() -> ConfigDict:
+    config = ConfigDict()
+    config.batch = 16
+    config.model = ConfigDict({"size": 224, "patch": 16, "classes": 1000, "width": 384, "depth": 12, "heads": 6})
+    config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
+    config.mesh = ConfigDict({"oversubscribe": False})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config.model.update({"size": 32, "patch": 8, "classes": 10, "width": 32, "depth": 2, "heads": 2})
+    return config
+
+
+def build(config: ConfigDict) -> TrainWorkload:
+    model = from_nnx(partial(ViT, config.model, config.lever.remat))
+    size, classes = config.model.size, config.model.classes
+    return TrainWorkload(
+        name="vit",
+        init=model.init,
+        loss=classification(model),
+        evaluate=evaluation(model),
+        predict=prediction(model),
+        optimizer=make_optimizer(config.optimizer),
+        example={"image": Field((size, size, 3)), "label": Field((), jnp.int32, classes=classes)},
+        flops_per_example=training(layer_flops(config.model)),
+        unit="images",
+        blocks=config.model.depth,
+        **tolerance(config.optimizer.name),
+    )

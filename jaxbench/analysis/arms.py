@@ -1,0 +1,177 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From the rows of a run that sweeps levers to arms: each beside the first arm of the same place, its baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxbench.analysis import together
+from jaxbench.analysis.headline import devices
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
+from jaxbench.analysis.points import Point
+from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.timing import Timing
+
+LEVERS = ("precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Arm:
+    """One arm in one place (strategy, scaling, devices).
+
+    Attributes:
+      label: the arm as tables and figures call it: the value of the swept lever, or the arm's name.
+      baseline: the first arm of the same place, measured or not; of the baseline itself, its own row.
+      ratio: step time over the baseline's, from the rounds that both were measured in.
+      speedup: examples per second over the baseline's, from the same times: 1 / ratio where the batch is the same.
+      memory_ratio: `peak_bytes` over the baseline's; NaN: unknown.
+      verdict: baseline | faster | slower (the whole interval of `speedup` says so) | cannot tell | "" (not measured,
+        or another part of the step, which does other work).
+      why: why the verdict is "cannot tell", as the end of a sentence.
+    """
+
+    row: Row
+    label: str
+    baseline: Row
+    ratio: Estimate = UNKNOWN
+    speedup: Estimate = UNKNOWN
+    memory_ratio: float = math.nan
+    verdict: str = ""
+    why: str = ""
+
+    @property
+    def point(self) -> Point:
+        return self.row.point
+
+    @property
+    def timing(self) -> Timing:
+        return self.row.timing
+
+    @property
+    def believed(self) -> bool:
+        """Measured, and right as far as is known."""
+        return self.timing.step_s.known and self.point.check_ok is not False
+
+    @property
+    def peak_bytes(self) -> float:
+        """What a step holds at once per device; NaN: unknown."""
+        record = self.point.record
+        return float(record.passport.peak_bytes or math.nan) if record is not None else math.nan
+
+    @property
+    def temp_bytes(self) -> float:
+        """The compiled step's scratch per device, activations among it; NaN: unknown."""
+        temp = self.point.record.passport.temp_bytes if self.point.record is not None else None
+        return math.nan if temp is None else float(temp)
+
+    def outcome(self, name: str) -> float:
+        """One number of the arm's short training; NaN: there is none."""
+        return float(self.point.record.outcome.get(name, math.nan)) if self.point.record is not None else math.nan
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Place:
+    """The arms of one (strategy, scaling, devices). name: what tells it from the run's other places, "" if it is one.
+
+    draws: of the run, for more ratios and differences of its arms.
+    """
+
+    name: str
+    strategy: str
+    scaling: str
+    devices: int
+    arms: list[Arm]
+    draws: Draws
+
+    @property
+    def oversubscribed(self) -> bool:
+        return any(arm.point.oversubscribed for arm in self.arms)
+
+    def ratio(self, top: Arm, bottom: Arm) -> Estimate:
+        """Step time over step time, from the rounds that both were measured in; UNKNOWN where one was not."""
+        if not (top.timing.step_s.known and bottom.timing.step_s.known):
+            return UNKNOWN
+        return together.ratio(top, bottom, self.draws)[0]
+
+    def speedup(self, arm: Arm, over: Arm) -> Estimate:
+        """Examples per second of `arm` over those of another, in the same way."""
+        return self.ratio(arm, over).under(arm.point.global_batch / over.point.global_batch)
+
+
+def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
+    """Every place of the run with its arms in the order of the plan. swept: the plan's names of what differs."""
+    draws = Draws(unit for row in rows for unit in row.point.units)
+    groups: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.point.strategy, row.point.scaling, row.point.devices), []).append(row)
+    keys = list(groups)
+    return [
+        Place(
+            name=_name(key, keys), strategy=key[0], scaling=key[1], devices=key[2], draws=draws,
+            arms=[_arm(row, mine[0], draws, swept) for row in mine],
+        )
+        for key, mine in groups.items()
+    ]  # fmt: skip
+
+
+def arms_of(places: Sequence[Place]) -> list[Arm]:
+    return [arm for place in places for arm in place.arms]
+
+
+def label(point: Point, swept: Sequence[str]) -> str:
+    """The value of the one swept lever; the arm's whole name where several are swept or a ladder is climbed."""
+    if list(swept) == ["batch"]:
+        return str(point.global_batch)
+    if len(swept) == 1 and swept[0] in point.levers:
+        return point.levers[swept[0]]
+    return point.arm or "as configured"
+
+
+def _name(key: tuple[str, str, int], keys: Sequence[tuple[str, str, int]]) -> str:
+    differs = [len({other[i] for other in keys}) > 1 for i in range(3)]
+    words = [part for part, telling in zip((key[0], key[1]), differs, strict=False) if telling]
+    return ", ".join([*([" ".join(words)] if words else []), *([devices(key[2])] if differs[2] else [])])
+
+
+def _arm(row: Row, baseline: Row, draws: Draws, swept: Sequence[str]) -> Arm:
+    named = label(row.point, swept)
+    if not row.timing.step_s.known:
+        return Arm(row=row, label=named, baseline=baseline)
+    memory = _peak(row) / _peak(baseline)
+    if row is baseline:
+        one = Estimate(value=1.0)
+        facts = dict(ratio=one, speedup=one, memory_ratio=memory, verdict="baseline")
+        return Arm(row=row, label=named, baseline=baseline, **facts)  # type: ignore[arg-type]
+    if not baseline.timing.step_s.known:
+        why = f"its baseline {baseline.point.point} has no times"
+        return Arm(row=row, label=named, baseline=baseline, verdict="cannot tell", why=why)
+    ratio, _ = together.ratio(row, baseline, draws)
+    work = row.point.global_batch / baseline.point.global_batch
+    speedup = ratio.under(work)
+    alike = row.point.levers.get("part") == baseline.point.levers.get("part")
+    verdict, why = judge(row, baseline, speedup) if alike else ("", "")
+    return Arm(
+        row=row, label=named, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
+        why=why,
+    )  # fmt: skip
+
+
+def _peak(row: Row) -> float:
+    return float(row.point.record.passport.peak_bytes or math.nan) if row.point.record is not None else math.nan
+
+
+def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:
+    """faster | slower | cannot tell, and why it cannot be told."""
+    for one in (row, baseline):
+        if one.point.check_ok is not True:
+            said = "did not pass its checks" if one.point.check_ok is False else "was never checked"
+            return "cannot tell", f"{one.point.point} {said}"
+    if row.point.oversubscribed:
+        return "cannot tell", "more devices than cores: the times say nothing about speed"
+    if not speedup.has_interval:
+        return "cannot tell", f"fewer than the {MIN_ROUNDS} rounds together that an interval needs"
+    if speedup.lo > 1:
+        return "faster", ""
+    return ("slower", "") if speedup.hi < 1 else ("cannot tell", "the interval holds 1")

@@ -1,0 +1,121 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a larger batch buys: the knee of throughput over batch, and the latency of single calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate
+
+NEAR = 0.9  # the knee: from this share of the best throughput on, a larger batch buys time per step and little else
+MIN_LATENCIES = 100  # single calls below which a 99th percentile would be one of the two slowest
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Knee:
+    """The smallest measured batch with at least `NEAR` of the best throughput of its place.
+
+    Attributes:
+      share: its throughput over the best, from the rounds that both were measured in.
+      below: the next smaller measured batch and its share; None when the knee is the smallest.
+      rising: the best is the largest batch and still above 1 / NEAR of the next smaller: the true knee may be larger.
+      certain: the intervals say so: all of `share` is above NEAR, all of the smaller batch's below it.
+    """
+
+    place: Place
+    arm: Arm
+    best: Arm
+    share: Estimate
+    below: Arm | None
+    below_share: Estimate
+    rising: bool
+
+    @property
+    def certain(self) -> bool:
+        smaller = self.below is None or (self.below_share.has_interval and self.below_share.hi < NEAR)
+        return smaller and (self.arm is self.best or (self.share.has_interval and self.share.lo >= NEAR))
+
+
+def knee(place: Place) -> Knee | None:
+    """The knee of a place whose arms differ in nothing but the batch; None with fewer than three batches."""
+    arms = sorted((arm for arm in place.arms if arm.believed), key=lambda arm: arm.point.global_batch)
+    if len({arm.point.global_batch for arm in arms}) < 3:
+        return None
+    best = max(arms, key=lambda arm: arm.point.global_batch / arm.timing.step_s.value)
+    shares = [Estimate(value=1.0) if arm is best else place.speedup(arm, best) for arm in arms]
+    at = next(i for i, share in enumerate(shares) if share.value >= NEAR)
+    rising = best is arms[-1] and shares[-2].value < NEAR
+    return Knee(
+        place=place, arm=arms[at], best=best, share=shares[at], below=arms[at - 1] if at else None,
+        below_share=shares[at - 1] if at else UNKNOWN, rising=rising,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Latency:
+    """Percentiles of the wall time of single calls. why_not: why p99, or both, are unknown."""
+
+    arm: Arm
+    calls: int
+    p50: Estimate = UNKNOWN
+    p99: Estimate = UNKNOWN
+    why_not: str = ""
+
+
+def latency(arm: Arm, draws: Draws) -> Latency:
+    """From blocks of one call alone: a longer block is an average, and averages have no percentiles of latency."""
+    rounds = [(unit, r) for unit, r in zip(arm.point.units, arm.point.rounds, strict=True) if r.steps == 1]
+    if not rounds:
+        why = "its blocks hold more than one call" if arm.point.rounds else "it was not measured"
+        return Latency(arm=arm, calls=0, why_not=why)
+    samples = np.concatenate([r.block_s for _, r in rounds])
+    owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
+    weights, count = draws.of([unit for unit, _ in rounds]), len(rounds)
+    p50, p99 = (
+        estimate(_quantile(samples, q), quantile(samples, owners, weights, q), rounds=count) for q in (0.5, 0.99)
+    )
+    if len(samples) >= MIN_LATENCIES:
+        return Latency(arm=arm, calls=len(samples), p50=p50, p99=p99)
+    why = f"{len(samples)} single calls, and a 99th percentile needs {MIN_LATENCIES}"
+    return Latency(arm=arm, calls=len(samples), p50=p50, why_not=why)
+
+
+def _quantile(samples: np.ndarray, q: float) -> float:
+    return float(np.quantile(samples, q, method="inverted_cdf"))
+
+
+def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
+    """The smallest sample that at least a share `q` of each draw does not exceed.
+
+    Args:
+      samples: (n,). owners: (n,) int, the column of `weights` of each. weights: (draws, k) multiplicities.
+
+    Returns:
+      (draws,); NaN for a draw that holds none of the samples.
+    """
+    order = np.argsort(samples, kind="stable")
+    sizes = np.bincount(owners, minlength=weights.shape[1])
+    found = np.full(len(weights), np.nan)
+    for start in range(0, len(weights), 200):  # a few draws at a time, or a million calls would not fit
+        some = weights[start : start + 200]
+        total = (some @ sizes).astype(np.float64)
+        running = np.cumsum(some[:, owners[order]], axis=1)
+        at = (running < np.ceil(q * total - 1e-6)[:, None]).sum(axis=1)
+        values = samples[order][np.minimum(at, len(samples) - 1)]
+        found[start : start + 200] = np.where(total > 0, values, np.nan)
+    return found
+
+
+def latencies(places: Sequence[Place]) -> list[tuple[Place, list[Latency]]]:
+    """Of every place the arms that infer, by batch."""
+    found = []
+    for place in places:
+        arms = [arm for arm in place.arms if arm.point.levers.get("part") == "inference"]
+        arms.sort(key=lambda arm: arm.point.global_batch)
+        if arms:
+            found.append((place, [latency(arm, place.draws) for arm in arms]))
+    return found

@@ -1,0 +1,235 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The sentences that a sweep of levers is for, one a question, or why there is none.
+
+Only honest arms with an honest baseline are in them. A difference is called one only if its whole interval says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from jaxbench.analysis.arms import Arm, Place, arms_of
+from jaxbench.analysis.batches import Knee, Latency
+from jaxbench.analysis.headline import percent, seconds
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.phases import Phases
+from jaxbench.analysis.quantities import interval, scaled
+
+MOST_PLACES = 3  # more of them: only the largest honest device count of each strategy and scaling
+MOST_ARMS = 6
+
+
+def headlines(
+    view: str,
+    places: Sequence[Place],
+    *,
+    phases: Sequence[Phases] = (),
+    knees: Sequence[Knee] = (),
+    latencies: Sequence[tuple[Place, list[Latency]]] = (),
+) -> list[str]:
+    """The sentences of a view. A single sentence that starts with "No headline" says why when nothing allows one."""
+    shown = _shown(places)
+    if view == "phases":
+        found = [one.sentence for one in phases if one.honest and one.place in shown]
+    elif view == "batch":
+        found = [_knee(knee) for knee in knees if knee.place in shown and knee.arm.point.honest]
+    elif view == "inference":
+        found = [_begin(place) + said for place, many in latencies if place in shown if (said := _latencies(many))]
+    elif view == "ladder":
+        found = [_begin(place) + said for place in shown if (said := _ladder(place))]
+    else:
+        found = [_begin(place) + said for place in shown for said in _compared(place, _SAY.get(view, _general))]
+    return found or [f"No headline: {_why_not(places)}."]
+
+
+def _shown(places: Sequence[Place]) -> list[Place]:
+    honest = [place for place in places if any(arm.point.honest for arm in place.arms)]
+    if len(honest) <= MOST_PLACES:
+        return honest
+    largest: dict[tuple[str, str], Place] = {}
+    for place in sorted(honest, key=lambda place: place.devices):
+        largest[place.strategy, place.scaling] = place
+    return list(largest.values())
+
+
+def _begin(place: Place) -> str:
+    return f"{place.name}: " if place.name else ""
+
+
+def pairs(place: Place) -> list[Arm]:
+    """The arms that can be compared: honest, measured, and so is their baseline."""
+    arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
+    return [arm for arm in arms if arm.point.honest and arm.baseline.point.honest and arm.ratio.known]
+
+
+def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
+    arms, base = pairs(place), called(place.arms[0])
+    if len(arms) <= MOST_ARMS:
+        return [say(arm, base) for arm in arms]
+    fastest = max(arms, key=lambda arm: arm.speedup.value)
+    chosen = f"The fastest of {len(arms)} arms, chosen on the rounds that measured it, so that it may be extreme: "
+    return [chosen + say(fastest, base)]
+
+
+def called(arm: Arm) -> str:
+    """The arm in a sentence: "bfloat16" is plain by itself, "16" is not."""
+    return (
+        arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
+    )
+
+
+def _time(arm: Arm, base: str) -> str:
+    """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that one cannot tell; without its full stop."""
+    same = arm.point.global_batch == arm.baseline.point.global_batch
+    value, of = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
+    said = _ratio(value)
+    if arm.verdict == "cannot tell":
+        return f"whether {called(arm)} is faster or slower than {base} cannot be told ({said} of its {of}; {arm.why})"
+    return f"{called(arm)} takes {said} of {base}'s {of}"
+
+
+def _ratio(value: Estimate) -> str:
+    ends = f" [{value.lo:.2f}, {value.hi:.2f}]" if value.has_interval else ""
+    return f"{value.value:.2f}{ends}"
+
+
+def _sentence(*parts: str) -> str:
+    text = " and ".join(filter(None, parts[:2])) + "".join(f"; {part}" for part in parts[2:] if part)
+    return f"{text[:1].upper()}{text[1:]}." if text.startswith("whether") else f"{text}."
+
+
+def _memory(arm: Arm, base: str) -> str:
+    if not math.isfinite(arm.memory_ratio):
+        return ""
+    of = "its" if arm.verdict != "cannot tell" else f"{base}'s"
+    return f"{'' if arm.verdict != 'cannot tell' else 'it holds '}{arm.memory_ratio:.2f} of {of} memory"
+
+
+def _outcome(arm: Arm) -> str:
+    """What its short training came to, beside the baseline's; a single training each, so without an interval."""
+    for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
+        mine, other = arm.outcome(name), _of(arm.baseline, name)
+        if math.isfinite(mine) and math.isfinite(other):
+            skipped = arm.outcome("skipped_steps")
+            more = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
+            return f"{words} {mine:.3f} against {other:.3f} (one training each{more})"
+    return ""
+
+
+def _of(row: object, name: str) -> float:
+    record = row.point.record  # type: ignore[attr-defined]
+    return float(record.outcome.get(name, math.nan)) if record is not None else math.nan
+
+
+def _general(arm: Arm, base: str) -> str:
+    return _sentence(_time(arm, base), _memory(arm, base), _outcome(arm))
+
+
+def _remat(arm: Arm, base: str) -> str:
+    temp = arm.baseline.point.record.passport.temp_bytes if arm.baseline.point.record is not None else None
+    kept = f"{arm.temp_bytes / temp:.2f} of {base}'s scratch memory" if temp and math.isfinite(arm.temp_bytes) else ""
+    extra = arm.ratio
+    between = f" [{100 * (extra.lo - 1):.0f}, {100 * (extra.hi - 1):.0f}]" if extra.has_interval else ""
+    if arm.verdict == "cannot tell":
+        return _sentence(_time(arm, base), f"it holds {kept}" if kept else "")
+    costs = f"{100 * (extra.value - 1):+.0f} %{between} time"
+    return f"{called(arm)} holds {kept} at {costs}." if kept else f"{called(arm)}: {costs} over {base}."
+
+
+def _freeze(arm: Arm, base: str) -> str:
+    record, other = arm.point.record, arm.baseline.point.record
+    if record is None or other is None:
+        return _general(arm, base)
+    mine, whole = record.passport, other.passport
+    counts = (mine.compiler_flops_per_step, whole.compiler_flops_per_step)
+    flops = f"{counts[0] / counts[1]:.2f} of the compiler's FLOPs" if counts[0] and counts[1] else ""
+    share = f"{100 * (1 - mine.parameters / whole.parameters):.0f} % fewer trained parameters"
+    return _sentence(_time(arm, base), "", share, flops, _outcome(arm))
+
+
+def bound(arm: Arm) -> Estimate:
+    """The share of the step that is waiting for input: 1 - T(baseline) / T(arm)."""
+    value = arm.ratio.under(1.0)
+    return Estimate(value=1 - value.value, lo=1 - value.hi, hi=1 - value.lo)
+
+
+def _inputs(arm: Arm, base: str) -> str:
+    share = percent(bound(arm), fine=False)
+    if arm.verdict == "slower":
+        return f"With {called(arm)} {share} of the step is spent on input which {base} does not need."
+    if arm.verdict == "faster":
+        return f"{called(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
+    return f"Whether {called(arm)} slows the step cannot be told: {share} of it, {arm.why}."
+
+
+_SAY: dict[str, Callable[[Arm, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
+
+
+def _knee(knee: Knee) -> str:
+    """Where a larger batch stops to buy throughput."""
+    arm, best = knee.arm, knee.best
+    step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
+    unit = best.point.record.unit if best.point.record is not None else "examples"
+    of_best = f"of the best throughput, {rate.strip()} {unit}/s at batch {best.point.global_batch}"
+    if knee.rising:
+        return f"{_begin(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
+    if arm is best:
+        said = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s) and smaller ones are"
+        said = f"{said} below 90 % of it, at {step} per step."
+    else:
+        said = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
+    if knee.certain:
+        return f"{_begin(knee.place)}{said}"
+    return f"{_begin(knee.place)}{said} Whether it is not the batch beside it cannot be told: intervals hold 90 %."
+
+
+def _latencies(many: Sequence[Latency]) -> str:
+    """Of the smallest and the largest batch."""
+    honest = [one for one in many if one.arm.point.honest and one.p50.known]
+    said = []
+    for one in dict.fromkeys((honest[0], honest[-1])) if honest else ():
+        p99 = f", p99 {interval(one.p99, seconds)}" if one.p99.known else f", no p99 ({one.why_not})"
+        unit = one.arm.point.record.unit if one.arm.point.record is not None else "examples"
+        rate = scaled(one.arm.timing.examples_per_s.value, "").strip()
+        said.append(f"batch {one.arm.point.global_batch}: p50 {interval(one.p50, seconds)}{p99}, {rate} {unit}/s")
+    return f"{'; '.join(said)}." if said else ""
+
+
+def _ladder(place: Place) -> str:
+    """From the first rung to the last, and the rung that gives most."""
+    arms = pairs(place)
+    if not arms or arms[-1] is not place.arms[-1]:
+        return ""
+    top, first = arms[-1], place.arms[0]
+    word = f"is {_ratio(top.speedup)} x as fast as" if top.verdict != "cannot tell" else "cannot be told from"
+    said = f"The whole ladder {word} {first.label}"
+    steps = [
+        (place.speedup(b, a), b) for a, b in zip(place.arms, place.arms[1:], strict=False) if a.believed and b.believed
+    ]
+    told = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
+    if told:
+        value, arm = max(told, key=lambda one: one[0].value)
+        said += f"; the rung that gives most is {arm.label}, {_ratio(value)} x"
+    unclear = [arm.label for value, arm in steps if not value.has_interval or value.lo <= 1 <= value.hi]
+    slower = [arm.label for value, arm in steps if value.has_interval and value.hi < 1]
+    said += f"; whether {', '.join(unclear)} {_do(unclear)} anything cannot be told" if unclear else ""
+    return f"{said}; {', '.join(slower)} {'makes' if len(slower) == 1 else 'make'} it slower." if slower else f"{said}."
+
+
+def _do(names: Sequence[str]) -> str:
+    return "does" if len(names) == 1 else "do"
+
+
+def _why_not(places: Sequence[Place]) -> str:
+    arms = arms_of(places)
+    if not any(arm.timing.step_s.known for arm in arms):
+        return "nothing was measured"
+    if not any(arm.point.status == "ok" and arm.point.check_ok for arm in arms):
+        return "no arm has all its rounds and passed its checks"
+    if not any(arm.point.honest for arm in arms):
+        return "every arm that passed has more devices than cores"
+    without = {arm.baseline.point.point for arm in arms if arm.point.honest and not arm.baseline.point.honest}
+    if without:
+        return f"the baseline {sorted(without)[0]} has no times that may be believed"
+    return "no arm can be compared with another"

@@ -1,0 +1,133 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Where a training step's time goes, from programs that are its beginnings: forward, gradient, local update, step.
+
+Each part holds the one before it and one thing more, so that differences of their times are the things' own:
+forward, backward = gradient - forward, update = local - gradient, communication = step - local.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxbench.analysis import together
+from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.headline import percent, seconds
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import interval
+
+PARTS = ("forward", "gradient", "local", "step")
+NAMES = ("forward", "backward", "update", "communication")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """One difference of two parts. name: "update + communication" where the part between them was not measured.
+
+    looks: which of `NAMES` it holds. Without an interval nothing can be told of it.
+    """
+
+    name: str
+    looks: tuple[int, ...]
+    step_s: Estimate
+    share: Estimate  # of the longest part
+
+    @property
+    def told(self) -> bool:
+        """Whether the whole interval is above 0."""
+        return self.step_s.has_interval and self.step_s.lo > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phases:
+    """The phases of one place and setting of the other levers. They add up to `whole` by construction.
+
+    whole: time of the last part that was measured, which `last` names. setting: "batch=64" where the run has several.
+    rounds: those that all parts share.
+    """
+
+    place: Place
+    setting: str
+    phases: list[Phase]
+    whole: Estimate
+    last: str
+    rounds: int
+    arms: list[Arm]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(filter(None, [self.place.name, self.setting]))
+
+    @property
+    def honest(self) -> bool:
+        return all(arm.point.honest for arm in self.arms)
+
+    @property
+    def sentence(self) -> str:
+        """The phases with their intervals and shares, and whether they can be told from nothing."""
+        said = [f"{p.name} {interval(p.step_s, _time)} ({percent(p.share, fine=False)})" for p in self.phases]
+        begin = f"{self.name}: " if self.name else ""
+        return f"{begin}{interval(self.whole, _time)} per {self.last} = {' + '.join(said)}. {self._sum()}"
+
+    def _sum(self) -> str:
+        negative = [p.name for p in self.phases if p.step_s.has_interval and p.step_s.hi < 0]
+        unclear = [p.name for p in self.phases if not p.told and p.name not in negative]
+        if not self.whole.has_interval:
+            return f"Without an interval ({self.rounds} rounds together) it cannot be told whether they add up."
+        if negative:
+            what = "takes less than no time" if len(negative) == 1 else "take less than no time"
+            return f"They do not add up: {' and '.join(negative)} {what}, so the parts are not each other's beginnings."
+        if unclear:
+            return (
+                f"Whether {' and '.join(unclear)} {'takes' if len(unclear) == 1 else 'take'} any time cannot be told."
+            )
+        return "They add up: no interval reaches 0."
+
+
+def find(places: Sequence[Place]) -> list[Phases]:
+    """The phases of every place and setting that has the times of at least two parts."""
+    found = []
+    for place in places:
+        settings: dict[tuple[tuple[str, str], ...], list[Arm]] = {}
+        for arm in place.arms:
+            if arm.point.levers.get("part") in PARTS and arm.believed:
+                others = tuple(item for item in sorted(arm.point.levers.items()) if item[0] != "part")
+                settings.setdefault(others, []).append(arm)
+        several = {item for others in settings for item in others if any(item not in one for one in settings)}
+        for others, arms in settings.items():
+            first = {arm.point.levers["part"]: arm for arm in reversed(arms)}
+            mine = [first[part] for part in PARTS if part in first]
+            if len(mine) > 1:
+                setting = ", ".join(f"{name}={value}" for name, value in others if (name, value) in several)
+                found.append(_phases(place, setting, mine))
+    return found
+
+
+def _phases(place: Place, setting: str, arms: list[Arm]) -> Phases:
+    measured = together.times(arms, place.draws)
+    step_s = np.concatenate([[0.0], measured.step_s])
+    draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
+    stops = [-1, *(PARTS.index(arm.point.levers["part"]) for arm in arms)]
+    phases = []
+    for i in range(1, len(stops)):
+        looks = tuple(range(stops[i - 1] + 1, stops[i] + 1))
+        value, drawn = step_s[i] - step_s[i - 1], draws[i] - draws[i - 1]
+        phases.append(
+            Phase(
+                name=" + ".join(NAMES[look] for look in looks),
+                looks=looks,
+                step_s=measured.estimate(value, drawn),
+                share=measured.estimate(value / step_s[-1], drawn / draws[-1]),
+            )
+        )
+    whole = measured.estimate(float(step_s[-1]), draws[-1])
+    last = arms[-1].point.levers["part"]
+    return Phases(
+        place=place, setting=setting, phases=phases, whole=whole, last=last, rounds=measured.rounds, arms=arms
+    )
+
+
+def _time(value: float) -> str:
+    return seconds(value) if value >= 0 else f"-{seconds(-value)}"

@@ -1,0 +1,114 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The lever `input`: an object that hands out one batch per step, and says how long the step had to wait for it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbench.errors import UserError
+from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
+
+RING = 3  # batches that `host` hands out in turn: with one, a copy could be taken for the one before
+
+
+class Feed:
+    """Batches on the devices, in the order of their numbers. Used by one thread.
+
+    waited_s: seconds spent inside `next`. Not all of it is lost: the devices may still be busy with the steps before.
+      What the input costs is the step's time less that of the arm with input=device.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[int], Batch],
+        *,
+        ahead: int = 0,
+        close: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.perf_counter,
+    ):
+        """fetch: number -> batch on the devices. ahead: how many batches one background thread fetches before they are
+        asked for; 0: `next` fetches. close: gives back what `fetch` holds. clock: seconds, monotonic."""
+        self.waited_s = 0.0
+        self._fetch, self._ahead, self._release, self._clock = fetch, ahead, close, clock
+        self._next, self._closed = 0, False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="feed") if ahead else None
+        self._coming: deque[Future[Batch]] = deque()
+        if self._thread is not None:
+            self._coming.extend(self._thread.submit(fetch, number) for number in range(ahead))
+
+    def next(self) -> Batch:
+        """The next batch. Raises what fetching it raised, in the background too; RuntimeError once closed."""
+        if self._closed:
+            raise RuntimeError("this feed is closed")
+        start = self._clock()
+        try:
+            return self._take()
+        finally:
+            self.waited_s += self._clock() - start
+
+    def _take(self) -> Batch:
+        number, self._next = self._next, self._next + 1
+        if self._thread is None:
+            return self._fetch(number)
+        coming = self._coming.popleft()
+        self._coming.append(self._thread.submit(self._fetch, number + self._ahead))
+        return coming.result()
+
+    def close(self) -> None:
+        """Ends the threads, after the batch they are at; closing twice is harmless."""
+        if not self._closed:
+            self._closed = True
+            if self._thread is not None:
+                self._thread.shutdown(cancel_futures=True)
+            self._coming.clear()
+            self._release()
+
+
+def open(
+    kind: str,
+    workload: TrainWorkload,
+    *,
+    batch: int,
+    put: Callable[[Any], Batch],
+    seed: int,
+    data: Dataset | None = None,
+) -> Feed:
+    """Opens the feed that the lever names.
+
+    Args:
+      kind: "device": one drawn batch lies on the devices and is handed out again and again. "host": RING drawn batches
+        lie on the host, and each step's is put on the devices. "pipeline:<k>": records are read, decoded, augmented
+        (images) and stacked on CPU threads and put, k batches ahead of the step that uses them (`pipeline`).
+      batch: examples in a batch, all devices together.
+      put: arrays on the host -> a batch on the devices (`Program.put`). A pipeline calls it from its own thread.
+      seed: of what is drawn, and of the pipeline's order and augmentation.
+      data: what a pipeline reads; None: drawn examples. The other kinds have no use for it.
+
+    Raises:
+      UserError: there is no such kind, or `data` do not look like the workload's examples.
+    """
+    head, colon, ahead = kind.partition(":")
+    if kind == "device":
+        resident = put(_drawn(workload, batch, seed, 0))
+        return Feed(lambda number: resident)
+    if kind == "host":
+        ring = [_drawn(workload, batch, seed, turn) for turn in range(RING)]
+        return Feed(lambda number: put(ring[number % RING]))
+    if head != "pipeline" or not colon or not ahead.isdecimal():
+        raise UserError(f"--config.lever.input={kind} is unknown: use device, host or pipeline:2, for example.")
+    from jaxbench.input import pipeline  # late: Grain takes half a second to import and brings absl flags of its own
+
+    batches = pipeline.open(workload, size=batch, seed=seed, data=data)
+    return Feed(lambda number: put(batches.batch(number)), ahead=int(ahead), close=batches.close)
+
+
+def _drawn(workload: TrainWorkload, batch: int, seed: int, turn: int) -> dict[str, np.ndarray]:
+    """A synthetic batch in host memory."""
+    return jax.device_get(workload.synthetic(jax.random.fold_in(jax.random.PRNGKey(seed), turn), batch))

@@ -1,0 +1,161 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The input pipeline: records are read in a shuffled order by Grain, decoded and augmented on CPU threads, and stacked.
+
+A batch is a function of the seed and its number alone; how many are made ahead, and by how many threads, changes only
+the time. Images are PNG files in memory; any other example is its raw bytes, which are not augmented.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grain
+import numpy as np
+
+from jaxbench.errors import UserError
+from jaxbench.input import images
+from jaxbench.machine.cores import available_cores
+from jaxbench.workloads.base import Dataset, Field, TrainWorkload
+from jaxbench.workloads.data.order import permutation
+
+Example = dict[str, np.ndarray]
+
+MOST_RECORDS = 4096
+MOST_BYTES = 2**25  # of the decoded records: small enough to stay out of the way, more than caches hold
+
+
+class Raw:
+    """An example as its fields' bytes, one after the other, in the order of their names."""
+
+    def __init__(self, example: Mapping[str, Field]):
+        self._fields = [(name, field.shape, np.dtype(field.dtype), field) for name, field in sorted(example.items())]
+        self.record_bytes = sum(math.prod(shape) * dtype.itemsize for _, shape, dtype, _ in self._fields)
+
+    def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
+        return b"".join(np.asarray(example[name], dtype).tobytes() for name, _, dtype, _ in self._fields)
+
+    def decode(self, record: bytes, generator: np.random.Generator) -> Example:
+        out, start = {}, 0
+        for name, shape, dtype, _ in self._fields:
+            out[name] = np.frombuffer(record, dtype, math.prod(shape), start).reshape(shape)
+            start += out[name].nbytes
+        return out
+
+    def draw(self, generator: np.random.Generator) -> Example:
+        """A random example, as `TrainWorkload.synthetic` draws a batch of them."""
+        return {name: _draw(field, generator) for name, _, _, field in self._fields}
+
+
+class Png:
+    """A labelled image: the raw bytes of all fields but the image, then the image as PNG."""
+
+    def __init__(self, example: Mapping[str, Field]):
+        self._image = example["image"]
+        self._rest = Raw({name: field for name, field in example.items() if name != "image"})
+
+    def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
+        image = np.asarray(example["image"])
+        pixels = image if image.dtype == np.uint8 else images.to_pixels(image)
+        return self._rest.encode(example) + images.encode(pixels)
+
+    def decode(self, record: bytes, generator: np.random.Generator) -> Example:
+        rest = self._rest.record_bytes
+        pixels = images.augment(images.decode(record[rest:]), generator)
+        image = images.normalise(pixels).astype(self._image.dtype, copy=False)
+        return {**self._rest.decode(record[:rest], generator), "image": image}
+
+    def draw(self, generator: np.random.Generator) -> Example:
+        height, width, channels = self._image.shape
+        return {**self._rest.draw(generator), "image": images.draw((height, width, channels), generator)}
+
+
+class Epochs:
+    """An endless source: all records in a random order, then in another, and so on.
+
+    In place of Grain's own shuffle, which takes longer for each record than decoding a small image does.
+    """
+
+    def __init__(self, records: Sequence[bytes], seed: int):
+        self._records = records
+        self._order = functools.lru_cache(maxsize=2)(lambda epoch: permutation(len(records), seed, epoch))
+
+    def __len__(self) -> int:
+        return sys.maxsize
+
+    def __getitem__(self, index: int) -> bytes:
+        epoch, position = divmod(index, len(self._records))
+        return self._records[self._order(epoch)[position]]
+
+
+class Pipeline:
+    """Makes batches, each on all threads."""
+
+    def __init__(self, examples: Any, size: int, threads: int):
+        """examples: Grain's, by number. size: examples in a batch."""
+        self._examples, self._size = examples, size
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pipeline")
+        self._parts = np.array_split(np.arange(size), threads)
+
+    def batch(self, number: int) -> Example:
+        """The batch of this number. Raises what decoding raises."""
+        parts = list(self._pool.map(functools.partial(self._some, number * self._size), self._parts))
+        made = [example for part in parts for example in part]
+        return {name: np.stack([example[name] for example in made]) for name in made[0]}
+
+    def _some(self, start: int, part: np.ndarray) -> list[Example]:
+        return [self._examples[start + int(index)] for index in part]
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+def open(
+    workload: TrainWorkload,
+    *,
+    size: int,
+    seed: int,
+    data: Dataset | None = None,
+    threads: int | None = None,
+) -> Pipeline:
+    """Makes the records, once, and opens the pipeline over them.
+
+    Args:
+      size: examples in a batch.
+      seed: of order, augmentation and, without `data`, the records.
+      data: real data, of which the training split is read, at most MOST_RECORDS and MOST_BYTES of it.
+      threads: None: as many as this process has cores.
+
+    Raises:
+      UserError: `data` do not look like the workload's examples.
+    """
+    form = Png(workload.example) if images.has_images(workload.example) else Raw(workload.example)
+    most = max(1, min(MOST_RECORDS, MOST_BYTES // Raw(workload.example).record_bytes))
+    found = _drawn(form, most, seed) if data is None else _real(workload, data, most)
+    source = grain.MapDataset.source(Epochs([form.encode(example) for example in found], seed))
+    return Pipeline(source.seed(seed).random_map(form.decode), size, threads or max(1, available_cores()))
+
+
+def _drawn(form: Raw | Png, count: int, seed: int) -> list[Example]:
+    generator = np.random.default_rng(seed)
+    return [form.draw(generator) for _ in range(min(count, MOST_RECORDS // 4))]
+
+
+def _real(workload: TrainWorkload, data: Dataset, most: int) -> list[Example]:
+    train = data.train
+    for name, field in workload.example.items():
+        if name not in train or train[name].shape[1:] != field.shape:
+            found = str(train[name].shape[1:]) if name in train else "missing"
+            raise UserError(f"'{name}' of the data '{data.name}' is {found}: {workload.name} takes {field.shape}.")
+    count = min(most, len(next(iter(train.values()))))
+    return [{name: train[name][index] for name in workload.example} for index in range(count)]
+
+
+def _draw(field: Field, generator: np.random.Generator) -> np.ndarray:
+    if field.classes is not None:
+        return generator.integers(0, field.classes, field.shape).astype(field.dtype)
+    return generator.standard_normal(field.shape).astype(field.dtype)

@@ -1,0 +1,152 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What kind of work an operation of a trace is: read off the compiled program, else off the names in the trace.
+
+One table says which HLO opcode is of which kind. A fusion is of the first kind of `KINDS` that it contains, so that all
+of a matmul with its bias and activation is "matmul". What only moves values, such as a transpose, is "copy".
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+KINDS = ("convolution", "matmul", "collective", "element-wise", "other", "copy")  # a fusion is the first it contains
+
+OPCODES = {
+    "matmul": "dot ragged-dot scaled-dot",
+    "convolution": "convolution",
+    "collective": "all-reduce all-gather reduce-scatter all-to-all ragged-all-to-all collective-permute "
+    "collective-broadcast send recv",
+    "copy": "copy transpose reshape concatenate slice dynamic-slice dynamic-update-slice pad reverse broadcast gather",
+    "element-wise": "abs acos acosh add and asin asinh atan2 atanh cbrt ceil clamp clz compare complex convert cosine "
+    "cosh divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one logistic map maximum "
+    "minimum multiply negate not or popcnt power real reduce reduce-precision reduce-window remainder "
+    "round-nearest-afz round-nearest-even rsqrt scatter select select-and-scatter shift-left shift-right-arithmetic "
+    "shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh xor",
+}
+_KIND_OF = {opcode: kind for kind, opcodes in OPCODES.items() for opcode in opcodes.split()}
+_NO_WORK = frozenset(
+    "parameter constant tuple get-tuple-element bitcast iota partition-id replica-id after-all opt-barrier".split()
+)
+CONTAINERS = frozenset({"while", "conditional", "call"})  # what runs inside them is in the trace too
+
+# Targets of custom calls, names of GPU kernels, and of programs that are one operation: the first that matches counts.
+_MOVES = "copy|transpose|reshape|broadcast|bitcast|concatenate|slice|pad|gather"
+NAMES = (
+    ("collective", r"nccl|rccl|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective|psum"),
+    ("convolution", r"conv(?!ert)|fprop|dgrad|wgrad|winograd|implicit_gemm"),
+    ("matmul", r"gemm|gemv|matmul|dot|cutlass|nvjet|wgmma|fmha|attention"),
+    ("other", r"lapack|cusolver|cholesky|fft|sort|top_?k|rng|threefry|while|conditional"),
+    ("copy", rf"memcpy|memset|^(({_MOVES}|in_dim)[-_]?)+(fusion)?$"),
+    ("element-wise", r"reduce|fusion|softmax|norm|elementwise"),
+)
+# TPU traces state a category. Their "convolution fusion" is a matmul too, which only the program's text tells apart.
+CATEGORIES = (
+    ("collective", r"all-reduce|all-gather|reduce-scatter|all-to-all|collective|send|recv"),
+    ("convolution", r"convolution"),
+    ("element-wise", r"(loop|input|output) fusion|elementwise|reduce|scatter"),
+    ("copy", r"copy|data formatting|broadcast|dynamic-(update-)?slice|gather"),
+)
+
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
+_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?(?P<name>[\w.\-]+) = .*? (?P<opcode>[a-z][a-z0-9\-]*)\((?P<rest>.*)$")
+_CALLS = re.compile(r"\b(?:calls|to_apply|called_computations)=\{?%?([\w.\-]+)")
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+_SPATIAL = re.compile(r"dim_labels=\w*\d")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of HLO text. rest: everything behind the opening bracket of its operands."""
+
+    opcode: str
+    rest: str
+
+
+@dataclass
+class Module:
+    """Optimised HLO text, parsed. instructions: by name; computations: their instructions' names."""
+
+    name: str = ""
+    instructions: dict[str, Instruction] = field(default_factory=dict)
+    computations: dict[str, list[str]] = field(default_factory=dict)
+
+
+def parse(hlo: str) -> Module:
+    """Reads `compiled.as_text()`; "" gives an empty module."""
+    module, inside = Module(), ""
+    for line in hlo.splitlines():
+        if line.startswith("HloModule "):
+            module.name = re.split(r"[ ,]", line)[1]
+        elif found := _INSTRUCTION.match(line):
+            module.instructions[found["name"]] = Instruction(found["opcode"], found["rest"])
+            module.computations.setdefault(inside, []).append(found["name"])
+        elif found := _COMPUTATION.match(line):
+            inside = found[1]
+    return module
+
+
+class Classifier:
+    """Tells operations of a trace apart with the help of the program that was traced."""
+
+    def __init__(self, hlo: str):
+        self._module = parse(hlo)
+        self.kind = functools.cache(self._kind)
+
+    def _kind(self, operation: str, module: str = "", category: str = "", kernel: str = "") -> str:
+        """One of KINDS.
+
+        Args:
+          operation: the instruction's name.
+          module: its HLO module's. Of another one than the traced program, which may be a single operation such as
+            "jit_dot_general", names are all there is.
+          category: what a TPU's trace calls it. kernel: the name of a GPU's kernel.
+        """
+        if operation in self._module.instructions and module in ("", self._module.name):
+            found = self._of(operation)
+            if found != "other":
+                return found or "copy"
+        if category and (found := _first(CATEGORIES, category)):
+            return found
+        opcode, program = stem(operation), "" if module == self._module.name else module
+        named = (_first(NAMES, name) for name in (program, opcode, kernel))
+        return _KIND_OF.get(opcode) or next(filter(None, named), "other")
+
+    def _of(self, name: str) -> str | None:
+        """By the program's text; None: it does no work, such as a tuple."""
+        instruction = self._module.instructions[name]
+        opcode = re.sub(r"-(start|done|update)$", "", instruction.opcode)
+        if opcode in _NO_WORK:
+            return None
+        if opcode == "convolution" and not _SPATIAL.search(instruction.rest):
+            return "matmul"  # as a TPU's compiler writes it: no dimension that a window moves over
+        if opcode in _KIND_OF:
+            return _KIND_OF[opcode]
+        if target := _TARGET.search(instruction.rest):
+            return _first(NAMES, target[1]) or "other"
+        if opcode in ("fusion", "call", "async"):
+            called = [self._module.computations.get(name, []) for name in _CALLS.findall(instruction.rest)]
+            return strongest(self._of(inner) for names in called for inner in names)
+        return "other"
+
+    def contains_others(self, operation: str) -> bool:
+        """Whether it is a loop, a branch or a call, of which what runs inside is in the trace as well."""
+        instruction = self._module.instructions.get(operation)
+        return (instruction.opcode if instruction is not None else stem(operation)) in CONTAINERS
+
+
+def strongest(kinds: Iterable[str | None]) -> str | None:
+    """The first of KINDS that is among `kinds`; None where there is none."""
+    return min((kind for kind in kinds if kind is not None), key=KINDS.index, default=None)
+
+
+def stem(operation: str) -> str:
+    """The opcode that an instruction is named after: "wrapped_add.3" -> "add", "all-reduce-start.1" -> "all-reduce"."""
+    name = re.sub(r"(\.(\d+|clone|remat\d*))+$", "", operation.removeprefix("%").removeprefix("wrapped_"))
+    return re.sub(r"-(start|done|update)$", "", name).replace("_", "-" if name.replace("_", "-") in _KIND_OF else "_")
+
+
+def _first(table: tuple[tuple[str, str], ...], text: str) -> str | None:
+    return next((kind for kind, pattern in table if re.search(pattern, text, re.IGNORECASE)), None)

@@ -1,0 +1,46 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""How much memory this process really takes, and a limit on it: what a compiler's figure is proven against."""
+
+from __future__ import annotations
+
+import re
+import resource
+from pathlib import Path
+
+import jax
+
+_STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+class Watch:
+    """The highest memory, in bytes, above what was in use when the watch began.
+
+    An accelerator says so itself. On a CPU it is the process's resident memory, whose peak Linux lets be forgotten.
+    """
+
+    def __init__(self, device: jax.Device):
+        self._device = device
+        if device.platform == "cpu" and _FORGET.exists():
+            _FORGET.write_text("5")  # the peak begins anew at what is resident now
+        self._before = _status("VmRSS") if device.platform == "cpu" else 0
+
+    def peak_bytes(self) -> int | None:
+        """None where the platform does not say."""
+        if self._device.platform == "cpu":
+            peak = _status("VmHWM")
+            return None if peak is None or self._before is None else max(0, peak - self._before)
+        return (self._device.memory_stats() or {}).get("peak_bytes_in_use")
+
+
+def limit_growth(limit_bytes: int) -> None:
+    """Lets this process map at most `limit_bytes` more than it has mapped now, for the rest of its life (Linux)."""
+    mapped = _status("VmSize")
+    if mapped is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + limit_bytes, mapped + limit_bytes))
+
+
+def _status(name: str) -> int | None:
+    if not _STATUS.exists():
+        return None
+    found = re.search(rf"^{name}:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+    return 1024 * int(found[1]) if found else None

@@ -1,0 +1,70 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The parts of a data-parallel step, as programs of their own: what a part costs is what leaving it out saves.
+
+    forward, gradient (and backward), local (and the update), step (and the gradient's mean over devices)
+
+Each is the next one with something taken away, written by `shard_map` as in the strategy of that name. What a part
+makes and the next would use is returned, so that the compiler cannot leave it out. `inference` is the model's answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from jaxbench.errors import UserError
+from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel.program import Program, TrainState, data_parallel, forward, gradients, mean_over, update
+from jaxbench.workloads import spread
+from jaxbench.workloads.base import Batch, TrainWorkload
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Program:
+    """A Program whose `step` does one part, of ``levers.LEGAL["part"]``; the state it does not change passes through.
+
+    Of `step`, the outputs are the metrics. Of the other parts of a training step they are what each device has, along
+    a leading device axis: the metrics, in `forward` and `gradient` also "model_state", in `gradient` also "gradients";
+    after `local` every device holds a state of its own. The outputs of `inference` are those of ``workload.predict``.
+
+    Raises:
+      UserError: `inference` of a workload that has no `predict`.
+    """
+    if part == "inference" and workload.predict is None:
+        raise UserError(
+            f"--config.lever.part={part} needs the `predict` that '{workload.name}' does not have: use step."
+        )
+    mesh = data_mesh(devices, AxisType.Auto)
+
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
+        if part == "inference":
+            assert workload.predict is not None
+            return state, workload.predict(state.params, state.model_state, batch)
+        with spread.over(axis="data"):
+            state, outputs = _training(workload, part, state, batch)
+        return state, outputs if part == "step" else jax.tree.map(lambda x: x[None], outputs)
+
+    whole, split = PartitionSpec(), PartitionSpec("data")
+    specs = whole, whole if part == "step" else split
+    # Unchecked, since what differs between devices is said to be the same, where the mean is left out.
+    step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
+    shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
+    jitted = jax.jit(step, donate_argnums=0, out_shardings=shardings)
+    return dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
+
+
+def _training(workload: TrainWorkload, part: str, state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
+    """On one device. Returns (state, outputs)."""
+    key = jax.random.fold_in(state.key, jax.lax.axis_index("data"))
+    local = dataclasses.replace(state, key=key)
+    if part == "forward":
+        model_state, metrics = forward(workload, local, batch)
+        return state, {**metrics, "model_state": model_state}
+    grads, model_state, metrics = gradients(workload, local, batch)
+    if part == "gradient":
+        return state, {**metrics, "model_state": model_state, "gradients": grads}
+    if part == "step":
+        grads, model_state, metrics = mean_over("data", (grads, model_state, metrics))
+    return update(workload, state, grads, model_state), metrics

@@ -1,0 +1,93 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From a point's levers to what is measured: the workload they make of the experiment, and its Program."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from jaxbench import discovery, parallel
+from jaxbench.errors import UserError
+from jaxbench.levers import DEFAULTS
+from jaxbench.parallel import parts
+from jaxbench.parallel.program import Program
+from jaxbench.workloads import levers as transforms
+from jaxbench.workloads.base import TrainWorkload
+
+CHANGES = ("precision", "remat", "accumulate", "freeze")  # the levers that a workload depends on
+# XLA's fusion passes, by the names that its CPU and GPU compilers know them by.
+FUSION_PASSES = "fusion,priority-fusion,multi_output_fusion,horizontal_loop_fusion,horizontal_input_fusion"
+
+
+def build_workload(config: ConfigDict, experiment: str) -> TrainWorkload:
+    """Loads the experiment (a name or a path) and builds its workload. Raises UserError if it returns another thing."""
+    workload = discovery.build(experiment, config)
+    if not isinstance(workload, TrainWorkload):
+        raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
+    return workload
+
+
+class Arms:
+    """The workloads that the arms of one experiment are, each built once."""
+
+    def __init__(self, config: ConfigDict, experiment: str, device: jax.Device):
+        """Raises UserError when the experiment's own settings make no workload."""
+        self._config, self._experiment, self._device = config, experiment, device
+        self._built: dict[str, TrainWorkload] = {}
+
+    def config(self, levers: dict[str, str]) -> ConfigDict:
+        """The experiment's config with one value for each lever: the arm's, or the default."""
+        config = copy.deepcopy(self._config)
+        with config.unlocked():
+            config.lever.update({**DEFAULTS, **levers, "ladder": ""})
+        return config
+
+    def workload(self, levers: dict[str, str]) -> TrainWorkload:
+        """Raises UserError for a lever that this model or device does not have."""
+        key = json.dumps({name: levers.get(name) for name in CHANGES}, sort_keys=True)
+        if key not in self._built:
+            workload = build_workload(self.config(levers), self._experiment)
+            device = {"platform": self._device.platform, "device_kind": self._device.device_kind}
+            self._built[key] = transforms.apply(workload, levers, **device)
+        return self._built[key]
+
+    def reference(self, levers: dict[str, str]) -> TrainWorkload:
+        """The same mathematics without any lever that must not change it: what a correct arm agrees with."""
+        exact = {"remat": "none", "accumulate": "1"}
+        return self.workload({**levers, **exact})
+
+
+def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:
+    """The Program of an arm. Raises UserError for levers that this strategy cannot follow."""
+    part, execution = levers.get("part", "step"), levers.get("execution", "donated")
+    if part != "step":
+        if strategy != "shard_map":
+            raise UserError(
+                f"--config.lever.part={part} takes a step apart that states its communication itself: use "
+                "--config.strategy=shard_map."
+            )
+        return parts.build(workload, devices, part)
+    program = parallel.build(strategy, workload, devices)
+    if execution in ("donated", "unfused"):
+        return program
+    if strategy == "pmap":
+        raise UserError(
+            f"--config.lever.execution={execution} is not possible under pmap: use --config.strategy=jit_auto."
+        )
+    whole: Any = program.state_sharding
+    return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=(whole, whole)))
+
+
+def compiler_options(levers: dict[str, str], platform: str) -> dict[str, Any]:
+    """What the compiler is told besides its defaults."""
+    passes = [FUSION_PASSES] if levers.get("execution") in ("unfused", "eager") else []
+    if platform == "cpu" and (levers.get("remat", "none") != "none" or levers.get("accumulate", "1") != "1"):
+        # XLA's CPU compiler drops the barriers that keep a recomputation from being merged with the first computation,
+        # and a micro-batch from being computed beside the one before.
+        passes.append("cse_barrier_expander")
+    return {"xla_disable_hlo_passes": ",".join(passes)} if passes else {}

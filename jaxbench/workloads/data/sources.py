@@ -1,0 +1,50 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The standard library's own sources: megabytes of text on every machine that has a Python, without a network."""
+
+from __future__ import annotations
+
+import platform
+import sysconfig
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jaxbench.errors import UserError
+
+NOT_OURS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "ensurepip"}
+NAME = f"Python {platform.python_version()}'s standard library"
+TEST_EVERY = 10  # every tenth file is tested on
+
+
+def python_sources(most_bytes: int) -> list[bytes]:
+    """Whole files in a fixed order that mixes subjects, without tests, until they hold `most_bytes`.
+
+    The order is by a checksum of the path inside the library, so it is the same wherever the library is installed.
+
+    Raises:
+      UserError: this Python carries no sources.
+    """
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    names = sorted(_names(folder), key=lambda name: (zlib.crc32(name.encode()), name))
+    found, size = [], 0
+    for name in names:
+        if size >= most_bytes:
+            break
+        found.append((folder / name).read_bytes())
+        size += len(found[-1])
+    if len(found) < 2 * TEST_EVERY:
+        raise UserError("this Python comes without the sources of its library: give --config.data.path.")
+    return found
+
+
+def _names(folder: Path) -> Iterator[str]:
+    for path in folder.rglob("*.py"):
+        inside = path.relative_to(folder)
+        if NOT_OURS.isdisjoint(inside.parts):
+            yield inside.as_posix()
+
+
+def by_file(files: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """(train, test): no file is in both, so what is tested on was never seen."""
+    train = [file for i, file in enumerate(files) if i % TEST_EVERY]
+    return train, list(files[::TEST_EVERY])

@@ -1,0 +1,17 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The lever `accumulate`: the gradient as the mean of those of several equal parts of the batch, one after the other.
+
+Only one part's activations are alive at a time. `jaxbench.parallel.program.gradients` does it, for it is the device's
+share of the batch that is split, and the workload knows no device.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxbench.workloads.base import TrainWorkload
+
+
+def apply(workload: TrainWorkload, micro_batches: int) -> TrainWorkload:
+    """The same workload in `micro_batches` parts, which must divide every device's examples."""
+    return dataclasses.replace(workload, micro_batches=micro_batches)

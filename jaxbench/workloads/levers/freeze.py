@@ -1,0 +1,123 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The lever `freeze`: parameters that are used and not trained. They leave `params`, so no gradient, no optimizer state
+and no communication are spent on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from jaxbench.errors import UserError
+from jaxbench.workloads import flops
+from jaxbench.workloads.base import PyTree, TrainWorkload
+
+KEY = jax.ShapeDtypeStruct((2,), "uint32")
+
+
+def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
+    """The workload without the parameters whose path `pattern`, a regular expression, is found in.
+
+    A trainable tree has None where a parameter is frozen, and the frozen tree has None everywhere else. The model's
+    state becomes ``{"model": the state it had, "frozen": the frozen tree}``; a loss returns the former only.
+
+    Raises:
+      UserError: no regular expression; one that finds no parameter, or all of them.
+    """
+    if pattern == "none":
+        return workload
+    chosen = _chosen(workload, pattern)
+
+    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+        params, model_state = workload.init(key)
+        trainable = jax.tree.map(lambda x, frozen: None if frozen else x, params, chosen)
+        frozen = jax.tree.map(lambda x, frozen: x if frozen else None, params, chosen)
+        return trainable, {"model": model_state, "frozen": frozen}
+
+    def whole(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda params, state, *rest: function(_merge(params, state["frozen"]), state["model"], *rest)
+
+    def loss(params: PyTree, state: PyTree, batch: Any, key: jax.Array) -> Any:
+        value, (new, metrics) = whole(workload.loss)(params, state, batch, key)
+        new = {**state["model"], **new} if isinstance(new, dict) else new
+        return value, ({"model": new}, metrics)
+
+    frozen = dataclasses.replace(
+        workload,
+        init=init,
+        loss=loss,
+        evaluate=workload.evaluate and whole(workload.evaluate),
+        predict=workload.predict and whole(workload.predict),
+    )
+    return dataclasses.replace(frozen, flops_per_example=_flops(workload, frozen))
+
+
+def stateful(model_state: PyTree) -> bool:
+    """Whether a model has state of its own, such as batch statistics: frozen parameters are none."""
+    own = {k: v for k, v in model_state.items() if k != "frozen"} if isinstance(model_state, dict) else model_state
+    return bool(jax.tree.leaves(own))
+
+
+def paths(params: PyTree) -> list[str]:
+    """The parameters' names in the order of the tree's leaves, such as "blocks/0/attention/kernel"."""
+    return [jax.tree_util.keystr(at, simple=True, separator="/") for at, _ in jax.tree.leaves_with_path(params)]
+
+
+def _chosen(workload: TrainWorkload, pattern: str) -> PyTree:
+    """A params-shaped tree of whether a parameter is frozen."""
+    params, _ = jax.eval_shape(workload.init, KEY)
+    names = paths(params)
+    try:
+        chosen = [re.search(pattern, name) is not None for name in names]
+    except re.error as error:
+        raise UserError(
+            f"--config.lever.freeze={pattern} is no regular expression ({error}): use '{names[0]}', for example."
+        ) from error
+    if not any(chosen):
+        raise UserError(f"--config.lever.freeze={pattern} is found in no parameter: there are {_some(names)}.")
+    if all(chosen):
+        raise UserError(
+            f"--config.lever.freeze={pattern} is found in every parameter, which leaves none to train: there are "
+            f"{_some(names)}."
+        )
+    return jax.tree.unflatten(jax.tree.structure(params), chosen)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
+    return jax.tree.map(lambda t, f: f if t is None else t, trainable, frozen, is_leaf=lambda x: x is None)
+
+
+def _flops(workload: TrainWorkload, frozen: TrainWorkload) -> float:
+    """What training the rest takes: the share of the products that is left, of the workload's own figure if it has one.
+
+    A frozen layer needs no gradient of its weights, and those before the first trained one none of their inputs.
+    """
+    left = _products(frozen)
+    if workload.flops_per_example is None:
+        return left
+    return workload.flops_per_example * left / _products(workload)
+
+
+def _products(workload: TrainWorkload) -> float:
+    """FLOPs of one example's products, forward and backward.
+
+    Counted in forward mode, whose derivative has the products of the backward pass, each on its other side, but never
+    recomputes an activation: recomputing is not work that training asks for.
+    """
+
+    def derivative(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> Any:
+        return jax.jvp(lambda p: workload.loss(p, model_state, batch, key)[0], (params,), (params,))
+
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    avals = params, model_state, workload.batch_avals(1), KEY
+    try:
+        return flops.count(derivative, *avals)
+    except TypeError:  # a function with a backward pass written by hand has no forward mode
+        return flops.count(jax.grad(workload.loss, has_aux=True), *avals)

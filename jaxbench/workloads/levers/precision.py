@@ -1,0 +1,118 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The lever `precision`: what the products of a step are computed in. The parameters that are updated stay float32.
+
+float32 and tf32 say how products of float32 arrays are done. bfloat16 and float16 give the model parameters and inputs
+of 16 bits; the gradient comes back in float32 through the cast. float16 has too small a range for many gradients, so
+its loss is scaled, dynamically: Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxbench.workloads.base import Metrics, PyTree, TrainWorkload
+
+PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
+BITS = {"bfloat16": 8, "float16": 11}  # of the significand
+
+FIRST_LOG2, MOST_LOG2 = 15, 24
+GROW_AFTER = 200  # good steps in a row, after which the scale doubles
+
+
+def apply(workload: TrainWorkload, precision: str) -> TrainWorkload:
+    """The workload with its products in `precision`, one of ``levers.LEGAL["precision"]``."""
+    if precision == "default":
+        return workload
+    if precision in PRODUCTS:
+        return _wrapped(workload, lambda function: _with_products(function, PRODUCTS[precision]))
+    workload = dataclasses.replace(
+        _wrapped(workload, lambda function: _in_16_bits(function, jnp.dtype(precision))),
+        tolerance=5e-3,
+        tolerance_reason=f"{precision} keeps {BITS[precision]} bits: gradients of shards round differently",
+    )
+    if precision == "bfloat16":
+        return workload
+    return dataclasses.replace(workload, optimizer=scaled(workload.optimizer), loss_scale=loss_scale)
+
+
+def _wrapped(workload: TrainWorkload, wrap: Callable[[Any], Any]) -> TrainWorkload:
+    functions = {name: getattr(workload, name) for name in ("loss", "evaluate", "predict")}
+    return dataclasses.replace(workload, **{name: wrap(f) for name, f in functions.items() if f is not None})
+
+
+def _with_products(function: Callable[..., Any], products: str) -> Callable[..., Any]:
+    """The products of the backward pass are done as those of the forward pass that they come from."""
+
+    def wrapped(*arguments: Any) -> Any:
+        with jax.default_matmul_precision(products):
+            return function(*arguments)
+
+    return wrapped
+
+
+def _in_16_bits(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+    """Casts parameters and inputs; the model's state, such as batch statistics, stays as it is."""
+
+    def cast(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
+
+    def wrapped(params: PyTree, model_state: PyTree, batch: PyTree, *key: jax.Array) -> Any:
+        return function(cast(params), model_state, cast(batch), *key)
+
+    return wrapped
+
+
+class ScaledState(NamedTuple):
+    """The state of a `scaled` optimizer: int32 scalars, and the optimizer's own.
+
+    The scale is held as its logarithm, in integers: were it a float, it would outweigh all else when optimizer states
+    are compared.
+    """
+
+    log2_scale: jax.Array
+    good_steps: jax.Array  # since the scale last changed
+    skipped_steps: jax.Array
+    inner: PyTree
+
+
+def loss_scale(state: ScaledState) -> jax.Array:
+    """float32; a power of two, so that scaling rounds nothing."""
+    return jnp.ldexp(jnp.float32(1), state.log2_scale)
+
+
+def metrics(state: ScaledState) -> Metrics:
+    """The scale that the next step uses, and how many steps were skipped so far; as float32, like other metrics."""
+    return {"loss_scale": loss_scale(state), "skipped_steps": state.skipped_steps.astype(jnp.float32)}
+
+
+def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+    """`optimizer` fed with gradients of a scaled loss, which it is given unscaled.
+
+    A gradient with a value that is not finite changes nothing but the scale, which halves, and the count of skipped
+    steps. After GROW_AFTER good steps in a row the scale doubles. Gradients must be averaged over devices before: then
+    every device decides alike, since what is not finite anywhere is not finite in the mean.
+    """
+
+    def init(params: PyTree) -> ScaledState:
+        zero = jnp.zeros((), jnp.int32)
+        return ScaledState(jnp.full((), FIRST_LOG2, jnp.int32), zero, zero, optimizer.init(params))
+
+    def update(grads: PyTree, state: ScaledState, params: PyTree | None = None) -> tuple[PyTree, ScaledState]:
+        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
+        grads = jax.tree.map(lambda g: g / loss_scale(state), grads)
+        updates, inner = optimizer.update(grads, state.inner, params)
+        updates = jax.tree.map(lambda u: jnp.where(finite, u, jnp.zeros_like(u)), updates)
+        inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
+        good_steps = jnp.where(finite, state.good_steps + 1, 0)
+        grown = good_steps == GROW_AFTER
+        log2_scale = jnp.clip(state.log2_scale + jnp.where(finite, grown, -1), 0, MOST_LOG2)
+        skipped_steps = state.skipped_steps + jnp.where(finite, 0, 1)
+        return updates, ScaledState(log2_scale, jnp.where(grown, 0, good_steps), skipped_steps, inner)
+
+    return optax.GradientTransformation(init, update)

@@ -1,0 +1,65 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Losses of models of sequences, and of those that read several fields of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxbench.workloads.adapters import PureModel
+from jaxbench.workloads.base import Batch, Metrics, PyTree
+
+
+def next_token(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:
+    """Cross-entropy (natural logarithm) and accuracy of logits (B, T, V) for ``batch[tokens]``, integers (B, T + 1).
+
+    The model is given the first T and judged on the last T. The arithmetic is float32.
+    """
+
+    def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+        del key
+        logits, model_state = model.apply(params, model_state, batch[tokens][:, :-1])
+        value, accuracy = score(logits, batch[tokens][:, 1:])
+        return value, (model_state, {"accuracy": accuracy})
+
+    return loss
+
+
+def score(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(mean cross-entropy, share of positions whose largest logit, the first of equals, is the next token's).
+
+    The next token's logit is picked by a comparison, not by indexing, so that a batch that is split over devices stays
+    split; it fuses into the sum. The largest logit is found by two plain reductions, which a CPU does many at a time,
+    and not by `argmax`, which it does one by one.
+    """
+    logits_BTV = logits_BTV.astype(jnp.float32)
+    vocab = logits_BTV.shape[-1]
+    number_BTV = jax.lax.broadcasted_iota(jnp.int32, logits_BTV.shape, 2)
+    picked_BT = jnp.sum(jnp.where(number_BTV == next_BT[..., None], logits_BTV, 0.0), axis=-1)
+    most_BT = jax.lax.stop_gradient(jnp.max(logits_BTV, axis=-1))
+    log_sum_BT = most_BT + jnp.log(jnp.sum(jnp.exp(logits_BTV - most_BT[..., None]), axis=-1))
+    first_BT = jnp.min(jnp.where(logits_BTV == most_BT[..., None], number_BTV, vocab), axis=-1)
+    return jnp.mean(log_sum_BT - picked_BT), jnp.mean((first_BT == next_BT).astype(jnp.float32))
+
+
+def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:
+    """The `predict` of a TrainWorkload: logits (B, V) of what follows the first T of ``batch[tokens]``, (B, T + 1)."""
+    predict = model.predict
+    assert predict is not None  # NNX models and plain functions have one
+    return lambda params, model_state, batch: predict(params, model_state, batch[tokens][:, :-1])[:, -1]
+
+
+def of_several(function: Callable[..., Any], *fields: str) -> Callable[..., Any]:
+    """A loss, evaluation or prediction made with ``inputs="inputs"`` for a model that reads several fields of a batch.
+
+    The model is given a dictionary of them.
+    """
+
+    def joined(params: Any, model_state: Any, batch: Batch, *key: jax.Array) -> Any:
+        inputs = {name: batch[name] for name in fields}
+        return function(params, model_state, {**batch, "inputs": inputs}, *key)
+
+    return joined

@@ -1,0 +1,59 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Like blocks in a row, recomputed in the backward pass as the lever `remat` says (gradient checkpointing).
+
+Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174: of n blocks, keeping the input of every
+sqrt(n)-th and recomputing what lies between needs memory of order sqrt(n) for one more forward pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from flax import nnx
+
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.levers import LEGAL
+
+
+def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
+    """Applies NNX modules one after the other, ``x = block(x)``. The result is the same whatever `remat` is.
+
+    Args:
+      remat: none keeps every activation; sqrt the inputs of groups of about sqrt(n) blocks; block the input of each;
+        dots_saveable the results of matrix products; offload keeps those in host memory, where the device can.
+
+    Raises:
+      UserError: no such `remat`.
+    """
+    if remat == "none":
+        return _row(blocks, x)
+    size = group_size(len(blocks), remat)
+    for at in range(0, len(blocks), size):
+        group = nnx.List(blocks[at : at + size])
+        x = nnx.remat(_row, policy=_policy(remat))(group, x)
+    return x
+
+
+def group_size(count: int, remat: str) -> int:
+    """How many of `count` blocks are recomputed together."""
+    return math.ceil(math.sqrt(count)) if remat == "sqrt" else 1
+
+
+def _row(blocks: Sequence[Any], x: Any) -> Any:
+    for block in blocks:
+        x = block(x)
+    return x
+
+
+def _policy(remat: str) -> Callable[..., bool] | None:
+    if remat in ("sqrt", "block"):
+        return None
+    if remat == "dots_saveable":
+        return jax.checkpoint_policies.dots_saveable
+    if remat == "offload":
+        policy = jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+        return policy
+    raise UserError(f"there is no remat '{remat}': {did_you_mean(remat, LEGAL['remat'])}")

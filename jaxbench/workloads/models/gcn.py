@@ -1,0 +1,57 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Two graph convolutions that classify the nodes of a graph: Kipf and Welling, arXiv:1609.02907, without dropout.
+
+An example is one graph. Its nodes lie at whole-numbered places on a ring, and two are neighbours if they are at most
+`reach` apart: a random geometric graph. Whole numbers compare the same on every device and in every order of sums, so
+the edges do; a threshold on a computed similarity could flip one by a last bit.
+Axes: B graphs, N nodes (M their neighbours), F features, H width, C classes.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from ml_collections import ConfigDict
+
+from jaxbench.workloads.flops import dense
+
+
+class GCN(nnx.Module):
+    """{"features": (B, N, F), "places": (B, N) in [0, config.ring)} to logits (B, N, C)."""
+
+    def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
+        """config: has `features`, `width`, `classes`, `ring` and `reach`."""
+        self.ring, self.reach = config.ring, config.reach
+        self.hidden = nnx.Linear(config.features, config.width, rngs=rngs)
+        self.logits = nnx.Linear(config.width, config.classes, rngs=rngs)
+
+    def __call__(self, inputs: dict[str, jax.Array]) -> jax.Array:
+        adjacency_BNM = normalised_adjacency(inputs["places"], ring=self.ring, reach=self.reach)
+        adjacency_BNM = adjacency_BNM.astype(inputs["features"].dtype)
+        x_BNH = nnx.relu(adjacency_BNM @ self.hidden(inputs["features"]))
+        return adjacency_BNM @ self.logits(x_BNH)
+
+
+def normalised_adjacency(places_BN: jax.Array, *, ring: int, reach: int) -> jax.Array:
+    """D^-1/2 A D^-1/2 in float32, (B, N, N), where A joins nodes at most `reach` apart on a ring of `ring` places.
+
+    Every node is its own neighbour, so no degree is 0.
+    """
+    apart_BNM = jnp.abs(places_BN[:, :, None] - places_BN[:, None, :])
+    joined_BNM = (jnp.minimum(apart_BNM, ring - apart_BNM) <= reach).astype(jnp.float32)
+    scale_BN = jax.lax.rsqrt(jnp.sum(joined_BNM, axis=-1))
+    return scale_BN[:, :, None] * joined_BNM * scale_BN[:, None, :]
+
+
+def training_flops(config: ConfigDict) -> float:
+    """FLOPs of forward and backward, one graph.
+
+    Each layer is two products, by the weights and by the adjacency. The adjacency and the first layer's input have no
+    gradient, so only the second product by weights has two products backward, all others have one.
+    """
+    n = config.nodes
+    layers = [(config.features, config.width), (config.width, config.classes)]
+    weights = [n * dense(i, o) for i, o in layers]
+    neighbours = [n * dense(n, o) for _, o in layers]
+    return 2 * weights[0] + 3 * weights[1] + 2 * sum(neighbours)

@@ -1,0 +1,223 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Arms beside their baseline, phases, knees, latencies and laws, from made records with a known answer."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import fabricate_arms as fab
+import numpy as np
+import pytest
+
+from jaxbench.analysis import arms, batches, largest_batch, phases, points, remat_law, scaling
+from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.intervals import Draws
+from jaxbench.errors import UserError
+from jaxbench.records import store
+from jaxbench.records.store import RunFolder
+
+
+def places(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> list[Place]:
+    run = RunFolder(fab.lever_folder(path, made, swept, **facts))
+    return arms.analyse(scaling.analyse(points.load(run), config=run.config()), swept)
+
+
+def of(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> dict[str, Arm]:
+    return {arm.label: arm for place in places(path, made, swept, **facts) for arm in place.arms}
+
+
+def test_a_ratio_holds_the_truth_whatever_the_drift(tmp_path: Path) -> None:
+    found = of(tmp_path, fab.precision(), ["precision"], drift=0.2, noise=0.003, rounds=10)
+    base, fast = found["default"], found["bfloat16"]
+    assert base.verdict == "baseline" and base.ratio.value == 1
+    assert fast.ratio.value == pytest.approx(0.6, rel=0.01) and fast.ratio.lo <= 0.6 * 1.003
+    assert fast.ratio.hi / fast.ratio.lo < 1.02, "the drift of 20 % is common to both and cancels"
+    assert fast.speedup.value == pytest.approx(1 / fast.ratio.value)
+    assert (fast.speedup.lo, fast.speedup.hi) == pytest.approx((1 / fast.ratio.hi, 1 / fast.ratio.lo))
+    assert (fast.verdict, fast.memory_ratio) == ("faster", pytest.approx(0.55))
+    assert found["float32"].verdict == "cannot tell" and "holds 1" in found["float32"].why
+
+
+def test_the_baseline_is_the_first_arm_as_typed_not_by_name(tmp_path: Path) -> None:
+    found = of(tmp_path, list(reversed(fab.precision())), ["precision"])
+    assert found["float16"].verdict == "baseline" and found["default"].verdict == "slower"
+
+
+def test_every_device_count_has_its_own_baseline_and_every_arm_its_own_base(tmp_path: Path) -> None:
+    made = [fab.arm(0.02, precision="default", by_devices={2: 0.012}), fab.arm(0.01, precision="bfloat16")]
+    found = places(tmp_path, made, ["precision"], devices=(1, 2), noise=0, drift=0)
+    assert [(p.name, [round(a.ratio.value, 3) for a in p.arms]) for p in found] == [
+        ("1 device", [1, 0.5]),
+        ("2 devices", [1, 0.833]),
+    ]
+    rows = {a.point.point: a.row for p in found for a in p.arms}
+    bfloat16 = rows["jit_auto/strong/2/precision=bfloat16"]
+    assert bfloat16.base is not None and bfloat16.base.point == "jit_auto/strong/1/precision=bfloat16"
+    assert bfloat16.speedup.value == pytest.approx(1.0), "over its own arm on one device, not over the fastest"
+
+
+def test_one_round_has_ratios_and_no_verdict(tmp_path: Path) -> None:
+    fast = of(tmp_path, fab.precision(), ["precision"], rounds=1)["bfloat16"]
+    assert fast.ratio.known and not fast.ratio.has_interval
+    assert fast.verdict == "cannot tell" and "fewer than the 3 rounds" in fast.why
+
+
+def test_unequal_rounds_use_those_in_common(tmp_path: Path) -> None:
+    made = [fab.arm(0.01, remat="none", rounds=(0, 1, 2, 3)), fab.arm(0.013, remat="block", rounds=(2, 3, 4, 5))]
+    few = of(tmp_path / "few", made, ["remat"])["block"]
+    assert few.ratio.known and not few.ratio.has_interval and few.verdict == "cannot tell"
+    more = [made[0], fab.arm(0.013, remat="block", rounds=(1, 2, 3, 4, 5))]
+    arm = of(tmp_path / "more", more, ["remat"], drift=0.3, noise=0.001)["block"]
+    assert arm.ratio.value == pytest.approx(1.3, rel=0.01) and arm.ratio.has_interval
+    assert arm.point.status == "partial"
+
+
+@pytest.mark.parametrize("how", [{"failed": "out of memory"}, {"rounds": ()}])
+def test_without_a_baseline_nothing_is_compared(tmp_path: Path, how: dict[str, Any]) -> None:
+    made = [fab.arm(0.01, remat="none", **how), fab.arm(0.013, remat="block")]
+    arm = of(tmp_path, made, ["remat"])["block"]
+    assert not arm.ratio.known and arm.verdict == "cannot tell" and "has no times" in arm.why
+
+
+def test_a_failed_or_missing_arm_is_there_and_unknown(tmp_path: Path) -> None:
+    made = [*fab.remat()[:2], fab.arm(0.01, remat="offload", failed="this device cannot"), fab.arm(0.01, remat="block")]
+    found = of(tmp_path, made, ["remat"], missing=["jit_auto/strong/1/remat=block"])
+    assert [a.point.status for a in found.values()] == ["ok", "ok", "failed", "missing"]
+    assert found["offload"].verdict == "" and not found["offload"].ratio.known
+    assert found["block"].point.levers["remat"] == "block", "from the plan"
+
+
+def test_wrong_and_oversubscribed_arms_are_no_finding(tmp_path: Path) -> None:
+    wrong = of(tmp_path / "wrong", [fab.arm(0.01, remat="none"), fab.arm(0.005, remat="block", ok=False)], ["remat"])
+    assert wrong["block"].verdict == "cannot tell" and "did not pass its checks" in wrong["block"].why
+    many = of(tmp_path / "many", fab.remat(), ["remat"], devices=(8,), cores=2)["block"]
+    assert many.verdict == "cannot tell" and "more devices than cores" in many.why
+
+
+def test_other_batches_are_compared_per_example(tmp_path: Path) -> None:
+    made = [fab.arm(0.01, batch=32), fab.arm(0.016, batch=64)]
+    arm = of(tmp_path, made, ["batch"], noise=0, drift=0)["64"]
+    assert arm.ratio.value == pytest.approx(1.6) and arm.speedup.value == pytest.approx(1.25)
+    assert arm.verdict == "faster"
+
+
+def test_phases_are_differences_and_add_up(tmp_path: Path) -> None:
+    facts: dict[str, Any] = dict(strategy="shard_map", devices=(1, 2), drift=0.1, noise=0.002, rounds=10)
+    one, two = phases.find(places(tmp_path, fab.parts(), ["part"], **facts))
+    seconds = {p.name: p.step_s for p in two.phases}
+    expected = {"forward": 3e-3, "backward": 6e-3, "update": 1e-3, "communication": 2e-3}
+    for name, value in expected.items():
+        assert seconds[name].value == pytest.approx(value, abs=2.5e-4)
+        assert seconds[name].lo <= seconds[name].value <= seconds[name].hi
+    assert sum(p.step_s.value for p in two.phases) == pytest.approx(two.whole.value)
+    assert sum(p.share.value for p in two.phases) == pytest.approx(1)
+    assert "They add up" in two.sentence
+    assert not one.phases[3].told and "Whether communication takes any time cannot be told" in one.sentence
+
+
+def test_a_part_that_was_not_measured_is_in_the_next_phase(tmp_path: Path) -> None:
+    made = [arm for arm in fab.parts() if arm.levers["part"] != "local"]
+    (found,) = phases.find(places(tmp_path, made, ["part"], noise=0, drift=0))
+    assert [p.name for p in found.phases] == ["forward", "backward", "update + communication"]
+    assert found.phases[2].step_s.value == pytest.approx(1e-3)
+
+
+def test_a_negative_phase_does_not_add_up(tmp_path: Path) -> None:
+    made = [fab.arm(4e-3, part="forward"), fab.arm(9e-3, part="gradient"), fab.arm(7e-3, part="step")]
+    (found,) = phases.find(places(tmp_path, made, ["part"], noise=0.001))
+    assert "They do not add up: update + communication takes less than no time" in found.sentence
+
+
+def test_no_phases_without_two_parts(tmp_path: Path) -> None:
+    assert phases.find(places(tmp_path / "ladder", fab.ladder(), ["ladder"])) == []
+    made = [fab.parts()[0], fab.arm(0.01, part="step", failed="no")]
+    assert phases.find(places(tmp_path / "one", made, ["part"])) == []
+
+
+def test_the_knee_is_the_smallest_batch_near_the_best(tmp_path: Path) -> None:
+    (place,) = places(tmp_path, fab.batch(), ["batch"], noise=0.001)
+    knee = batches.knee(place)
+    assert knee is not None and knee.arm.point.global_batch == 512 and knee.best.point.global_batch == 1024
+    assert knee.certain and not knee.rising and knee.below is not None
+    rate = {n: n / (1e-3 + 2e-5 * n) for n in (256, 512, 1024)}
+    assert knee.share.value == pytest.approx(rate[512] / rate[1024], rel=0.01)
+    assert knee.below_share.value == pytest.approx(rate[256] / rate[1024], rel=0.01) and rate[256] / rate[1024] < 0.9
+
+
+def test_a_throughput_that_still_grows_has_no_knee_yet(tmp_path: Path) -> None:
+    (place,) = places(tmp_path, fab.batch()[:4], ["batch"])
+    knee = batches.knee(place)
+    assert knee is not None and knee.rising
+    assert batches.knee(places(tmp_path / "two", fab.batch()[:2], ["batch"])[0]) is None
+
+
+def test_percentiles_are_of_single_calls(tmp_path: Path) -> None:
+    made = [fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=40, slowest=4.0)]
+    (place,) = places(tmp_path, made, ["batch"], noise=0.01, drift=0)
+    one = batches.latency(place.arms[0], place.draws)
+    samples = np.concatenate([r.block_s for r in place.arms[0].point.rounds])
+    assert one.calls == 240 and one.why_not == ""
+    assert one.p50.value == pytest.approx(np.median(samples), rel=1e-3)
+    assert one.p99.value == np.quantile(samples, 0.99, method="inverted_cdf")
+    assert one.p50.lo <= one.p50.value <= one.p50.hi < one.p99.hi
+
+
+def test_too_few_calls_have_no_p99_and_long_blocks_no_latency(tmp_path: Path) -> None:
+    few = fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=10)
+    long = fab.arm(1e-3, batch=2, part="inference", steps=20, blocks=40)
+    (place,) = places(tmp_path, [few, long], ["batch"])
+    first, second = (batches.latency(arm, place.draws) for arm in place.arms)
+    assert first.p50.known and not first.p99.known and "60 single calls" in first.why_not
+    assert not second.p50.known and "more than one call" in second.why_not
+
+
+def test_the_weighted_quantile_is_that_of_the_repeated_samples() -> None:
+    random = np.random.default_rng(1)
+    owners = np.repeat(np.arange(5), 7)
+    samples, draws = random.exponential(size=35), Draws(range(5), draws=300)
+    for q in (0.5, 0.99):
+        found = batches.quantile(samples, owners, draws.weights, q)
+        for weights, value in zip(draws.weights[:40], found, strict=False):
+            repeated = np.repeat(samples, weights.astype(int)[owners])
+            assert value == np.quantile(repeated, q, method="inverted_cdf")
+
+
+def test_a_draw_without_samples_says_nothing() -> None:
+    assert math.isnan(batches.quantile(np.ones(2), np.zeros(2, int), np.zeros((1, 1)), 0.5)[0])
+
+
+def test_the_search_is_read_and_said(tmp_path: Path) -> None:
+    assert largest_batch.read(tmp_path) is None
+    store.write_json(tmp_path / "search.json", fab.SEARCH)
+    search = largest_batch.read(tmp_path)
+    assert search is not None and search.largest == 1781 and search.proven[1].peak_bytes is None
+    assert "is 1781, as predicted. 1782 was run too and did not fit" in search.sentence
+    assert "3.6 % more memory than was measured" in search.sentence
+    none = {**fab.SEARCH, "proven": [fab.SEARCH["proven"][1]], "largest": 0, "error": None}  # type: ignore[index]
+    store.write_json(tmp_path / "search.json", none)
+    assert "No batch was proven to fit" in str(largest_batch.read(tmp_path).sentence)  # type: ignore[union-attr]
+
+
+def test_the_law_of_depth_is_fitted_in_logarithms(tmp_path: Path) -> None:
+    assert remat_law.read(tmp_path) == []
+    store.write_json(tmp_path / "remat_law.json", fab.LAW)
+    laws = {law.remat: law for law in remat_law.read(tmp_path)}
+    assert laws["none"].slope.value == pytest.approx(1, abs=1e-3)
+    assert laws["sqrt"].slope.value == pytest.approx(0.5, abs=1e-3)
+    x, y = np.log(np.array(laws["block"].sizes)).T
+    (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
+    assert laws["block"].slope.value == pytest.approx(slope)
+    assert laws["block"].slope.hi - slope == pytest.approx(3.182 * math.sqrt(covariance[0, 0]), rel=1e-3), "t, 3 df"
+    rows = [{"remat": "none", "blocks": 4, "temp_bytes": 9}, {"remat": "eager", "blocks": 4, "temp_bytes": None}]
+    store.write_json(tmp_path / "remat_law.json", {"rows": rows})
+    (single,) = remat_law.read(tmp_path)
+    assert not single.slope.known and "no exponent" in single.sentence
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"rows": [{"remat": 1}]}', json.dumps({"tried": 3})])
+def test_damaged_files_end_in_one_sentence(tmp_path: Path, text: str) -> None:
+    for name, read in (("search.json", largest_batch.read), ("remat_law.json", remat_law.read)):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(UserError, match=f"{name}' is damaged"):
+            read(tmp_path)

@@ -1,0 +1,227 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The report of a sweep of levers is complete, says what can and cannot be told, and survives what runs go through."""
+
+import csv
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import fabricate_arms as fab
+import pytest
+from rich.console import Console
+
+from jaxbench.errors import UserError
+from jaxbench.records import store
+from jaxbench.records.store import RunFolder
+from jaxbench.report import build, lever_findings, lever_tables
+from jaxbench.report.figures import canvas
+from jaxbench.report.lever_findings import LeverFindings
+
+UNKNOWN = re.compile(r"\b(nan|inf)\b", re.IGNORECASE)
+HOSTILE = '<script>alert("x")</script>[bold]$x$'
+
+
+def find(path: Path, kind: str, **facts: Any) -> LeverFindings:
+    return lever_findings.find(RunFolder(fab.folder(path, kind, **facts)))
+
+
+def said(path: Path, kind: str, **facts: Any) -> str:
+    return "\n".join(find(path, kind, **facts).headlines)
+
+
+@pytest.mark.parametrize("kind", fab.RUNS)
+def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, kind: str) -> None:
+    outcome = build.write(fab.folder(tmp_path, kind))
+    assert outcome.ok and outcome.sentences == []
+    made = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
+    shown = [kind, *(["search"] if kind == "batch" else [])]
+    figures = {f"figures/{name}.{suffix}" for name in shown for suffix in ("svg", "png", "pdf")}
+    beside = {"batch": {"search.json"}, "remat": {"remat_law.json"}}.get(kind, set())
+    inputs = {store.MANIFEST, store.CONFIG, store.RECORDS, *beside}
+    assert made == {"summary.csv", "report.html", *figures, *inputs}
+    html = (tmp_path / "report.html").read_text()
+    assert html.count("<figure>") == len(shown) and "No headline" not in html and not UNKNOWN.search(html)
+
+
+def test_the_summary_has_arms_levers_and_ratios(tmp_path: Path) -> None:
+    build.write(fab.folder(tmp_path, "precision", noise=0, drift=0))
+    with open(tmp_path / "summary.csv", newline="") as file:
+        rows = {row["precision"]: row for row in csv.DictReader(file)}
+    row = rows["bfloat16"]
+    expected = {"arm": "precision=bfloat16", "remat": "none", "input": "device", "verdict": "faster", "part": "step"}
+    expected |= {"baseline": "jit_auto/strong/1/precision=default", "ratio": "0.6", "arm_speedup": "1.66666667"}
+    expected |= {"final_accuracy": "0.972", "skipped_steps": "0", "peak_bytes": "57671680", "temp_bytes": "28835840"}
+    assert {name: row[name] for name in expected} == expected
+    assert rows["default"]["verdict"] == "baseline" and rows["default"]["ratio"] == "1"
+    assert not {"nan", "inf"} & {cell.lower() for r in rows.values() for cell in r.values()}
+
+
+def test_a_training_run_has_no_arms_in_its_summary(tmp_path: Path) -> None:
+    build.write(fabricate.run_folder(tmp_path, devices=(1, 2)))
+    with open(tmp_path / "summary.csv", newline="") as file:
+        (row, *_) = csv.DictReader(file)
+    assert [row[name] for name in ("arm", "precision", "baseline", "ratio", "verdict")] == [""] * 5
+
+
+def test_precision_says_time_memory_and_accuracy(tmp_path: Path) -> None:
+    text = said(tmp_path, "precision", rounds=10)
+    assert re.search(r"bfloat16 takes 0\.6\d \[0\.\d\d, 0\.\d\d\] of default's time and 0\.55 of its memory;", text)
+    assert "final accuracy 0.972 against 0.974 (one training each)" in text
+    assert re.search(
+        r"Whether float32 is faster or slower than default cannot be told \(.*the interval holds 1\)", text
+    )
+
+
+def test_skipped_steps_are_said(tmp_path: Path) -> None:
+    arms = fab.precision()
+    arms[-1] = dataclasses.replace(arms[-1], outcome={**arms[-1].outcome, "skipped_steps": 3.0})
+    assert "(one training each, 3 of 400 steps skipped)" in said(tmp_path, "precision", arms=arms)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("remat", r"sqrt holds 0\.24 of none's scratch memory at \+3\d % \[\d+, \d+\] time\."),
+        (
+            "batch",
+            r"The knee is batch 512: 9\d % \[\d+, \d+\] of the best throughput, 4\d(\.\d)? k images/s at batch 1024",
+        ),
+        ("batch", r"The largest batch proven to fit into 2\.00 GB .* is 1781"),
+        ("accumulate", r"accumulate=16 takes 1\.\d\d \[.*\] of accumulate=1's time and 0\.07 of its memory\."),
+        (
+            "freeze",
+            r"freeze=embed\|blocks takes 0\.51 .*; 95 % fewer trained parameters; 0\.49 of the compiler's FLOPs",
+        ),
+        ("ladder", r"The whole ladder is 2\d\.\d\d \[.*\] x as fast as execution=eager; the rung that gives most is "),
+        ("ladder", r"whether execution=donated does anything cannot be told"),
+        ("phases", r"2 devices: .*communication 2\.\d+ ms \[.*\] \(1\d % \[\d+, \d+\]\)\. They add up"),
+        ("inputs", r"With input=host 3\d % \[\d+, \d+\] of the step is spent on input"),
+        ("inputs", r"Whether input=pipeline:8 slows the step cannot be told"),
+        ("inference", r"batch 1: p50 4\d\d µs \[.*\], p99 .* images/s; batch 256: p50 "),
+        ("arms", r"precision=bfloat16, remat=none takes 0\.6\d \[.*\] of precision=default, remat=none's time"),
+    ],
+)
+def test_each_question_has_its_sentence(tmp_path: Path, kind: str, words: str) -> None:
+    assert re.search(words, said(tmp_path, kind))
+
+
+def test_with_too_few_calls_the_sentence_has_no_p99(tmp_path: Path) -> None:
+    assert "no p99 (60 single calls, and a 99th percentile needs 100)" in said(
+        tmp_path, "inference", arms=fab.inference(blocks=10)
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"rounds": 0}, "nothing was measured"),
+        ({"devices": (8,), "cores": 2}, "every arm that passed has more devices than cores"),
+        ({"arms": [dataclasses.replace(arm, ok=False) for arm in fab.precision()]}, "no arm has all its rounds and"),
+        (
+            {"arms": [fab.arm(0.01, precision="default", failed="no"), *fab.precision()[1:]]},
+            "the baseline jit_auto/strong/1/precision=default has no times",
+        ),
+    ],
+)
+def test_why_there_is_no_headline(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
+    (sentence,) = find(tmp_path, "precision", **facts).headlines
+    assert sentence.startswith("No headline: ") and why in sentence
+
+
+def test_one_round_tells_nothing(tmp_path: Path) -> None:
+    text = said(tmp_path, "precision", rounds=1)
+    assert text.count("cannot be told") == 3 and "fewer than the 3 rounds" in text and " takes " not in text
+
+
+@pytest.mark.parametrize("kind", fab.RUNS)
+@pytest.mark.parametrize("odd", ["one round", "oversubscribed", "first failed", "last failed", "nothing", "places"])
+def test_odd_runs_still_make_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, odd: str) -> None:
+    monkeypatch.setattr(canvas, "FORMATS", ("svg",))  # one is enough, and faster
+    arms = fab.RUNS[kind][0]()
+    facts: dict[str, Any] = {
+        "one round": {"rounds": 1},
+        "oversubscribed": {"devices": (4,), "cores": 2},
+        "first failed": {"arms": [dataclasses.replace(arms[0], failed="no"), *arms[1:]]},
+        "last failed": {"arms": [*arms[:-1], dataclasses.replace(arms[-1], failed="no")]},
+        "nothing": {"rounds": 0},
+        "places": {"devices": (1, 2, 4, 8), "cores": 2},
+    }[odd]
+    outcome = build.write(fab.folder(tmp_path, kind, **facts))
+    assert outcome.ok == (odd in ("one round", "oversubscribed", "places"))
+    html = (tmp_path / "report.html").read_text()
+    assert not UNKNOWN.search(html)
+    if odd == "first failed":
+        assert "comes first and has no times (build: no)" in html
+
+
+def test_an_empty_plan_is_not_ok(tmp_path: Path) -> None:
+    assert build.write(fab.lever_folder(tmp_path, [], ["remat"])).sentences == ["The plan asks for no points."]
+
+
+def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
+    arms = [fab.arm(0.01, freeze="none"), fab.arm(0.005, freeze=HOSTILE), fab.arm(0.005, freeze="x", failed=HOSTILE)]
+    fab.lever_folder(tmp_path, arms, ["freeze"], experiment=HOSTILE)
+    with open(tmp_path / "out.txt", "w") as file:
+        build.write(tmp_path, Console(width=140, file=file))
+    html = (tmp_path / "report.html").read_text()
+    assert "<script" not in html and "&lt;script&gt;" in html
+    assert HOSTILE in (tmp_path / "out.txt").read_text()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+@pytest.mark.parametrize("kind", fab.RUNS)
+def test_the_terminal_table_fits(tmp_path: Path, kind: str, width: int) -> None:
+    findings = find(tmp_path, kind)
+    with open(tmp_path / "out.txt", "w") as file:
+        lever_tables.show(findings, Console(width=width, file=file))
+    text = (tmp_path / "out.txt").read_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "baseline" in text and "Baseline" in text
+
+
+def test_a_search_is_shown_with_a_training_run_too(tmp_path: Path) -> None:
+    fabricate.run_folder(tmp_path, devices=(1, 2))
+    store.write_json(tmp_path / "search.json", fab.SEARCH)
+    build.write(tmp_path)
+    assert (tmp_path / "figures" / "search.svg").exists()
+    assert "is 1781, as predicted" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("swept", "part", "view"),
+    [
+        (["precision"], "step", "precision"),
+        (["execution"], "step", "arms"),
+        (["precision", "batch"], "step", "arms"),
+        (["batch"], "inference", "inference"),
+        (["precision"], "inference", "arms"),
+    ],
+)
+def test_which_view_shows_a_sweep(tmp_path: Path, swept: list[str], part: str, view: str) -> None:
+    arms = [fab.arm(0.01, part=part, rung=f"a{i}", steps=1) for i in range(2)]
+    run = RunFolder(fab.lever_folder(tmp_path, arms, swept))
+    assert lever_findings.find(run).view == view
+
+
+def test_parts_over_batches_show_their_phases_and_inference(tmp_path: Path) -> None:
+    arms = [
+        fab.arm(step_s * n / 64, part=part, batch=n, steps=1, blocks=20)
+        for n in (64, 128)
+        for part, step_s in (("forward", 3e-3), ("gradient", 9e-3), ("step", 12e-3), ("inference", 2e-3))
+    ]
+    run = RunFolder(fab.lever_folder(tmp_path, arms, ["part", "batch"]))
+    findings = lever_findings.find(run)
+    assert findings.view == "phases" and [one.name for one in findings.phases] == ["batch=64", "batch=128"]
+    build.write(tmp_path)
+    assert {p.stem for p in (tmp_path / "figures").glob("*.svg")} == {"phases", "inference"}
+
+
+def test_an_unknown_kind_of_run_says_what_was_meant(tmp_path: Path) -> None:
+    fab.folder(tmp_path, "remat")
+    manifest = RunFolder(tmp_path).manifest()
+    manifest["plan"]["measures"] = "lever"
+    store.write_json(tmp_path / store.MANIFEST, manifest)
+    with pytest.raises(UserError, match="did you mean 'levers'"):
+        build.write(tmp_path)

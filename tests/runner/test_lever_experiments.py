@@ -1,0 +1,147 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Every experiment that pulls a lever, at its tiny size in this process: each arm is checked and measured."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+from ml_collections import ConfigDict
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, parallel
+from jaxbench.records import schema
+from jaxbench.runner import plan
+from jaxbench.runner.bench import Bench, StageError
+from jaxbench.runner.plan import Point
+
+MACHINE = {"platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 8, "memory_bytes": 2**33}
+BATCH = 16
+
+
+def small(name: str, **changes: object) -> ConfigDict:
+    config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("smoke"))
+    with config.unlocked():
+        config.strategy = "shard_map" if config.lever.part != "step" else "jit_auto"
+        config.batch, config.train.batch, config.measure.block_s = BATCH, BATCH, 0.001
+        config.update_from_flattened_dict({"lever.batch": "0", **changes} if config.lever.batch == "0" else changes)
+    return config
+
+
+def points_of(config: ConfigDict) -> list[Point]:
+    return plan.make(config_lib.parse(config, parallel.strategies()), MACHINE)
+
+
+def measure(name: str, **changes: object) -> dict[str, schema.PointRecord]:
+    config = small(name, **changes)
+    bench = Bench(config_lib.plain(config), name, jax.devices(), "session0/here")
+    found = {}
+    for point in points_of(config):
+        record = bench.prepare(point.to_json())
+        bad = [check.reason for check in record.checks if not check.ok]
+        assert record.checks and not bad, (point.point, bad)
+        found[record.arm if point.devices == 1 else f"{record.arm} on {point.devices}"] = record
+        assert schema.from_json(schema.to_json(record)).levers == point.levers
+        measured = bench.round(point.point, 0)
+        assert min(measured.block_s) > 0 and measured.compilations == 0
+    return found
+
+
+def test_there_is_an_experiment_for_every_lever():
+    names = config_lib.lever_experiments()
+    assert {"precision", "remat", "batch", "accumulate", "freeze", "ladder", "phases", "input", "profile"} < set(names)
+    for name in names:
+        config = small(name)
+        swept = config_lib.parse(config, parallel.strategies()).swept
+        assert swept or config.profile, name
+
+
+def test_precision():
+    found = measure("precision", **{"measure.train_steps": 30})
+    assert list(found) == ["precision=default", "precision=bfloat16", "precision=float16"]
+    for arm, record in found.items():
+        assert record.outcome["steps"] == 30 and record.outcome["final_accuracy"] > 0.2
+        assert ("skipped_steps" in record.outcome) == (arm == "precision=float16")
+        products = [check for check in record.checks if check.name == "products"]
+        assert bool(products) == (arm != "precision=default")
+        assert all(check.value > 0.99 for check in products)
+
+
+def test_accumulate():
+    found = measure("accumulate", batch=64)
+    memory = [record.passport.temp_bytes for record in found.values()]
+    assert memory == sorted(memory, reverse=True) and memory[-1] < 0.7 * memory[0]
+
+
+def test_remat():
+    found = measure("remat", **{"lever.remat": "none,sqrt,block"})
+    memory = {arm.removeprefix("remat="): record.passport.temp_bytes for arm, record in found.items()}
+    assert memory["sqrt"] < memory["none"] and memory["block"] < memory["none"]
+
+
+def test_freeze():
+    patterns = small("freeze").lever.freeze.split(",")
+    trained, frozen = measure("freeze", **{"mesh.devices": "2", "lever.freeze": f"none,{patterns[-1]}"}).values()
+    assert frozen.passport.compiler_flops_per_step < 0.8 * trained.passport.compiler_flops_per_step
+    assert frozen.passport.expected_gradient_bytes < trained.passport.expected_gradient_bytes
+
+
+def test_ladder():
+    found = measure("ladder")
+    assert found["execution=eager"].passport.peak_bytes is None
+    assert found["execution=donated"].passport.peak_bytes < found["execution=jit"].passport.peak_bytes
+    assert {record.levers["input"] for record in list(found.values())[:-1]} == {"pipeline:0"}
+    assert all("waited_share" in record.outcome for record in found.values())
+
+
+def test_phases():
+    found = measure("phases", **{"mesh.devices": "1,2"})
+    flops = [record.passport.compiler_flops_per_step for record in list(found.values())[:4]]
+    assert flops[0] < 0.6 * flops[1] and flops[1] <= flops[2]
+    reduced = {arm: sum(c.bytes - c.scalar_bytes for c in r.passport.collectives) for arm, r in found.items()}
+    assert reduced["part=local on 2"] == 0 < reduced["part=step on 2"]
+
+
+def test_input():
+    found = measure("input")
+    assert list(found)[:3] == ["input=device", "input=host", "input=pipeline:0"]
+    assert "waited_share" not in found["input=device"].outcome
+    assert 0 < found["input=pipeline:0"].outcome["waited_share"] <= 1
+
+
+def test_inference_is_timed_call_by_call():
+    config = small("inference", **{"lever.batch": "1,8", "measure.rounds": 10})
+    bench = Bench(config_lib.plain(config), "inference", jax.devices(), "session0/here")
+    point = points_of(config)[1]
+    assert bench.prepare(point.to_json()).checks[0].ok
+    measured = bench.round(point.point, 0)
+    assert measured.steps == 1 and len(measured.block_s) == 20
+
+
+def test_profile(tmp_path):
+    config = small("profile", **{"mesh.devices": "2"})
+    bench = Bench(config_lib.plain(config), "profile", jax.devices(), "session0/here")
+    (point,) = points_of(config)
+    bench.prepare(point.to_json())
+    record = bench.profile(point.point, str(tmp_path / "trace"))
+    assert record.kinds["matmul"] > 0 and record.kinds["collective"] > 0
+    assert schema.from_json(schema.to_json(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("accumulate", {"lever.accumulate": "3", "mesh.devices": "1"}, "accumulate=3 does not divide the 16 examples"),
+        ("phases", {"strategy": "jit_auto"}, "use --config.strategy=shard_map"),
+        ("ladder", {"strategy": "pmap"}, "execution=eager is not possible under pmap"),
+        ("cnn", {"lever.remat": "block"}, "remat=block"),
+        ("cnn", {"lever.precision": "tf32"}, "precision=tf32"),
+        ("cnn", {"lever.freeze": "no/such"}, "freeze=no/such"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(name, changes, said):
+    config = small(name, **changes)
+    with pytest.raises(Exception) as caught:
+        points = points_of(config)
+        Bench(config_lib.plain(config), name, jax.devices(), "w").prepare(points[0].to_json())
+    error = caught.value.__cause__ if isinstance(caught.value, StageError) else caught.value
+    assert said in str(error) and "\n" not in str(error)

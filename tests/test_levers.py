@@ -1,0 +1,65 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Levers as typed: which arms they make, and what is said of values that are none."""
+
+import pytest
+from ml_collections import ConfigDict
+
+from jaxbench import levers
+from jaxbench.errors import UserError
+
+
+def lever(**changes: str) -> ConfigDict:
+    config = levers.defaults()
+    config.update(changes)
+    return config
+
+
+def test_no_lever_is_one_arm_without_a_name():
+    (arm,) = levers.arms(lever())
+    assert arm.name == "" and arm.levers == levers.DEFAULTS
+    assert levers.swept(lever()) == ()
+
+
+def test_several_values_are_swept_and_every_combination_is_an_arm():
+    config = lever(precision="default, bfloat16", accumulate="1,4", remat="block")
+    names = [arm.name for arm in levers.arms(config)]
+    assert names == [
+        "precision=default, accumulate=1",
+        "precision=default, accumulate=4",
+        "precision=bfloat16, accumulate=1",
+        "precision=bfloat16, accumulate=4",
+    ]
+    assert {arm.levers["remat"] for arm in levers.arms(config)} == {"block"}
+    assert levers.swept(config) == ("precision", "accumulate")
+
+
+def test_each_rung_of_a_ladder_keeps_those_below():
+    config = lever(input="host", ladder="execution=eager; execution=jit; precision=bfloat16")
+    rungs = levers.arms(config)
+    assert [rung.name for rung in rungs] == ["execution=eager", "execution=jit", "precision=bfloat16"]
+    assert [(r.levers["execution"], r.levers["precision"]) for r in rungs] == [
+        ("eager", "default"), ("jit", "default"), ("jit", "bfloat16"),
+    ]  # fmt: skip
+    assert {rung.levers["input"] for rung in rungs} == {"host"} and levers.swept(config) == ("ladder",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"precision": "bfloat"}, "lever.precision=bfloat is unknown: did you mean 'bfloat16'"),
+        ({"remat": "blocks"}, "did you mean 'block'"),
+        ({"accumulate": "0"}, "accumulate=0 is not a whole number of at least 1"),
+        ({"accumulate": "two"}, "accumulate=two is not a whole number"),
+        ({"batch": "-1"}, "batch=-1 is not a whole number of at least 0"),
+        ({"input": "pipeline"}, "use device, host or pipeline:2"),
+        ({"input": "grain:2"}, "use device, host or pipeline:2"),
+        ({"part": " , "}, "lever.part is empty: use step"),
+        ({"ladder": "execution=jit"}, "has one rung"),
+        ({"ladder": "execution=jit; precison=bfloat16"}, "did you mean 'precision'"),
+        ({"ladder": "execution=jit; precision=bf16"}, "precision=bf16 is unknown"),
+        ({"ladder": "execution=jit; execution=donated", "remat": "none,block"}, "use one"),
+    ],
+)
+def test_a_value_that_is_none_is_named(changes, said):
+    with pytest.raises(UserError, match=said):
+        levers.arms(lever(**changes))
