@@ -89,7 +89,7 @@ def test_another_config_or_experiment_is_refused(run):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["run", "cn"], "did you mean 'cnn'?"),
+        (["run", "cnnn"], "did you mean 'cnn'?"),
         (["run"], "takes one experiment"),
         (["runn", "cnn"], "did you mean 'run'?"),
         (["run", "cnn", "--preset=smok"], "did you mean 'smoke'?"),

@@ -14,6 +14,7 @@ from jaxbench import discovery, levers
 from jaxbench.measure import check
 from jaxbench.runner.arm import Arms
 from jaxbench.workloads import Field, TrainWorkload
+from jaxbench.workloads.levers.freeze import stateful
 
 KEY = jax.random.PRNGKey(0)
 TINY = types.ModuleType("tiny")  # a preset that changes nothing else
@@ -32,7 +33,7 @@ def one_device(workload: TrainWorkload, batch: dict[str, jax.Array], parts: int 
     """What every strategy must agree with. parts: devices, on which statistics of a device's examples depend."""
     device = jax.devices()[0]
     state = check.initial_state(workload, KEY, device=device)
-    parts = parts if jax.tree.leaves(state.model_state) else 1
+    parts = parts if stateful(state.model_state) else 1
     return check.reference(workload, state, batch, device=device, passes=parts)
 
 

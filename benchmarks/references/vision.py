@@ -2,13 +2,14 @@
 """Forward and backward of the vision models in PyTorch, with the suite's weights on the suite's batch.
 
 Where both PyTorch and the suite are installed, ``python -m benchmarks.references.vision`` writes the files again and
-shows, as relative errors, how far float32 of both is from PyTorch's float64, which is what the files hold. The last column
-is the largest of ten errors in float64 after the weights were changed by 1e-6 of themselves: it is small if no ReLU and no
-pool is so near its edge that rounding alone could push it over, and the gradient with it. `SEEDS` are such batches.
+shows, as relative errors, how far float32 of both is from PyTorch's float64, which is what the files hold. The last
+column is the largest of ten errors in float64 after the weights were changed by 1e-6 of themselves: it is small if no
+ReLU and no pool is so near its edge that rounding alone could push it over, and the gradient with it. `SEEDS` are those
+of such batches.
 
-The weights stay in the suite's layout and are turned into PyTorch's inside the differentiated function, so gradients come
-back in the suite's. Kernels: HWIO -> OIHW. Dense: (in, out) -> (out, in). The first dense layer reads pixels channel last
-here and channel first there: its rows, (H, W, C) in order, are brought into the order (C, H, W).
+The weights stay in the suite's layout and are turned into PyTorch's inside the differentiated function, so gradients
+come back in the suite's. Kernels: HWIO -> OIHW. Dense: (in, out) -> (out, in). The first dense layer reads pixels
+channel last here and channel first there: its rows, (H, W, C) in order, are brought into the order (C, H, W).
 """
 
 from __future__ import annotations
@@ -76,7 +77,11 @@ def answer(name: str) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
 
     program = jax.jit(jax.value_and_grad(loss, has_aux=True), compiler_options=run_once_options())
     (value, logits), gradient = program(params)
-    return float(value), np.asarray(logits), {path: np.asarray(leaf) for path, leaf in references.flat(gradient).items()}
+    return (
+        float(value),
+        np.asarray(logits),
+        {path: np.asarray(leaf) for path, leaf in references.flat(gradient).items()},
+    )
 
 
 def torch_answer(name: str, dtype: Any, noise: int = 0) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
@@ -222,7 +227,9 @@ def _vit(w: dict, x: Any, config: ConfigDict) -> Any:
 def main() -> None:
     import torch
 
-    table = Table("model", "logits, PyTorch", "logits, suite", "gradient, PyTorch", "gradient, suite", "parameters", "changed")
+    table = Table(
+        "model", "logits, PyTorch", "logits, suite", "gradient, PyTorch", "gradient, suite", "parameters", "changed"
+    )
     for name in MODELS:
         loss, logits, gradient = torch_answer(name, torch.float64)
         references.save(name, loss, logits, gradient)

@@ -9,7 +9,7 @@ from typing import Any
 from jaxbench.analysis import lines
 from jaxbench.analysis.lines import Lines
 from jaxbench.errors import UserError
-from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, RoundRecord
+from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, ProfileRecord, RoundRecord
 from jaxbench.records.store import RunFolder
 
 
@@ -41,6 +41,7 @@ class Point:
     record: PointRecord | None
     rounds: tuple[RoundRecord, ...]
     failure: FailureRecord | None
+    profile: ProfileRecord | None
     status: str
     check_ok: bool | None
     reason: str
@@ -126,6 +127,7 @@ def _point(name: str, facts: dict[str, Any], about: Lines, rounds_asked: int) ->
         record=record if isinstance(record, PointRecord) else None,
         rounds=about.newest_rounds,
         failure=about.failure if about.failed else None,
+        profile=about.profile,
         status=status,
         check_ok=check_ok,
         reason=reason or why,

@@ -15,6 +15,7 @@ from jaxbench.parallel.program import Program, TrainState, create_state, gradien
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads import flops, spread
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
+from jaxbench.workloads.levers.freeze import stateful
 
 STEPS = 3
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
@@ -55,7 +56,7 @@ def reference(
     one: for a loss that is a mean over examples this is the same gradient. A model with state (batch statistics) is not
     the same on parts, so it is always given the whole batch, and told in how many parts that lies.
     """
-    parts_of_batch, passes = passes, 1 if jax.tree.leaves(state.model_state) else passes
+    parts_of_batch, passes = passes, 1 if stateful(state.model_state) else passes
 
     # A loop in Python over parts: convolutions inside a compiled loop are many times slower on the CPU.
     def gradient_of(state: TrainState, part: Batch) -> tuple[PyTree, PyTree]:

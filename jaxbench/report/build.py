@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from jaxbench.analysis import largest_batch, summary
 from jaxbench.analysis.largest_batch import Search
+from jaxbench.analysis.scaling import Row
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import (
@@ -28,7 +30,7 @@ from jaxbench.report import (
     views,
 )
 from jaxbench.report.case_findings import CaseFindings
-from jaxbench.report.figures import canvas, roofline, scaling, search
+from jaxbench.report.figures import canvas, profile, roofline, scaling, search
 from jaxbench.report.figures.spots import of_training
 from jaxbench.report.findings import Findings, find
 from jaxbench.report.page import Picture
@@ -79,6 +81,7 @@ def _training(run: RunFolder, console: Console | None) -> list[str]:
     write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows)))
     files = scaling.write(findings.rows, run.path / "figures", title=title, overlay=str(overlay))
     pictures = [Picture(name="scaling", svg=files["svg"]), *_roofline(findings, run)]
+    pictures += _profile(findings.rows, run, findings.experiment)
     pictures += _search(largest_batch.read(run.path), run, findings.experiment)
     write_atomic(run.path / "report.html", page.render(training_page.page(findings, pictures)))
     if console is not None:
@@ -135,11 +138,19 @@ def _levers(run: RunFolder, console: Console | None) -> list[str]:
         canvas.write(files, run.path / "figures", drawing.name)
         if files:
             pictures.append(Picture(name=drawing.name, svg=files["svg"], caption=drawing.caption))
+    pictures += _profile(findings.rows, run, findings.experiment)
     pictures += _search(findings.search, run, findings.experiment)
     write_atomic(run.path / "report.html", page.render(lever_page.page(findings, pictures)))
     if console is not None:
         lever_tables.show(findings, console)
     return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
+
+
+def _profile(rows: Sequence[Row], run: RunFolder, experiment: str) -> list[Picture]:
+    """What traced steps are made of, where the run was asked for it."""
+    files = canvas.render(lambda: profile.draw(rows, title=f"{experiment}: what a step's operations are"))
+    canvas.write(files, run.path / "figures", "profile")
+    return [Picture(name="profile", svg=files["svg"], caption=profile.CAPTION)] if files else []
 
 
 def _search(found: Search | None, run: RunFolder, experiment: str) -> list[Picture]:

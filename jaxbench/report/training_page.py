@@ -10,7 +10,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import gradient_bytes
 from jaxbench.records.schema import Passport, PointRecord, Verdict
-from jaxbench.report import tables
+from jaxbench.report import profile_table, tables
 from jaxbench.report.findings import Findings
 from jaxbench.report.page import Cell, Column, Fold, Line, Page, Picture, Sheet, facts, raw_rounds
 
@@ -70,6 +70,8 @@ def fold(row: Row, points: int) -> Fold:
     """What a reader may unfold about one of `points` points: its checks, its passport, its raw samples."""
     point, record = row.point, row.point.record
     sheets = [] if record is None else [verdicts(record.checks), facts(_facts(row, record)), _collectives(record)]
+    if point.profile is not None:
+        sheets += [profile_table.kinds(point.profile), profile_table.operations(point.profile)]
     shown, hidden = raw_rounds(point.rounds, points)
     columns = ("round", ""), ("K, steps", ""), ("blocks of K", "fold"), ("blocks of 2 K", "fold"), ("warm-up", "fold")
     samples = [

@@ -23,6 +23,7 @@ from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundR
 from jaxbench.runner.arm import Arms, build_program, build_workload, compiler_options
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
+from jaxbench.workloads.levers.freeze import stateful
 
 LATENCIES = 200  # samples of a latency over all rounds: 99 % of them has two beyond it
 
@@ -238,12 +239,16 @@ class Bench:
         if part not in ("step", "local") or (part == "local" and point.devices > 1):
             return (check.judge_part(part, program, compiled.call, workload, key=self.key, batch=batch),)
         actual, passport = check.train(program, compiled.call, self.key, batch), compiled.passport
-        stateful = bool(jax.tree.leaves(expected.model_state))
         return (
             check.judge(actual, expected, workload, platform=platform),
             check.judge_optimizer(actual, expected),
             *check.judge_products(self.arms.workload(point.levers), point.levers),
-            census.verify(passport.collectives, passport.expected_gradient_bytes, point.devices, stateful=stateful),
+            census.verify(
+                passport.collectives,
+                passport.expected_gradient_bytes,
+                point.devices,
+                stateful=stateful(expected.model_state),
+            ),
         )
 
     def _record(
@@ -269,8 +274,9 @@ def _fed(point: Point) -> bool:
 
 def op_by_op(passport: Passport) -> Passport:
     """The passport of a step that is never compiled as a whole: what the compiler says of it is not known."""
-    unknown = ("compiler_flops_per_step", "compiler_bytes_per_step", "temp_bytes", "peak_bytes")
-    return dataclasses.replace(passport, **dict.fromkeys(unknown))
+    return dataclasses.replace(
+        passport, compiler_flops_per_step=None, compiler_bytes_per_step=None, temp_bytes=None, peak_bytes=None
+    )
 
 
 class stage:

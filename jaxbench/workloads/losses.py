@@ -45,7 +45,9 @@ def prediction(model: PureModel, *, inputs: str = "image") -> Callable[..., Any]
     """The model's answer to ``batch[inputs]`` in inference mode: the `predict` of a TrainWorkload. Raises UserError."""
     predict = model.predict
     if predict is None:
-        raise UserError("it is not known how a Linen model infers: give its workload a `predict` and `evaluate` of its own.")
+        raise UserError(
+            "it is not known how a Linen model infers: give its workload a `predict` and `evaluate` of its own."
+        )
     return lambda params, model_state, batch: predict(params, model_state, batch[inputs])
 
 

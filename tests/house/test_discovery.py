@@ -81,7 +81,7 @@ def test_a_preset_needs_get_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("cmn", "unknown experiment 'cmn': did you mean 'cnn'?"),
+        ("cnnn", "unknown experiment 'cnnn': did you mean 'cnn'?"),
         ("xyzzy", "unknown experiment 'xyzzy': choose one of: accumulate, activation, "),
         ("", "unknown experiment '': choose one of"),
         ("no/such.py", "there is no file 'no/such.py'"),

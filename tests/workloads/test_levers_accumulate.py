@@ -95,7 +95,7 @@ def test_each_part_has_a_key_of_its_own_and_the_state_passes_through():
 
 
 @pytest.mark.parametrize("statistics", ["device", "global"])
-def test_batch_statistics_are_of_one_part_on_one_device_under_every_strategy(statistics):
+def test_batch_statistics_are_of_one_part_on_one_device(statistics):
     class Net(nnx.Module):
         def __init__(self, rngs: nnx.Rngs):
             self.first, self.last = nnx.Linear(8, 16, rngs=rngs), nnx.Linear(16, 4, rngs=rngs)
@@ -106,15 +106,12 @@ def test_batch_statistics_are_of_one_part_on_one_device_under_every_strategy(sta
 
     model = from_nnx(Net)
     example = {"image": Field((8,)), "label": Field((), jnp.int32, classes=4)}
-    workload = accumulated(
-        TrainWorkload(
-            name="norm", init=model.init, loss=classification(model), optimizer=optax.sgd(0.1), example=example
-        ),
-        2,
-    )
+    optimizer, loss = optax.sgd(0.1), classification(model)
+    whole = TrainWorkload(name="norm", init=model.init, loss=loss, optimizer=optimizer, example=example)
+    workload = accumulated(whole, 2)
     batch = workload.synthetic(KEY, BATCH)
-    expected = one_device(workload, batch, parts=4)
-    for strategy in parallel.strategies():
-        program = parallel.build(strategy, workload, jax.devices()[:4])
+    expected = one_device(workload, batch, parts=2)
+    for strategy in ("jit_auto", "shard_map"):
+        program = parallel.build(strategy, workload, jax.devices()[:2])
         actual = check.train(program, compile_step(workload, program, BATCH).call, KEY, batch)
         assert check.relative_l2(actual.params, expected.end.params) < 1e-5, strategy

@@ -62,7 +62,9 @@ def test_the_parameters_of_resnet_164_by_hand():
     """Stages of width w = 16, 32, 64; n = 18 blocks each; inputs 16, 64, 128 and then four times the width."""
     total = 3 * 3 * 3 * 16  # the stem
     for width, inputs in ((16, 16), (32, 64), (64, 128)):
-        inner = 3 * 3 * width * width + width * 4 * width + 4 * width  # the 3x3, the last 1x1, and the norms before them
+        inner = (
+            3 * 3 * width * width + width * 4 * width + 4 * width
+        )  # the 3x3, the last 1x1, and the norms before them
         first = 2 * inputs + inputs * width + inner + inputs * 4 * width  # with the shortcut's 1x1
         total += first + 17 * (2 * 4 * width + 4 * width * width + inner)
     assert total + 2 * 256 + 256 * 10 + 10 == 1_703_258
@@ -109,9 +111,7 @@ def test_flops_by_formula_are_those_in_the_gradient(name):
 def test_flops_with_the_imagenet_stem():
     mine = build("resnet50", **{"model.size": 64, "model.width": 4, "model.classes": 5, "model.blocks": "2,1"})
     params, model_state = jax.eval_shape(mine.init, KEY)
-    count = flops.count(
-        jax.grad(lambda p, s, b: mine.loss(p, s, b, KEY)[0]), params, model_state, mine.batch_avals(2)
-    )
+    count = flops.count(jax.grad(lambda p, s, b: mine.loss(p, s, b, KEY)[0]), params, model_state, mine.batch_avals(2))
     assert count == 2 * mine.flops_per_example
 
 
@@ -154,7 +154,11 @@ def test_recomputed_blocks_give_the_same_gradient_by_more_work(name, remat):
 @pytest.mark.parametrize(
     ("name", "changes", "sentence"),
     [
-        ("alexnet", {"model.size": 100}, "pooled=6 does not divide the 2 pixels that --config.model.size=100 leaves: us"),
+        (
+            "alexnet",
+            {"model.size": 100},
+            "pooled=6 does not divide the 2 pixels that --config.model.size=100 leaves: us",
+        ),
         ("vgg16", {"model.size": 16}, "size=16 is too small"),
         ("resnet18", {"model.stem": "cifr"}, "stem=cifr is unknown: did you mean 'cifar'"),
         ("resnet18", {"model.block": "basics"}, "block=basics is unknown: did you mean 'basic'"),

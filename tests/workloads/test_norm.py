@@ -13,7 +13,6 @@ import optax
 import pytest
 from flax import nnx
 
-
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import check

@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """CIFAR-10 as published, in its binary version: six files of 10,000 rows.
 
-A row is one byte, the label, then 3,072: the 32 x 32 pixels of an image row by row, all of red, all of green, all of blue.
+A row is one byte, the label, then 3,072: the 32 x 32 pixels of an image row by row, all of red, then of green, then of
+blue.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def _rows(path: Path, classes: int) -> np.ndarray:
     """One file, uint8 (ROWS, 3073)."""
     length = 1 + CHANNELS * EDGE * EDGE
     if not path.is_file():
-        raise UserError(f"'{path.parent}' has no {path.name}: it must hold data_batch_1.bin to data_batch_5.bin and {TEST}.")
+        raise UserError(
+            f"'{path.parent}' has no {path.name}: it must hold data_batch_1.bin to data_batch_5.bin and {TEST}."
+        )
     try:
         found = path.stat().st_size
         if found != ROWS * length:
@@ -58,14 +61,14 @@ def _rows(path: Path, classes: int) -> np.ndarray:
 
 
 def _normalised_values(rows: np.ndarray) -> np.ndarray:
-    """What each of the 256 values of a byte becomes, for each colour: float32 (3, 256). `rows`: of the training images."""
+    """What each of the 256 values of a byte becomes, for each colour: float32 (3, 256). `rows`: those trained on."""
     values = np.arange(256) / 255
     planes = rows[:, 1:].reshape(len(rows), CHANNELS, -1)
     counts = np.stack([np.bincount(planes[:, colour].ravel(), minlength=256) for colour in range(CHANNELS)])
     share = counts / counts.sum(axis=1, keepdims=True)
     mean = share @ values
     deviation = np.sqrt((share * (values - mean[:, None]) ** 2).sum(axis=1))
-    return np.float32((values - mean[:, None]) / np.maximum(deviation, 1 / 255)[:, None])
+    return ((values - mean[:, None]) / np.maximum(deviation, 1 / 255)[:, None]).astype(np.float32)
 
 
 def _bundle(rows: np.ndarray, table: np.ndarray) -> dict[str, np.ndarray]:

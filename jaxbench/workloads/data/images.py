@@ -42,7 +42,7 @@ def load(path: str, *, seed: int, size: tuple[int, int] = (28, 28), channels: in
     """
     where = Path(path).expanduser()
     if path and where.is_dir():
-        from jaxbench.workloads.data import cifar10  # late, as each below: only the reader that is asked for is imported
+        from jaxbench.workloads.data import cifar10  # late, as below: only the reader that is asked for is imported
 
         if cifar10.holds(where):
             return cifar10.load(where, size=size, channels=channels, classes=classes)
@@ -74,8 +74,8 @@ def _in_channels(images: Images, channels: int) -> Images:
     """Gray images with their one channel repeated."""
     if channels == 1:
         return images
-    parts = ({**part, "image": part["image"].repeat(channels, axis=-1)} for part in (images.train, images.test))
-    return Images(*parts, images.name)
+    train, test = ({**part, "image": part["image"].repeat(channels, axis=-1)} for part in (images.train, images.test))
+    return Images(train, test, images.name)
 
 
 def bundle(image: np.ndarray, label: np.ndarray) -> dict[str, np.ndarray]:

@@ -73,7 +73,9 @@ def load(path: str, *, seed: int, length: int, classes: int) -> Texts:
         train, test = _split([(text, labels.index(label)) for text, label in pairs], seed, path)
         name, found = where.name, len(labels)
     if found > classes:
-        raise UserError(f"'{name}' has {found} classes and the model has {classes}: set --config.model.classes={found}.")
+        raise UserError(
+            f"'{name}' has {found} classes and the model has {classes}: set --config.model.classes={found}."
+        )
     return Texts(_bundle(train, length), _bundle(test, length), name)
 
 
@@ -141,14 +143,15 @@ def _check_size(where: Path, size: int) -> None:
 
 
 def _python_lines() -> tuple[Labelled, Labelled]:
-    """(train, test): every line once, in the first file that has it, and as many code lines as docstring lines.
-
-    A line of the training files is not in the test set, so nothing that is tested on can be remembered.
-    """
+    """(train, test): every line once, and none in both, so nothing that is tested on can be remembered."""
     seen: set[bytes] = set()
     parts = []
     for files in sources.by_file(sources.python_sources(DEFAULT_BYTES)):
-        fresh = {text: label for file in files for text, label in kinds(file) if text not in seen}
+        fresh: dict[bytes, int] = {}
+        for file in files:
+            for text, label in kinds(file):
+                if text not in seen:
+                    fresh.setdefault(text, label)
         seen |= fresh.keys()
         parts.append(_evened(fresh.items()))
     return parts[0], parts[1]

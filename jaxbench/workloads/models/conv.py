@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 from flax import nnx
 
 
@@ -32,8 +37,22 @@ def conv(
         padding=((edge, edge), (edge, edge)),
         use_bias=bias,
         kernel_init=nnx.initializers.he_normal(),
+        conv_general_dilated=_product if kernel == 1 and not edge else jax.lax.conv_general_dilated,
         rngs=rngs,
     )
+
+
+def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
+    """A 1x1 convolution without padding as a matrix product. x: (B, H, W, C), kernel: (1, 1, C, outputs).
+
+    The same sums, and faster on XLA's CPU: over the shapes of ResNet-50 and ResNet-164 (medians of 9 interleaved
+    repetitions, one core) forward 1.1 to 1.8 times, backward 1.3 to 2.6, under a stride 5. A 3x3 of stride 1 stays a
+    convolution: as products of patches or of nine shifted images it took 1 to 4 times as long on images of 16 pixels
+    and more, and about as long on smaller ones.
+    """
+    rows, columns = strides
+    x = x[:, ::rows, ::columns] if rows > 1 or columns > 1 else x
+    return jnp.einsum("bhwc,co->bhwo", x, kernel[0, 0], precision=others["precision"])
 
 
 def out_side(side: int, *, kernel: int, stride: int = 1, padding: int | None = None) -> int:

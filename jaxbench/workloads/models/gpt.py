@@ -19,6 +19,7 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.models import blocks
 from jaxbench.workloads.models.per_device import Tied
+from jaxbench.workloads.models.stored import stored_gradient
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
 
@@ -99,7 +100,8 @@ class Block(nnx.Module):
         self.down = _linear(hidden, shape.width, residuals=2 * shape.layers, rngs=rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
-        x_BTD = x_BTD + self.attention(self.norm_attention(x_BTD))
+        x_BTD = stored_gradient(x_BTD)
+        x_BTD = stored_gradient(x_BTD + self.attention(self.norm_attention(x_BTD)))
         hidden_BTF = jax.nn.gelu(self.up(self.norm_perceptron(x_BTD)), approximate=True)
         return x_BTD + self.down(hidden_BTF)
 

@@ -1,12 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A classifier of byte strings: embedding, one LSTM layer, the mean of its states, logits.
 
-Hochreiter and Schmidhuber, Neural Computation 9(8), 1997, with the forget gate of Gers et al., 2000. The inputs' products
-do not depend on the state, so they are one product before the loop. Byte 0 fills up short strings and has no part in the mean.
+Hochreiter and Schmidhuber, Neural Computation 9(8), 1997, with the forget gate of Gers et al., 2000. What the inputs
+give to the gates does not depend on the state, so it is one product before the loop. Byte 0 fills up short strings and
+has no part in the mean.
+
 Axes: P devices, B examples of each, T positions, D embedding width, H state width, G = 4 H gates.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +24,11 @@ VOCAB = 256
 
 
 class LSTM(nnx.Module):
-    """(B, T, D) to the states (B, T, H), from a state of zeros. The gates lie in the order input, forget, cell, output."""
+    """(B, T, D) to the states (B, T, H), from a state of zeros. The order of gates is input, forget, cell, output."""
 
     def __init__(self, inputs: int, width: int, rngs: nnx.Rngs):
         self.width = width
-        self.inputs = nnx.Linear(inputs, 4 * width, rngs=rngs)
+        self.inputs = nnx.Linear(inputs, 4 * width, bias_init=_open_forget_gates, rngs=rngs)
         initial = nnx.initializers.orthogonal(column_axis=-1)
         self.recurrent = nnx.Param(initial(rngs.params(), (width, 4 * width), jnp.float32))
 
@@ -32,7 +36,9 @@ class LSTM(nnx.Module):
         gates_TPBG = jnp.moveaxis(split(self.inputs(x_BTD)), 2, 0)
         kernel_PHG = copies(self.recurrent[...], gates_TPBG[0])
 
-        def step(carry: tuple[jax.Array, jax.Array], gates_PBG: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        def step(
+            carry: tuple[jax.Array, jax.Array], gates_PBG: jax.Array
+        ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
             state_PBH, cell_PBH = carry
             i, f, g, o = jnp.split(gates_PBG + jnp.einsum("pbh,phg->pbg", state_PBH, kernel_PHG), 4, axis=-1)
             cell_PBH = jax.nn.sigmoid(f) * cell_PBH + jax.nn.sigmoid(i) * jnp.tanh(g)
@@ -42,6 +48,12 @@ class LSTM(nnx.Module):
         zeros_PBH = jnp.zeros_like(gates_TPBG[0, ..., : self.width])
         _, states_TPBH = jax.lax.scan(step, (zeros_PBH, zeros_PBH), gates_TPBG)
         return join(jnp.moveaxis(states_TPBH, 0, 2))
+
+
+def _open_forget_gates(key: jax.Array, shape: tuple[int, ...], dtype: Any, **_: Any) -> jax.Array:
+    """1 for the forget gates, so that a state lasts at first (Jozefowicz et al., ICML 2015), and 0 for the others."""
+    width = shape[0] // 4
+    return jnp.zeros(shape, dtype).at[width : 2 * width].set(1)
 
 
 class Classifier(nnx.Module):

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Batch normalisation that says whose examples its statistics are of.
 
-Ioffe and Szegedy, arXiv:1502.03167. On several devices "the batch" has two meanings, two different functions that strategies
-would otherwise choose by accident (the whole batch under `jit`, a device's part under `shard_map`): so it is a choice.
+Ioffe and Szegedy, arXiv:1502.03167. On several devices "the batch" has two meanings, two different functions that
+strategies would otherwise choose by accident (the whole batch under `jit`, a device's part under `shard_map`): so it is
+a choice.
 """
 
 from __future__ import annotations
@@ -25,10 +26,17 @@ class BatchNorm(nnx.Module):
     """
 
     def __init__(
-        self, features: int, *, statistics: str, momentum: float = 0.9, epsilon: float = 1e-5, rngs: nnx.Rngs | None = None
+        self,
+        features: int,
+        *,
+        statistics: str,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        rngs: nnx.Rngs | None = None,
     ):
         """statistics: "device", of each device's own examples, which needs no communication; "global", of all examples
-        of the step, which costs two small all-reduces. Raises UserError for another word. rngs: not used.
+        of the step, which costs two small all-reduces. Raises UserError for another word.
+        rngs: taken as by other layers, and not used.
         """
         if statistics not in STATISTICS:
             raise UserError(f"there are no statistics '{statistics}': {did_you_mean(statistics, STATISTICS)}")

@@ -16,7 +16,8 @@ def max_pool(x: jax.Array, window: int, *, stride: int, padding: int = 0) -> jax
     """The largest of each square window; what is padded is never the largest.
 
     Rows first, then columns, each as the maximum of shifted arrays: the gradient of a windowed reduction is a scatter,
-    which on XLA's CPU takes 3 to 10 times as long as this and several times the memory. Equal values share the gradient.
+    which on XLA's CPU takes 3 to 10 times as long as this and several times the memory. Equal values share the
+    gradient.
     """
     edge = (padding, padding)
     if padding:
@@ -31,7 +32,7 @@ def _along(x: jax.Array, axis: int, window: int, stride: int) -> jax.Array:
 
 
 def average_to(x: jax.Array, side: int) -> jax.Array:
-    """Means of equal squares, (B, H, W, C) -> (B, side, side, C): PyTorch's adaptive pool where `side` divides H and W."""
+    """Means of equal squares, (B, H, W, C) -> (B, side, side, C); PyTorch's adaptive pool where `side` divides both."""
     batch, height, width, channels = x.shape
     squares = x.reshape(batch, side, height // side, side, width // side, channels)
     return jnp.mean(squares, axis=(2, 4))
@@ -40,7 +41,9 @@ def average_to(x: jax.Array, side: int) -> jax.Array:
 def check_pooled(side: int, config: ConfigDict) -> int:
     """`side`, of the image that reaches the average pool. Raises UserError unless ``config.pooled`` divides it."""
     if side < 1:
-        raise UserError(f"--config.model.size={config.size} is too small: nothing is left after the pools; 224 is usual.")
+        raise UserError(
+            f"--config.model.size={config.size} is too small: nothing is left after the pools, 224 is usual."
+        )
     if config.pooled < 1 or side % config.pooled:
         raise UserError(
             f"--config.model.pooled={config.pooled} does not divide the {side} pixels that --config.model.size="

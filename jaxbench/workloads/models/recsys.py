@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Click-through: 26 categorical fields in one large table of embeddings, 13 numbers, and a perceptron on all of them.
 
-The fields of the Criteo data, as DLRM (Naumov et al., arXiv:1906.00091) reads them, without its pairwise interactions and
-with one table that all fields are hashed into. Its gradient is dense: nearly all of the table, zero where no example
+The fields of the Criteo data, as DLRM (Naumov et al., arXiv:1906.00091) reads them, without its pairwise interactions
+and with one table that all fields are hashed into. The gradient is dense: the whole table, zero where no example
 looked, is communicated and updated in every step, which is what this model is here to show.
+
 Axes: B examples, N dense features, C categorical fields, D embedding width.
 """
 

@@ -27,7 +27,7 @@ EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}
 
 
 class ResNet(nnx.Module):
-    """`config`: size, classes, stem, width (channels of the stem), block, blocks ("2,2,2,2": of each stage), statistics.
+    """`config`: size, classes, stem, width (of the stem, in channels), block, blocks ("2,2,2,2", a stage), statistics.
 
     Each stage after the first halves the image and doubles the channels. remat: see `blocks.run`.
     """
@@ -80,7 +80,7 @@ class Block(nnx.Module):
 
 
 class PreactivationBlock(nnx.Module):
-    """x -> x + conv(relu(norm(...))); where the shape changes, a 1x1 of the first relu(norm(x)) takes the place of x."""
+    """x -> x + conv(relu(norm(...))); where the shape changes, a 1x1 of the first relu(norm(x)) takes x's place."""
 
     def __init__(self, config: ConfigDict, inputs: int, width: int, stride: int, *, rngs: nnx.Rngs):
         convolutions = _convolutions(config.block, inputs, width, stride)

@@ -1,8 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A convolutional classifier of byte strings: the largest answer of each filter anywhere in the text.
 
-Kim, "Convolutional Neural Networks for Sentence Classification", arXiv:1408.5882, on bytes in place of words, with embeddings
-learned from nothing, and without dropout. Each filter answers at every position, past the ends as if there were zeros.
+Kim, "Convolutional Neural Networks for Sentence Classification", arXiv:1408.5882, on bytes in place of words, with
+embeddings learned from nothing, and without dropout. Each filter answers at every position, past the ends as if there
+were zeros.
+
 Axes: B examples, T positions, D embedding width, F filters.
 """
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The Vision Transformer (Dosovitskiy et al., arXiv:2010.11929) with a class token; the sizes S/16 are DeiT's, arXiv:2012.12877.
+"""The Vision Transformer (Dosovitskiy et al., arXiv:2010.11929) with a class token.
 
-Dropout is left out, so that every strategy computes the same numbers.
+The sizes of S/16 are DeiT's, arXiv:2012.12877. Dropout is left out, so that every strategy computes the same numbers.
 Shapes: B batch, H height, W width, C channels, T tokens, S tokens attended to, D width, N heads, K width of a head.
 """
 

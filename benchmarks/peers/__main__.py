@@ -1,0 +1,146 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Training steps of the suite beside what one would take instead: PyTorch, eager and compiled, and Keras on JAX.
+
+    mlp, cnn, resnet18 (for 32x32 images), gpt ("tiny"), lstm: the experiments' own sizes, batches and optimizers, float32
+
+All arms train the same model from the same weights on the same batch on the same cores, each in a process of its own; the
+losses before the first and after each of three updates must agree, or nothing is timed. On the CPU the suite's one device
+has all cores, not one as in `jaxbench run`: torch has them too. Every round visits all arms in random order, one at
+a time: each starts from the initial weights and takes some steps that are not counted, in which the threads of the arm
+before go to sleep. PyTorch's faster form is chosen in one half of the rounds and its ratio measured in the other half.
+A ratio is PyTorch's time over the suite's, above 1 in the suite's favour, with its 95 % bootstrap interval. Goals: a
+geometric mean of at least 1.0, and no model below 0.8.
+Run: python -m benchmarks.peers [--rounds=30] [--only=mlp,cnn] [--block_s=0.3] [--platform=cpu|gpu]   (pip install "jaxbench[peers]")
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.peers.arms import Arm
+from benchmarks.peers.ratios import Ratio, best_over, geometric_mean
+from jaxbench.machine.cores import available_cores, pin_to_cores
+from jaxbench.machine.manifest import probe
+
+MODELS = ("mlp", "cnn", "resnet18", "gpt", "lstm")
+IN_KERAS = ("mlp", "cnn")
+# Relative, of each loss. On a GPU both may multiply in TF32, each in its own order.
+TOLERANCE = {"cpu": 1e-3, "gpu": 1e-2}
+MEAN_GOAL, LEAST_GOAL = 1.0, 0.8
+EAGER, COMPILED, KERAS = "torch eager", "torch.compile", "keras"
+
+
+def peers(name: str, console: Console) -> Iterator[tuple[str, str, list[str]]]:
+    """(name, module, further words) of each arm besides the suite's that this installation has."""
+    yield EAGER, "torch_arm", ["eager"]
+    if any(shutil.which(compiler) for compiler in ("c++", "g++", "clang++")):
+        yield COMPILED, "torch_arm", ["compile"]
+    if name in IN_KERAS and find_spec("keras"):
+        yield KERAS, "keras_arm", []
+
+
+def start_arms(name: str, platform: str, open_arms: ExitStack, console: Console) -> list[Arm]:
+    """The suite's arm first. They get ready one after the other. Raises SystemExit where one trains another model."""
+    folder = open_arms.enter_context(tempfile.TemporaryDirectory())
+    arms = []
+    for label, module, words in [("suite", "suite_arm", []), *peers(name, console)]:
+        arms.append(Arm(label, module, name, platform, folder, *words))
+        open_arms.callback(arms[-1].close)
+        difference = max(abs(a / b - 1) for a, b in zip(arms[-1].losses, arms[0].losses, strict=True))
+        console.print(f"{name}: {label}: {arms[-1].what}; its losses are within {difference:.1e} of the suite's")
+        if not difference <= TOLERANCE[platform]:
+            raise SystemExit(
+                f"{name}: the losses of {label}, {arms[-1].losses}, are not the suite's, {arms[0].losses}: "
+                "they do not train the same model, so their times are not compared."
+            )
+    return arms
+
+
+def measure(name: str, asked: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
+    """Seconds per step by arm, (rounds,) each."""
+    random = np.random.default_rng(0)
+    with ExitStack() as open_arms:
+        arms = start_arms(name, asked.platform, open_arms, console)
+        for arm in arms:
+            arm.calibrate(asked.block_s)
+        found: dict[str, list[float]] = {arm.name: [] for arm in arms}
+        for _ in range(asked.rounds):
+            for place in random.permutation(len(arms)):
+                found[arms[place].name].append(arms[place].block_s())
+    return {label: np.array(seconds) for label, seconds in found.items()}
+
+
+def shown(ratio: Ratio) -> str:
+    """ "1.21 [1.15, 1.30], 15 rounds"."""
+    low, high = ratio.interval()
+    return f"{ratio.middle:.2f} [{low:.2f}, {high:.2f}], {ratio.rounds} rounds"
+
+
+def row(name: str, times: dict[str, np.ndarray], ratio: Ratio, random: np.random.Generator) -> list[str]:
+    ms = [f"{1e3 * np.median(times[arm]):.3g}" if arm in times else "-" for arm in ("suite", EAGER, COMPILED, KERAS)]
+    keras = shown(best_over(times["suite"], {KERAS: times[KERAS]}, random)) if KERAS in times else "-"
+    return [name, *ms, shown(ratio), ratio.best, keras]
+
+
+def report(measured: dict[str, dict[str, np.ndarray]], console: Console) -> None:
+    """The table and what becomes of the goals."""
+    random = np.random.default_rng(1)
+    columns = ("suite ms", f"{EAGER} ms", f"{COMPILED} ms", f"{KERAS} ms", "torch's best / suite", "best", "keras / suite")
+    table, ratios = Table("model", *columns, title="Milliseconds per training step, medians"), []
+    for name, times in measured.items():
+        ratios.append(best_over(times["suite"], {k: v for k, v in times.items() if k in (EAGER, COMPILED)}, random))
+        table.add_row(*row(name, times, ratios[-1], random))
+    mean, least = geometric_mean(ratios), min(ratios, key=lambda ratio: ratio.middle)
+    low, high = mean.interval()
+    console.print(table)
+    console.print(
+        f"geometric mean over {len(ratios)} models: {mean.middle:.2f} [{low:.2f}, {high:.2f}] "
+        f"({_verdict(mean.middle, MEAN_GOAL)}); the least: {least.middle:.2f} ({_verdict(least.middle, LEAST_GOAL)})"
+    )
+
+
+def _verdict(value: float, goal: float) -> str:
+    return f"goal: at least {goal}, {'met' if value >= goal else 'missed'}"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--only", default=",".join(MODELS))
+    parser.add_argument("--block_s", type=float, default=0.3)
+    parser.add_argument("--cores", type=int, default=available_cores())
+    parser.add_argument("--platform", choices=tuple(TOLERANCE))
+    asked = parser.parse_args()
+    asked.models = list(dict.fromkeys(asked.only.split(",")))
+    if unknown := set(asked.models) - set(MODELS):
+        sys.exit(f"--only={asked.only}: {unknown.pop()} is unknown, choose from {', '.join(MODELS)}.")
+    if asked.rounds < 2:
+        sys.exit(f"--rounds={asked.rounds} is too few: one half chooses and the other measures, use 30.")
+    return asked
+
+
+def main() -> None:
+    asked = arguments()
+    if not find_spec("torch"):
+        sys.exit('PyTorch is not installed, so there is nothing to compare with: pip install "jaxbench[peers]".')
+    asked.platform = asked.platform or ("cpu" if probe("auto")["platform"] == "cpu" else "gpu")
+    pin_to_cores(asked.cores)  # the arms inherit it
+    console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False)
+    console.print(f"{available_cores()} cores, on the {asked.platform}, {asked.rounds} rounds of {asked.block_s} s blocks")
+    if not find_spec("keras"):
+        console.print('Keras is not installed and not compared with: pip install "jaxbench[peers]"')
+    report({name: measure(name, asked, console) for name in asked.models}, console)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Both ends of the pipe between the parent and an arm, which is a process of its own.
+
+The arm says who it is, {"what": ..., "losses": [...]}, and then answers each line "run K" by the seconds that K steps took
+that followed K // 4 + 1 uncounted ones from the initial weights. In between it waits for a line, and costs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+STEPS_CHECKED = 4  # losses before the first and after each of three updates
+
+
+class Arm:
+    """An arm seen by the parent. Raises SystemExit if it does not start; what it had to say is on its stderr."""
+
+    def __init__(self, name: str, module: str, *words: str):
+        command = [sys.executable, "-m", f"benchmarks.peers.{module}", *words]
+        self._process = subprocess.Popen(
+            command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.name = name
+        hello = self._answer()
+        self.what: str = hello["what"]
+        self.losses: list[float] = hello["losses"]
+        self.steps = 1
+
+    def block_s(self) -> float:
+        """Seconds per step, over `steps` steps."""
+        return self._ask(self.steps) / self.steps
+
+    def calibrate(self, least_s: float) -> None:
+        """Finds, by doubling, how many steps last `least_s`."""
+        while self._ask(self.steps) < least_s and self.steps < 2**14:
+            self.steps *= 2
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def _ask(self, steps: int) -> float:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"run {steps}\n")
+        self._process.stdin.flush()
+        return self._answer()["seconds"]
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"The arm {self.name} ended by itself, with code {self._process.wait()}.")
+        return json.loads(line)
+
+
+def serve(what: str, losses: list[float], run: Callable[[int], float]) -> None:
+    """The arm's side. `run`: steps -> seconds, as the module's docstring says."""
+    answers = _own_stdout()
+    answers.write(json.dumps({"what": what, "losses": losses}) + "\n")
+    for line in sys.stdin:
+        _, steps = line.split()
+        answers.write(json.dumps({"seconds": run(int(steps))}) + "\n")
+
+
+def _own_stdout() -> Any:
+    """The pipe to the parent; what a library prints goes to stderr from here on."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return answers

@@ -1,0 +1,74 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The suite's arm: a training step as `jaxbench run` measures it on one device, in the timer's blocks.
+
+On the CPU `jaxbench run` gives a device one core. Here the one device has all cores and XLA's own threads, as JAX does if
+nobody says otherwise. The arm leaves the initial weights, the batch and the sizes in a folder for the other arms.
+Run by the parent: python -m benchmarks.peers.suite_arm MODEL PLATFORM FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from benchmarks.peers.arms import STEPS_CHECKED, serve
+from benchmarks.references import flat
+from jaxbench import config as config_lib
+from jaxbench import discovery, parallel
+from jaxbench.machine.cores import available_cores
+from jaxbench.machine.start import start
+from jaxbench.measure.clock import Timer
+from jaxbench.measure.passport import compile_step
+from jaxbench.runner.arm import Arms
+from jaxbench.workloads.models import gpt
+
+CHANGED = {"resnet18": {"stem": "cifar"}}  # of the experiment's model
+SEED = 0
+
+
+def configured(name: str) -> ConfigDict:
+    config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("auto"))
+    config.model.update(CHANGED.get(name, {}))
+    return config
+
+
+def leave(folder: Path, config: ConfigDict, params: Any, batch: Any) -> None:
+    """Writes what the other arms need to train the same model: start.npz and config.json."""
+    arrays = {f"params/{path}": value for path, value in flat(params).items()}
+    np.savez(folder / "start.npz", **arrays, **{f"batch/{field}": value for field, value in batch.items()})
+    model = vars(gpt.shape(config.model)) if config.experiment == "gpt" else config.model.to_dict()
+    (folder / "config.json").write_text(json.dumps({"model": model, "optimizer": config.optimizer.to_dict()}))
+
+
+def main() -> None:
+    name, platform, folder = sys.argv[1:]
+    start(platform, 1, cores=available_cores() if platform == "cpu" else None)
+    config = configured(name)
+    workload = Arms(config, name, jax.devices()[0]).workload({})
+    program = parallel.build("jit_auto", workload, jax.devices()[:1])
+    step = compile_step(workload, program, config.batch).call
+    key, timer = jax.random.PRNGKey(SEED), Timer()
+    with jax.set_mesh(program.mesh):
+        batch = program.put(jax.jit(workload.synthetic, static_argnums=1)(jax.random.PRNGKey(1), config.batch))
+        state = program.init(key)
+        leave(Path(folder), config, program.export(state).params, batch)
+        losses = []
+        for _ in range(STEPS_CHECKED):
+            state, metrics = step(state, batch)
+            losses.append(float(metrics["loss"]))
+
+        def run(steps: int) -> float:
+            _, state = timer.block(step, program.init(key), batch, steps // 4 + 1)
+            return timer.block(step, state, batch, steps)[0]
+
+        serve(f"jax {jax.__version__}, {jax.devices()[0].device_kind}", losses, run)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Texts are read as they are, the standard library's lines are told apart, and what is wrong is one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxbench.errors import UserError
+from jaxbench.workloads.data import language, sources, text
+
+SOURCE = b'''"""A module.
+
+import this is not
+"""
+# a comment
+import os
+from a import (
+    b,  # of it
+)
+
+@decorated
+def f(x,
+      y=1):
+    """Does f."""
+    s = """inside
+    # a string
+    """
+    return x # trailing
+
+class C: pass
+'''
+
+
+@pytest.fixture(autouse=True)
+def less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "DEFAULT_BYTES", 400_000)
+    monkeypatch.setattr(language, "DEFAULT_BYTES", 400_000)
+
+
+def texts(path: str, *, length: int = 8, classes: int = 5, seed: int = 0) -> text.Texts:
+    return text.load(path, seed=seed, length=length, classes=classes)
+
+
+def words(split: dict[str, np.ndarray]) -> list[bytes]:
+    return [bytes(row.astype(np.uint8)).rstrip(b"\0") for row in split["tokens"]]
+
+
+def test_each_line_of_a_file_has_its_kind() -> None:
+    found = [(line, text.KINDS[label]) for line, label in text.kinds(SOURCE)]
+    assert found == [
+        (b'"""A module.', "docstring"),
+        (b"import this is not", "docstring"),
+        (b'"""', "docstring"),
+        (b"# a comment", "comment"),
+        (b"import os", "import"),
+        (b"from a import (", "import"),
+        (b"b,  # of it", "import"),
+        (b")", "import"),
+        (b"@decorated", "code"),
+        (b"def f(x,", "definition"),
+        (b"y=1):", "definition"),
+        (b'"""Does f."""', "docstring"),
+        (b"return x # trailing", "code"),
+        (b"class C: pass", "definition"),
+    ]
+
+
+def test_a_file_that_this_python_cannot_read_is_left_out() -> None:
+    assert list(text.kinds(b"print 'no'")) == []
+    assert list(text.kinds(b"\xff\xfe")) == []
+
+
+def test_the_standard_library_is_the_same_twice_and_its_splits_share_no_line() -> None:
+    data, again = texts("", length=200), texts("", length=200)
+    np.testing.assert_array_equal(data.train["tokens"], again.train["tokens"])
+    assert data.train["tokens"].dtype == data.train["label"].dtype == np.int32
+    assert set(data.train["label"]) == set(data.test["label"]) == set(range(5))
+    assert not set(words(data.train)) & set(words(data.test))
+    assert "standard library" in data.name
+    other = texts("", length=200, seed=1)
+    assert words(other.train) != words(data.train) and set(words(other.train)) == set(words(data.train))
+
+
+def test_the_sources_are_whole_files_without_tests() -> None:
+    files = sources.python_sources(400_000)
+    assert 400_000 <= sum(map(len, files)) < 800_000
+    train, test = sources.by_file(files)
+    assert len(train) + len(test) == len(files) and not set(train) & set(test)
+
+
+def test_a_python_without_sources_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setattr(sources.sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
+    with pytest.raises(UserError, match="without the sources of its library: give --config.data.path"):
+        texts("")
+
+
+def folder(tmp_path):
+    for label in ("good", "bad"):
+        (tmp_path / label).mkdir()
+        for number in range(10):
+            (tmp_path / label / f"{number}.txt").write_text(f"{label} {number}")
+    return tmp_path
+
+
+def table(tmp_path, content: str):
+    path = tmp_path / "data.csv"
+    path.write_text(content)
+    return path
+
+
+def test_a_folder_has_a_class_for_each_of_its_folders(tmp_path) -> None:
+    data = texts(str(folder(tmp_path)))
+    assert (len(data.train["label"]), len(data.test["label"])) == (16, 4)
+    assert sorted(data.test["label"]) == [0, 0, 1, 1]
+    for word, label in zip(words(data.train), data.train["label"], strict=True):
+        assert word.startswith((b"bad", b"good")[label])
+    assert len(set(words(data.train)) | set(words(data.test))) == 20
+
+
+def test_a_csv_file_is_read_by_its_column_names(tmp_path) -> None:
+    rows = "".join(f'{label},"a {label},\n{n}",x\n' for label in ("yes", "no") for n in range(5))
+    data = texts(str(table(tmp_path, "label,text,more\n" + rows)))
+    assert (len(data.train["label"]), len(data.test["label"])) == (8, 2)
+    assert b"a no,\n3" in words(data.train) + words(data.test)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("text,lable\na,b\n", "data.csv has no column 'label': its first line must name text and label"),
+        ("", "data.csv has no column 'label'"),
+        ("text,label\nhello,\n", "data.csv, line 2: a text or a label is empty"),
+        ("text,label\na,x\nb,x\n", "data.csv has fewer than 2 different labels"),
+        ('text,label\n"a"b,x\n', "data.csv is not a CSV file in UTF-8"),
+        ("text,label\na,x\nb,x\nc,y\n", "has one text of some class: at least 2 are needed"),
+    ],
+)
+def test_a_csv_file_that_is_wrong_is_named(tmp_path, content: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        texts(str(table(tmp_path, content)))
+
+
+def test_what_is_no_text_at_all_is_named(tmp_path) -> None:
+    with pytest.raises(UserError, match="'/nowhere' does not exist: give a folder with one folder of .txt files"):
+        texts("/nowhere")
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(UserError, match="x.json' is a file of another kind"):
+        texts(str(tmp_path / "x.json"))
+    with pytest.raises(UserError, match="has 0 folders with .txt files: there must be one for each class"):
+        texts(str(tmp_path))
+    with pytest.raises(UserError, match="has 2 classes and the model has 1: set --config.model.classes=2"):
+        texts(str(folder(tmp_path)), classes=1)
+    path = table(tmp_path, "")
+    path.write_bytes(b"text,label\n\xff,x\n")
+    with pytest.raises(UserError, match="is not a CSV file in UTF-8"):
+        texts(str(path))
+
+
+def test_pieces_follow_each_other_and_overlap_by_the_byte_that_is_only_predicted(tmp_path) -> None:
+    content = {"a.txt": "0123456789", "b.py": "abcdefghij", "c.md": "klm"}
+    for name, words_ in content.items():
+        (tmp_path / name).write_text(words_)
+    data = language.load(str(tmp_path), context=4, vocab=256)
+    assert words(data.test) == [b"01234", b"45678"]
+    assert words(data.train) == [b"abcde", b"efghi", b"ijklm"]
+    assert data.train["tokens"].dtype == np.int32 and data.name == tmp_path.name
+
+
+def test_the_standard_library_as_bytes() -> None:
+    data = language.load("", context=64, vocab=300)
+    assert data.train["tokens"].shape[1] == 65 and len(data.test["tokens"]) > 100
+    assert 0 <= data.train["tokens"].min() and data.train["tokens"].max() < 256
+
+
+def test_text_that_cannot_be_learned_is_named(tmp_path) -> None:
+    with pytest.raises(UserError, match="--config.model.vocab=99 cannot hold bytes: it must be at least 256"):
+        language.load("", context=4, vocab=99)
+    with pytest.raises(UserError, match="'/nowhere' does not exist: give a folder of text files"):
+        language.load("/nowhere", context=4, vocab=256)
+    (tmp_path / "a.txt").write_text("long enough for it")
+    with pytest.raises(UserError, match="holds 1 files that end in .txt, .py, .md: at least 2 are needed"):
+        language.load(str(tmp_path), context=4, vocab=256)
+    with pytest.raises(UserError, match="a.txt' is not a folder"):
+        language.load(str(tmp_path / "a.txt"), context=4, vocab=256)
+    (tmp_path / "b.txt").write_text("no")
+    with pytest.raises(UserError, match="the train files of .* hold 2 bytes: at least 5 are needed"):
+        language.load(str(tmp_path), context=4, vocab=256)
