@@ -111,8 +111,7 @@ def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
 
 
 def training_experiments() -> list[str]:
-    """The experiments that come with the suite and train a model of their own; the others measure cases, or pull a lever
-    on one of these."""
+    """The experiments of the suite that train a model of their own; others measure cases, or pull a lever on these."""
     modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
     own = {name: module for name, module in modules.items() if module.build.__module__ == module.__name__}
     return [name for name, module in own.items() if _own(name, module).get("measures") != "cases"]
