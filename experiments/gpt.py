@@ -28,7 +28,7 @@ def get_config() -> ConfigDict:
     config.batch = 16
     config.model = ConfigDict({"preset": "tiny", "layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0})
     config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
-    config.train = ConfigDict({"batch": 16, "epochs": 2, "target": 0.9})
+    config.train = ConfigDict({"batch": 16, "epochs": 6, "target": 0.5})
     config.mesh = ConfigDict({"oversubscribe": False})
     return config
 

@@ -1,5 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""DOC"""
+"""Convolutions over bytes of text, the baseline beside the lstm on the same lines of Python's own sources (1 min)
+
+make run EXP=textcnn
+make train EXP=textcnn                                       # to 95 % of lines of files it has not seen
+make train EXP=textcnn ARGS=--config.data.path=reviews.csv   # columns text and label, or one folder a class
+"""
 
 from __future__ import annotations
 
@@ -20,8 +25,8 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 64
     config.model = ConfigDict({"length": 64, "embedding": 32, "filters": 100, "classes": 5})
-    config.optimizer = ConfigDict({"name": "adam", "learning_rate": 2e-3})
-    config.train = ConfigDict({"batch": 64, "epochs": 10, "target": 0.9})
+    config.optimizer = ConfigDict({"name": "adam", "learning_rate": 1e-3})
+    config.train = ConfigDict({"batch": 64, "epochs": 10, "target": 0.95})
     return config
 
 

@@ -23,7 +23,7 @@ from jaxbench.runner.plan import Point
 
 FILE = "search.json"
 CPU_LIMIT_BYTES = 2**30  # a CPU shares its memory with everything else: a limit to try the search with
-MOST_PROOFS = 8
+MOST_PROOFS = 16
 # One arena, and every array mapped by itself and given back at once: resident memory then is what the arrays take.
 EXACT_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
@@ -105,18 +105,23 @@ class Search:
         return self.tried[batch]
 
     def _prove(self, predicted: int) -> int:
-        """Runs the predicted batch and the one beyond, or else smaller ones. Returns the largest that ran."""
-        batch, down = predicted, max(self.step, round(0.03 * predicted / self.step) * self.step)
-        while batch >= self.step and len(self.proven) < MOST_PROOFS:
+        """Runs the predicted batch, then narrows down to one that runs and whose next larger does not.
+
+        Returns the largest that ran. Up to MOST_PROOFS processes are spent on it; the search goes no further above the
+        prediction than half of it again.
+        """
+        low, high = (predicted, None) if self._runs(predicted) else (0, predicted)
+        most = predicted + max(self.step, predicted // 2 // self.step * self.step)
+        while len(self.proven) < MOST_PROOFS and low < most and (high is None or high - low > self.step):
+            if high is None:
+                batch = min(most, low + self.step if low == predicted else 2 * low - predicted + self.step)
+            else:
+                batch = low + max(self.step, (high - low) // 2 // self.step * self.step)
             if self._runs(batch):
-                break
-            batch = max(batch - down, 0)
-        else:
-            return 0
-        if batch == predicted:
-            while len(self.proven) < MOST_PROOFS and self._runs(batch + self.step):
-                batch += self.step
-        return batch
+                low = batch
+            else:
+                high = batch
+        return low
 
     def _runs(self, batch: int) -> bool:
         """Whether a child process takes the batch through two steps within the limit."""

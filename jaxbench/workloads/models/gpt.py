@@ -78,14 +78,14 @@ class Attention(nnx.Module):
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         b, t, d = x_BTD.shape
-        qkv = self.qkv(x_BTD).reshape(b, t, 3, self.heads, d // self.heads)
+        qkv = _flat(self.qkv, x_BTD).reshape(b, t, 3, self.heads, d // self.heads)
         q_BNTH, k_BNTH, v_BNTH = jnp.transpose(qkv, (2, 0, 3, 1, 4))
         scores_BNTS = jnp.einsum("bnth,bnsh->bnts", q_BNTH * (d // self.heads) ** -0.5, k_BNTH)
         causal_TS = jnp.tril(jnp.ones((t, t), bool))
         scores_BNTS = jnp.where(causal_TS, scores_BNTS.astype(jnp.float32), -jnp.inf)
         weights_BNTS = jax.nn.softmax(scores_BNTS).astype(x_BTD.dtype)
         mixed_BNTH = jnp.einsum("bnts,bnsh->bnth", weights_BNTS, v_BNTH)
-        return self.out(jnp.transpose(mixed_BNTH, (0, 2, 1, 3)).reshape(b, t, d))
+        return _flat(self.out, jnp.transpose(mixed_BNTH, (0, 2, 1, 3)).reshape(b, t, d))
 
 
 class Block(nnx.Module):
@@ -102,8 +102,8 @@ class Block(nnx.Module):
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         x_BTD = stored_gradient(x_BTD)
         x_BTD = stored_gradient(x_BTD + self.attention(self.norm_attention(x_BTD)))
-        hidden_BTF = jax.nn.gelu(self.up(self.norm_perceptron(x_BTD)), approximate=True)
-        return x_BTD + self.down(hidden_BTF)
+        hidden_BTF = jax.nn.gelu(_flat(self.up, self.norm_perceptron(x_BTD)), approximate=True)
+        return x_BTD + _flat(self.down, hidden_BTF)
 
 
 class GPT(nnx.Module):
@@ -124,6 +124,15 @@ class GPT(nnx.Module):
         x_BTD = embedding.rows() + self.positions[: tokens_BT.shape[1]]
         x_BTD = blocks.run(self.blocks, x_BTD, self.remat)
         return embedding.scores(self.norm(x_BTD))
+
+
+def _flat(layer: nnx.Linear, x_BTD: jax.Array) -> jax.Array:
+    """The layer on one axis of examples and positions, (B, T, D) to (B, T, F).
+
+    The gradient of its weights then sums over one axis, for which XLA's CPU compiler has a product almost three times
+    as fast as for two.
+    """
+    return layer(x_BTD.reshape(-1, x_BTD.shape[-1])).reshape(*x_BTD.shape[:-1], -1)
 
 
 def _linear(inputs: int, outputs: int, *, residuals: int = 1, rngs: nnx.Rngs) -> nnx.Linear:
