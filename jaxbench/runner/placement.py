@@ -12,7 +12,7 @@ from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.measure import transfer
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
-from jaxbench.runner.plan import device_counts
+from jaxbench.runner.plan import KEEP_MEMORY, device_counts
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
 # The number formats a backend multiplies natively; others would measure a conversion.
@@ -29,10 +29,6 @@ CPU_TRANSFER_DEVICES = 4  # twelve pairs of fake devices show as much as fifty-s
 # of compiler and libraries. Seen on a CPU (`VmHWM`): of kernels up to 7.9 times as much (a softmax, a product in
 # bfloat16), of transfers and collectives up to 4.5 times. The host must have this many times what a case holds.
 HOST_SHARE = {"kernel": 8, "other": 5}
-
-# By default glibc takes blocks above 32 MiB from the system and gives them back in every call, page by page: a
-# collective with scratch of that size took up to four times as long as in a loop. The machine is measured, not that.
-KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,7 +124,7 @@ class Search:
         return low
 
     def _runs(self, batch: int) -> bool:
-        """Whether a child process takes the batch through two steps within the limit."""
+        """Whether a child process takes the batch through a step within the limit."""
         worker = Worker(self._setup, self._logs / "search.log")
         found: dict[str, Any] = {"batch": batch, "peak_bytes": self.tried.get(batch), "measured_bytes": None}
         try:
