@@ -14,7 +14,7 @@ from jaxbench.levers import Arm
 CPU_DEVICES = (1, 2, 4, 8)
 
 # By default glibc takes large blocks from the system and gives them back in every call, page by page. XLA's CPU client
-# allocates a program's scratch at each execution: a gpt step took a quarter longer for it, a collective up to four times
+# allocates a program's scratch at each execution: a gpt step took a quarter longer, a collective up to four times
 # as long. The machine is measured, not that; a training script of one's own gains from the same variables.
 KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 
