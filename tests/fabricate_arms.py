@@ -179,7 +179,7 @@ def accumulate() -> list[Made]:
 def freeze() -> list[Made]:
     rows = (("none", 0.010, 100_000, 9e9), ("embed", 0.0092, 70_000, 8.1e9), ("embed|blocks", 0.0051, 5_000, 4.4e9))
     return [
-        arm(step_s, freeze=name, passport=dict(parameters=count, compiler_flops_per_step=flops))
+        arm(step_s, freeze=name, passport=dict(parameters=count, product_flops_per_step=flops))
         for name, step_s, count, flops in rows
     ]
 

@@ -142,8 +142,8 @@ def _freeze(arm: Arm, base: str) -> str:
     if record is None or other is None:
         return _general(arm, base)
     mine, whole = record.passport, other.passport
-    counts = (mine.compiler_flops_per_step, whole.compiler_flops_per_step)
-    flops = f"{counts[0] / counts[1]:.2f} of the compiler's FLOPs" if counts[0] and counts[1] else ""
+    counts = (mine.product_flops_per_step, whole.product_flops_per_step)
+    flops = f"{counts[0] / counts[1]:.2f} of the compiled program's products" if counts[0] and counts[1] else ""
     share = f"{100 * (1 - mine.parameters / whole.parameters):.0f} % fewer trained parameters"
     return _sentence(_time(arm, base), "", share, flops, _outcome(arm))
 

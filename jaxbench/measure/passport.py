@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from jaxbench.measure import census
+from jaxbench.measure import census, products
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import Passport
 from jaxbench.workloads import flops
@@ -59,6 +59,7 @@ def compile_step(
         compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
+    counted = products.count(hlo)
     params, _ = jax.eval_shape(workload.init, key)
     passport = Passport(
         trace_s=traced_at - start if trace else None,
@@ -76,6 +77,7 @@ def compile_step(
         alias_bytes=memory.alias_size_in_bytes,
         peak_bytes=_peak_bytes(memory),
         compiler_bytes_per_step=_counted(compiled, "bytes accessed", devices),
+        product_flops_per_step=None if counted is None else counted * devices,
     )
     return CompiledStep(compiled, passport, hlo)
 

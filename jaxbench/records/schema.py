@@ -52,6 +52,7 @@ class Passport:
     alias_bytes: int
     peak_bytes: int | None  # per device: argument + output + temp - alias
     compiler_bytes_per_step: float | None = None  # XLA's own count of bytes read and written x devices
+    product_flops_per_step: float | None = None  # products and convolutions in the compiled text x devices
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,6 +121,7 @@ def _facts(row: Row, record: PointRecord) -> list[tuple[str, str]]:
         ("parameters", f"{passport.parameters:,}"),
         ("model FLOPs per step", f"{passport.flops_per_step:.4g}"),
         ("compiler's FLOPs per step", maybe(passport.compiler_flops_per_step)),
+        ("products in the compiled program, FLOP", maybe(passport.product_flops_per_step)),
         *_bytes_moved(passport),
         ("gradient bytes reduced", f"{gradient_bytes(row):,} (closed form {passport.expected_gradient_bytes:,})"),
         ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),

@@ -274,7 +274,12 @@ def _fed(point: Point) -> bool:
 def op_by_op(passport: Passport) -> Passport:
     """The passport of a step that is never compiled as a whole: what the compiler says of it is not known."""
     return dataclasses.replace(
-        passport, compiler_flops_per_step=None, compiler_bytes_per_step=None, temp_bytes=None, peak_bytes=None
+        passport,
+        compiler_flops_per_step=None,
+        compiler_bytes_per_step=None,
+        product_flops_per_step=None,
+        temp_bytes=None,
+        peak_bytes=None,
     )
 
 

@@ -92,7 +92,7 @@ def test_skipped_steps_are_said(tmp_path: Path) -> None:
         ("accumulate", r"accumulate=16 takes 1\.\d\d \[.*\] of accumulate=1's time and 0\.07 of its memory\."),
         (
             "freeze",
-            r"freeze=embed\|blocks takes 0\.51 .*; 95 % fewer trained parameters; 0\.49 of the compiler's FLOPs",
+            r"freeze=embed\|blocks takes 0\.51 .*; 95 % fewer trained parameters; 0\.49 of the compiled program's products",  # noqa: E501
         ),
         ("ladder", r"The whole ladder is 2\d\.\d\d \[.*\] x as fast as execution=eager; the rung that gives most is "),
         ("ladder", r"whether execution=donated does anything cannot be told"),

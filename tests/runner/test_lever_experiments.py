@@ -81,7 +81,7 @@ def test_remat():
 def test_freeze():
     patterns = small("freeze").lever.freeze.split(",")
     trained, frozen = measure("freeze", **{"mesh.devices": "2", "lever.freeze": f"none,{patterns[-1]}"}).values()
-    assert frozen.passport.compiler_flops_per_step < 0.8 * trained.passport.compiler_flops_per_step
+    assert frozen.passport.product_flops_per_step < 0.8 * trained.passport.product_flops_per_step
     assert frozen.passport.expected_gradient_bytes < trained.passport.expected_gradient_bytes
 
 
@@ -95,7 +95,7 @@ def test_ladder():
 
 def test_phases():
     found = measure("phases", **{"mesh.devices": "1,2"})
-    flops = [record.passport.compiler_flops_per_step for record in list(found.values())[:4]]
+    flops = [record.passport.product_flops_per_step for record in list(found.values())[:4]]
     assert flops[0] < 0.6 * flops[1] and flops[1] <= flops[2]
     reduced = {arm: sum(c.bytes - c.scalar_bytes for c in r.passport.collectives) for arm, r in found.items()}
     assert reduced["part=local on 2"] == 0 < reduced["part=step on 2"]

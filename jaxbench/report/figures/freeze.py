@@ -78,7 +78,7 @@ def _flops(arm: Arm) -> Estimate:
     record, other = arm.point.record, arm.baseline.point.record
     if record is None or other is None:
         return UNKNOWN
-    mine, base = record.passport.compiler_flops_per_step, other.passport.compiler_flops_per_step
+    mine, base = record.passport.product_flops_per_step, other.passport.product_flops_per_step
     return exact(mine / base) if mine and base else UNKNOWN
 
 
