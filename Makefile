@@ -51,9 +51,10 @@ lint: $(develop)  ## ruff and the type checker
 	"$$VENV/bin/ruff" format --check .
 	"$$VENV/bin/mypy" jaxbench
 
-peers: $(runtime)  ## the suite's kernels beside NumPy's and PyTorch's, as ratios (installs PyTorch into the environment)
+peers: $(runtime)  ## kernels and training steps beside NumPy's, PyTorch's and Keras', as ratios (installs those two)
 	"$$VENV/bin/python" -m pip install --quiet --editable ".[peers]"
-	@exec "$$VENV/bin/python" -c "$$WITH_ARGS" benchmarks.kernel_peers
+	@"$$VENV/bin/python" -m benchmarks.kernel_peers
+	@exec "$$VENV/bin/python" -c "$$WITH_ARGS" benchmarks.peers
 
 lock:  ## pin every dependency again (needs uv); ARGS=--upgrade moves to the newest
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it first." >&2; exit 1; }

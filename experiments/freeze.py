@@ -25,5 +25,10 @@ def get_config() -> ConfigDict:
     return config
 
 
-tiny = base.tiny
+def tiny(config: ConfigDict) -> ConfigDict:
+    config = base.tiny(config)
+    config.model.layers = 4
+    return config
+
+
 build = base.build

@@ -60,7 +60,7 @@ def _define_config(verb: str, names: list[str], argv: list[str]) -> None:
         # Only workers may start accelerators. A model file that computes at import must not take their memory here.
         jax.config.update("jax_platforms", "cpu")
     module, preset = discovery.load_experiment(names[0]), discovery.load_preset(flags.FLAGS.preset)
-    config = config_lib.compose(Path(names[0]).stem, module, preset)
+    config = config_lib.compose(Path(names[0]).stem, module, preset, tiny=verb == "run")
     if verb == "train" and config.get("measures") == "cases":
         raise UserError(f"'{names[0]}' is no model and is not trained: jaxbench run {names[0]} measures it.")
     config_lib.check_overrides(argv, config)

@@ -74,16 +74,16 @@ def case_defaults() -> ConfigDict:
     return config
 
 
-def compose(experiment: str, module: ModuleType, preset: ModuleType) -> ConfigDict:
+def compose(experiment: str, module: ModuleType, preset: ModuleType, *, tiny: bool = True) -> ConfigDict:
     """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
 
     A preset with ``TINY = True`` takes the experiment as its ``tiny(config)``, if it has one, makes it: the same model,
-    so small that it compiles in a second.
+    so small that it compiles in a second. tiny=False, of a training: the model stays as it is.
 
     An experiment may add keys inside its own groups but may not change the type of a harness field.
     """
     own = _own(experiment, module)
-    if getattr(preset, "TINY", False) and hasattr(module, "tiny"):
+    if tiny and getattr(preset, "TINY", False) and hasattr(module, "tiny"):
         with discovery.explained(module):
             own = module.tiny(own)
     config = case_defaults() if own.get("measures") == "cases" else defaults()

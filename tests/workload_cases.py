@@ -21,9 +21,9 @@ TINY = types.ModuleType("tiny")  # a preset that changes nothing else
 TINY.TINY, TINY.get_config = True, lambda config: config  # type: ignore[attr-defined]
 
 
-def experiment_workload(name: str, **changes: object) -> TrainWorkload:
-    """A discovered experiment at its tiny size with dotted config changes, such as ``**{"model.width": 4}``."""
-    config = config_lib.compose(name, discovery.load_experiment(name), TINY)
+def experiment_workload(name: str, *, tiny: bool = True, **changes: object) -> TrainWorkload:
+    """A discovered experiment, tiny or as it is, with dotted config changes such as ``**{"model.width": 4}``."""
+    config = config_lib.compose(name, discovery.load_experiment(name), TINY, tiny=tiny)
     with config.unlocked():
         config.update_from_flattened_dict(changes)
     return Arms(config, name, jax.devices()[0]).workload(levers.arms(config.lever)[0].levers)

@@ -1,16 +1,17 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Training steps of the suite beside what one would take instead: PyTorch, eager and compiled, and Keras on JAX.
 
-    mlp, cnn, resnet18 (for 32x32 images), gpt ("tiny"), lstm: the experiments' own sizes, batches and optimizers, float32
+mlp, cnn, resnet18 (for 32x32 images), gpt ("tiny") and lstm, with the experiments' own sizes, batches and optimizers, in
+float32. All arms train the same model from the same weights on the same batch on the same cores, each in a process of
+its own. The losses before the first and after each of three updates must agree, or nothing is timed.
 
-All arms train the same model from the same weights on the same batch on the same cores, each in a process of its own; the
-losses before the first and after each of three updates must agree, or nothing is timed. On the CPU the suite's one device
-has all cores, not one as in `jaxbench run`: torch has them too. Every round visits all arms in random order, one at
-a time: each starts from the initial weights and takes some steps that are not counted, in which the threads of the arm
-before go to sleep. PyTorch's faster form is chosen in one half of the rounds and its ratio measured in the other half.
-A ratio is PyTorch's time over the suite's, above 1 in the suite's favour, with its 95 % bootstrap interval. Goals: a
-geometric mean of at least 1.0, and no model below 0.8.
-Run: python -m benchmarks.peers [--rounds=30] [--only=mlp,cnn] [--block_s=0.3] [--platform=cpu|gpu]   (pip install "jaxbench[peers]")
+On the CPU the suite's one device has all cores, not one as in `jaxbench run`: PyTorch has them too. Every round visits all
+arms in random order, one at a time; each starts from the initial weights and takes some steps that are not counted, in
+which the threads of the arm before go to sleep. PyTorch's faster form is chosen in one half of the rounds and its ratio
+measured in the other half. A ratio is PyTorch's time over the suite's, above 1 in the suite's favour, with its 95 %
+bootstrap interval. Goals: a geometric mean of at least 1.0, and no model below 0.8.
+Needs the extra "peers". On cores that others use as well, take --cores=1: threads that wait for each other wait for them.
+Run: python -m benchmarks.peers [--rounds=30] [--only=mlp,cnn] [--block_s=0.3] [--cores=2] [--platform=cpu|gpu]
 """
 
 from __future__ import annotations
@@ -40,20 +41,25 @@ MEAN_GOAL, LEAST_GOAL = 1.0, 0.8
 EAGER, COMPILED, KERAS = "torch eager", "torch.compile", "keras"
 
 
-def peers(name: str, console: Console) -> Iterator[tuple[str, str, list[str]]]:
+def peers(name: str) -> Iterator[tuple[str, str, list[str]]]:
     """(name, module, further words) of each arm besides the suite's that this installation has."""
     yield EAGER, "torch_arm", ["eager"]
-    if any(shutil.which(compiler) for compiler in ("c++", "g++", "clang++")):
+    if has_compiler():
         yield COMPILED, "torch_arm", ["compile"]
     if name in IN_KERAS and find_spec("keras"):
         yield KERAS, "keras_arm", []
+
+
+def has_compiler() -> bool:
+    """What torch.compile needs on a CPU."""
+    return any(shutil.which(compiler) for compiler in ("c++", "g++", "clang++"))
 
 
 def start_arms(name: str, platform: str, open_arms: ExitStack, console: Console) -> list[Arm]:
     """The suite's arm first. They get ready one after the other. Raises SystemExit where one trains another model."""
     folder = open_arms.enter_context(tempfile.TemporaryDirectory())
     arms = []
-    for label, module, words in [("suite", "suite_arm", []), *peers(name, console)]:
+    for label, module, words in [("suite", "suite_arm", []), *peers(name)]:
         arms.append(Arm(label, module, name, platform, folder, *words))
         open_arms.callback(arms[-1].close)
         difference = max(abs(a / b - 1) for a, b in zip(arms[-1].losses, arms[0].losses, strict=True))
@@ -95,7 +101,15 @@ def row(name: str, times: dict[str, np.ndarray], ratio: Ratio, random: np.random
 def report(measured: dict[str, dict[str, np.ndarray]], console: Console) -> None:
     """The table and what becomes of the goals."""
     random = np.random.default_rng(1)
-    columns = ("suite ms", f"{EAGER} ms", f"{COMPILED} ms", f"{KERAS} ms", "torch's best / suite", "best", "keras / suite")
+    columns = (
+        "suite ms",
+        f"{EAGER} ms",
+        f"{COMPILED} ms",
+        f"{KERAS} ms",
+        "torch's best / suite",
+        "best",
+        "keras / suite",
+    )
     table, ratios = Table("model", *columns, title="Milliseconds per training step, medians"), []
     for name, times in measured.items():
         ratios.append(best_over(times["suite"], {k: v for k, v in times.items() if k in (EAGER, COMPILED)}, random))
@@ -136,7 +150,9 @@ def main() -> None:
     asked.platform = asked.platform or ("cpu" if probe("auto")["platform"] == "cpu" else "gpu")
     pin_to_cores(asked.cores)  # the arms inherit it
     console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False)
-    console.print(f"{available_cores()} cores, on the {asked.platform}, {asked.rounds} rounds of {asked.block_s} s blocks")
+    console.print(
+        f"{available_cores()} cores, on the {asked.platform}, {asked.rounds} rounds of {asked.block_s} s blocks"
+    )
     if not find_spec("keras"):
         console.print('Keras is not installed and not compared with: pip install "jaxbench[peers]"')
     report({name: measure(name, asked, console) for name in asked.models}, console)

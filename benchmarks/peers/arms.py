@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Both ends of the pipe between the parent and an arm, which is a process of its own.
 
-The arm says who it is, {"what": ..., "losses": [...]}, and then answers each line "run K" by the seconds that K steps took
-that followed K // 4 + 1 uncounted ones from the initial weights. In between it waits for a line, and costs nothing.
+The arm says who it is, {"what": ..., "losses": [...]}, and then answers each line "run K" by the seconds that K steps
+took that followed K // 4 + 1 uncounted ones from the initial weights. In between it waits for a line, and costs nothing.
+Every arm keeps the memory that it frees, as the workers of `jaxbench run` do: page faults are no part of a step.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jaxbench.runner.plan import KEEP_MEMORY
+
 STEPS_CHECKED = 4  # losses before the first and after each of three updates
 
 
@@ -24,7 +27,12 @@ class Arm:
     def __init__(self, name: str, module: str, *words: str):
         command = [sys.executable, "-m", f"benchmarks.peers.{module}", *words]
         self._process = subprocess.Popen(
-            command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, **KEEP_MEMORY},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.name = name
         hello = self._answer()

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The suite's arm: a training step as `jaxbench run` measures it on one device, in the timer's blocks.
 
-On the CPU `jaxbench run` gives a device one core. Here the one device has all cores and XLA's own threads, as JAX does if
-nobody says otherwise. The arm leaves the initial weights, the batch and the sizes in a folder for the other arms.
+On the CPU `jaxbench run` gives a device one core. Here the one device has all cores and XLA's own threads, as JAX does
+if nobody says otherwise. The arm leaves the initial weights, the batch and the sizes in a folder for the other arms.
 Run by the parent: python -m benchmarks.peers.suite_arm MODEL PLATFORM FOLDER
 """
 

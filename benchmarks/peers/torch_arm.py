@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """PyTorch's arms, eager and compiled, each at its best.
 
-What is best differs by model and machine, so the arm times its forms in turns before it says that it is ready, and keeps the
-fastest: images channel last or not, the optimizer's update fused into one call or one call for each kind of arithmetic
-(foreach), and in the compiled arm the update compiled as well.
+What is best differs by model and machine, so the arm times its forms in turns before it says that it is ready, and
+keeps the fastest: images channel last or not, the optimizer's update fused into one call or one call for each kind of
+arithmetic (foreach), and in the compiled arm the update compiled as well.
 Subnormal numbers count as zero, as in XLA. Threads: as many as cores; after their work they wait in a loop for about a
 millisecond (libgomp's own rule) and then sleep, so that they are asleep long before another arm's uncounted steps end.
 On a GPU products of float32 may use TF32 in both, which is JAX's default.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ class Reference:
 
     start: PyTree
     end: Trained
-    model_state: PyTree  # before the first update: {} for a model without state
+    model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
 
 
 def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device) -> TrainState:

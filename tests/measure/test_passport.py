@@ -27,7 +27,9 @@ def test_phases_and_memory(strategy):
     assert passport.peak_bytes >= passport.argument_bytes
 
 
-@pytest.mark.parametrize("name", config_lib.training_experiments())
+@pytest.mark.parametrize(
+    "name", sorted(set(config_lib.training_experiments()) - {"gpt"})
+)  # causal: test_models_sequence
 def test_formula_equals_the_jaxpr(name):
     workload = experiment_workload(name)
     counted = example_flops(dataclasses.replace(workload, flops_per_example=None))
@@ -36,5 +38,5 @@ def test_formula_equals_the_jaxpr(name):
 
 @pytest.mark.parametrize(("name", "parameters"), [("cnn", 215_370), ("mlp", 101_770)])
 def test_parameter_count(name, parameters):
-    params, _ = jax.eval_shape(experiment_workload(name).init, KEY)
+    params, _ = jax.eval_shape(experiment_workload(name, tiny=False).init, KEY)
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == parameters
