@@ -9,6 +9,7 @@ nothing inside it runs in. All is averaged over the devices.
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -89,6 +90,13 @@ def trace(
 
 def read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], list[list[Operation]]]:
     """The traced steps' (start_ns, end_ns), and the operations of each device. Raises ValueError if there are none."""
+    with warnings.catch_warnings():
+        # jaxlib makes a type at the first look into an event whose module Python 3.12 misses; as an error, it aborts.
+        warnings.filterwarnings("ignore", message="builtin type event", category=DeprecationWarning)
+        return _read(planes, classifier)
+
+
+def _read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], list[list[Operation]]]:
     data = ProfileData.from_file(str(planes))
     host = [plane for plane in data.planes if plane.name.startswith("/host:")]
     events = (event for plane in host for line in plane.lines for event in line.events)

@@ -48,7 +48,8 @@ def test_kinds_of_a_real_step(devices: int, tmp_path: Path) -> None:
     assert record.kinds["convolution"] == 0 and (record.kinds["collective"] > 0 or devices == 1)
     assert sum(seconds for *_, seconds in record.top) <= record.wall_s - record.kinds["idle"] + 1e-12
     assert [seconds for *_, seconds in record.top] == sorted((s for *_, s in record.top), reverse=True)
-    assert any("while" in name for name, kind, _ in record.top if kind == "other")
+    # what the loop itself takes; newer compilers call it from another function
+    assert any("while" in name or "call" in name for name, kind, _ in record.top if kind == "other")
 
 
 def test_files_for_perfetto_and_tensorboard(tmp_path: Path) -> None:

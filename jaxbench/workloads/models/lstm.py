@@ -18,7 +18,7 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from jaxbench.workloads.flops import dense
-from jaxbench.workloads.models.per_device import copies, join, rows, split, times
+from jaxbench.workloads.models.per_device import by_device, copies, join, rows, split
 
 VOCAB = 256
 
@@ -40,7 +40,7 @@ class LSTM(nnx.Module):
             carry: tuple[jax.Array, jax.Array], gates_PBG: jax.Array
         ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
             state_PBH, cell_PBH = carry
-            i, f, g, o = jnp.split(gates_PBG + times(state_PBH, kernel_PHG), 4, axis=-1)
+            i, f, g, o = jnp.split(gates_PBG + by_device(jnp.matmul, state_PBH, kernel_PHG), 4, axis=-1)
             cell_PBH = jax.nn.sigmoid(f) * cell_PBH + jax.nn.sigmoid(i) * jnp.tanh(g)
             state_PBH = jax.nn.sigmoid(o) * jnp.tanh(cell_PBH)
             return (state_PBH, cell_PBH), state_PBH

@@ -7,13 +7,14 @@ every step of a loop multiplies by) would be added up over the devices piece by 
 the one sum over devices is the broadcast's own gradient. Each device still holds one copy. Where the loss sees only one
 device's examples (`shard_map`, `pmap`, one device) there is one group.
 
-Axes: P devices, V rows of a table, D width, F another width, B examples, T positions.
+Axes: P devices, V rows of a table, D width, B examples, T positions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
-import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.workloads import spread
@@ -37,11 +38,12 @@ def copies(parameter: jax.Array, like: jax.Array) -> jax.Array:
     return jax.lax.broadcast_in_dim(parameter, (like.shape[0], *parameter.shape), axes, out_sharding=out)
 
 
-def times(x_PBD: jax.Array, kernel_PDF: jax.Array) -> jax.Array:
-    """The product of each group with its copy of a matrix, (P, B, F)."""
-    if x_PBD.shape[0] == 1:  # a batch of one product is slower than the product
-        return (x_PBD[0] @ kernel_PDF[0])[None]
-    return jnp.einsum("pbd,pdf->pbf", x_PBD, kernel_PDF)
+def by_device(function: Callable[..., jax.Array], *arrays: jax.Array) -> jax.Array:
+    """`function` of each group of the arrays given, (P, ...). For one group plainly: a batch of one product is slower
+    than the product."""
+    if arrays[0].shape[0] == 1:
+        return function(*(array[0] for array in arrays))[None]
+    return jax.vmap(function)(*arrays)
 
 
 def rows(table_VD: jax.Array, numbers: jax.Array) -> jax.Array:
