@@ -3,7 +3,6 @@
 
 from ml_collections import ConfigDict
 
-
 TINY = True
 
 

@@ -2,18 +2,16 @@
 """Training steps of the suite beside what one would take instead: PyTorch, eager and compiled, and Keras on JAX.
 
 mlp, cnn, resnet18 (for 32x32 images), gpt ("tiny") and lstm, with the experiments' own sizes, batches and optimizers,
-in
-float32. All arms train the same model from the same weights on the same batch on the same cores, each in a process of
-its own. The losses before the first and after each of three updates must agree, or nothing is timed.
+in float32. All arms train the same model from the same weights on the same batch on the same cores, each in a process
+of its own. The losses before the first and after each of three updates must agree, or nothing is timed.
 
 On the CPU the suite's one device has all cores, not one as in `jaxbench run`: PyTorch has them too. Every round visits
-all
-arms in random order, one at a time; each starts from the initial weights and takes some steps that are not counted, in
-which the threads of the arm before go to sleep. PyTorch's faster form is chosen in one half of the rounds and its ratio
-measured in the other half. A ratio is PyTorch's time over the suite's, above 1 in the suite's favour, with its 95 %
-bootstrap interval. Goals: a geometric mean of at least 1.0, and no model below 0.8.
-Needs the extra "peers". On cores that others use as well, take --cores=1: threads that wait for each other wait for
-them.
+all arms in random order, one at a time; each starts from the initial weights and takes some steps that are not
+counted, in which the threads of the arm before go to sleep. PyTorch's faster form is chosen in one half of the rounds
+and its ratio measured in the other half. A ratio is PyTorch's time over the suite's, above 1 in the suite's favour,
+with its 95 % bootstrap interval. Goals: a geometric mean of at least 1.0, and no model below 0.8. Needs the extra
+"peers". On cores that others use as well, take --cores=1: threads that wait for each other wait for them.
+
 Run: python -m benchmarks.peers [--rounds=30] [--only=mlp,cnn] [--block_s=0.3] [--cores=2] [--platform=cpu|gpu]
 """
 

@@ -2,8 +2,7 @@
 """Both ends of the pipe between the parent and an arm, which is a process of its own.
 
 The arm says who it is, {"what": ..., "losses": [...]}, and then answers each line "run K" by the seconds that K steps
-took that followed K // 4 + 1 uncounted ones from the initial weights. In between it waits for a line, and costs
-nothing.
+took that followed K // 4 + 1 uncounted ones from the initial weights. In between it waits for a line, at no cost.
 Every arm keeps the memory that it frees, as the workers of `jaxbench run` do: page faults are no part of a step.
 """
 
