@@ -220,7 +220,8 @@ def _vit(w: dict, x: Any, config: ConfigDict) -> Any:
         qkv = _dense(w, f"{path}/qkv", norm(f"{path}/norm1", x)).chunk(3, -1)
         q, k, v = (part.unflatten(-1, (config.heads, -1)).transpose(1, 2) for part in qkv)
         x = x + _dense(w, f"{path}/out", F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
-        x = x + _dense(w, f"{path}/back", F.gelu(_dense(w, f"{path}/hidden", norm(f"{path}/norm2", x))))
+        hidden = F.gelu(_dense(w, f"{path}/hidden", norm(f"{path}/norm2", x)), approximate="tanh")
+        x = x + _dense(w, f"{path}/back", hidden)
     return _dense(w, "logits", norm("norm", x)[:, 0])
 
 
