@@ -72,7 +72,8 @@ class Control:
 def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, Any] | None = None) -> list[Row]:
     """Computes every number of every point.
 
-    config: the run's; only ``model.dtype`` is read. machine: the machine's card (`machine_card.read`), or None.
+    config: the run's; only ``model.dtype`` is read, of runs from before the lever `precision`.
+    machine: the machine's card (`machine_card.read`), or None.
     """
     draws = Draws(unit for point in points for unit in point.units)
     rows = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]

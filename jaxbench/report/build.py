@@ -7,13 +7,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from jaxbench.analysis import largest_batch, summary
 from jaxbench.analysis.largest_batch import Search
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.scaling import Row, dtype_of
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import (
@@ -93,11 +92,10 @@ def _roofline(findings: Findings, run: RunFolder) -> list[Picture]:
     """The run's training steps under this machine's ceilings, where the folder holds the machine's card."""
     if findings.card is None:
         return []
-    model: Any = findings.config.get("model")
-    dtype = str(model.get("dtype") or "float32") if isinstance(model, dict) else "float32"
     spots = of_training(findings.rows)
     if not spots:
         return []
+    dtype = dtype_of(findings.rows[0].point, findings.config) or "float32"
     title, card = f"{findings.experiment}: training steps under this machine's ceilings", findings.card
     files = canvas.render(lambda: roofline.draw(spots, card=card, title=title, dtype=dtype))
     canvas.write(files, run.path / "figures", "roofline")

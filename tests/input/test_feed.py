@@ -92,21 +92,15 @@ def test_so_many_batches_are_ahead_and_no_more(ahead: int) -> None:
     fed.close()
 
 
-def test_what_is_made_ahead_is_not_waited_for() -> None:
-    def slow(number):
-        time.sleep(0.03)
-        return {}
-
-    waited = {}
-    for ahead in (0, 2):
-        fed = Feed(slow, ahead=ahead)
-        for _ in range(6):
-            fed.next()
-            time.sleep(0.06)  # the step
-        fed.close()
-        waited[ahead] = fed.waited_s
-    assert waited[0] >= 6 * 0.03
-    assert waited[2] < waited[0] / 2
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_only_without_batches_ahead_does_the_steps_own_thread_make_them(ahead: int) -> None:
+    makers = []
+    fed = Feed(lambda number: makers.append(threading.get_ident()) or {}, ahead=ahead)
+    for _ in range(6):
+        fed.next()
+    fed.close()
+    mine = {maker == threading.get_ident() for maker in makers}
+    assert mine == {ahead == 0} and len(makers) >= 6
 
 
 def test_waiting_is_timed_with_the_clock_given() -> None:
