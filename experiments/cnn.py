@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import conv2d, dense, training
+from jaxbench.workloads.models.conv import convolution
 from jaxbench.workloads.models.pool import max_pool
 from jaxbench.workloads.optimizers import tolerance
 
@@ -23,15 +24,16 @@ class LeNet(nnx.Module):
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
         widths = [config.width * 2**i for i in range(config.depth)]
+        pairs = zip([1, *widths], widths, strict=False)
         self.convolutions = nnx.List(
-            nnx.Conv(i, o, (5, 5), rngs=rngs) for i, o in zip([1, *widths], widths, strict=False)
+            nnx.Conv(i, o, (5, 5), padding=2, conv_general_dilated=convolution, rngs=rngs) for i, o in pairs
         )
         self.hidden = nnx.Linear(flat_features(config), config.hidden, rngs=rngs)
         self.logits = nnx.Linear(config.hidden, CLASSES, rngs=rngs)
 
     def __call__(self, x_BHWC):
-        for convolution in self.convolutions:
-            x_BHWC = max_pool(nnx.relu(convolution(x_BHWC)), 2, stride=2)
+        for layer in self.convolutions:
+            x_BHWC = max_pool(nnx.relu(layer(x_BHWC)), 2, stride=2)
         x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
         return self.logits(nnx.relu(self.hidden(x_BF)))
 

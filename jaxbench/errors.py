@@ -20,3 +20,11 @@ def did_you_mean(word: str, legal: Iterable[str]) -> str:
     legal = sorted(legal)
     close = difflib.get_close_matches(word, legal, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else f"choose one of: {', '.join(legal)}."
+
+
+class MoreCollectives(Exception):
+    """A program in which more collectives can wait at once than this process has threads for. `count`: how many."""
+
+    def __init__(self, count: int):
+        super().__init__(f"{count} collectives of this program can wait at the same time")
+        self.count = count

@@ -5,12 +5,13 @@ mlp, cnn, resnet18 (for 32x32 images), gpt ("tiny") and lstm, with the experimen
 in float32. All arms train the same model from the same weights on the same batch on the same cores, each in a process
 of its own. The losses before the first and after each of three updates must agree, or nothing is timed.
 
-On the CPU the suite's one device has all cores, not one as in `jaxbench run`: PyTorch has them too. Every round visits
-all arms in random order, one at a time; each starts from the initial weights and takes some steps that are not
-counted, in which the threads of the arm before go to sleep. PyTorch's faster form is chosen in one half of the rounds
-and its ratio measured in the other half. A ratio is PyTorch's time over the suite's, above 1 in the suite's favour,
-with its 95 % bootstrap interval. Goals: a geometric mean of at least 1.0, and no model below 0.8. Needs the extra
-"peers". On cores that others use as well, take --cores=1: threads that wait for each other wait for them.
+On the CPU the suite comes in two forms: one device that has all cores, and a device for each core, over which the batch
+is split. Every round visits all arms in random order, one at a time; each starts from the initial weights and takes
+some steps that are not counted, in which the threads of the arm before go to sleep. On both sides the faster form is
+chosen in one half of the rounds and the ratio measured in the other half. A ratio is PyTorch's time over the suite's,
+above 1 in the suite's favour, with its 95 % bootstrap interval. Goals: a geometric mean of at least 1.0, and no model
+below 0.8. Needs the extra "peers". On cores that others use as well, take --cores=1: threads that wait for each other
+wait for them.
 
 Run: python -m benchmarks.peers [--rounds=30] [--only=mlp,cnn] [--block_s=0.3] [--cores=2] [--platform=cpu|gpu]
 """
@@ -39,11 +40,17 @@ IN_KERAS = ("mlp", "cnn")
 # Relative, of each loss. On a GPU both may multiply in TF32, each in its own order.
 TOLERANCE = {"cpu": 1e-3, "gpu": 1e-2}
 MEAN_GOAL, LEAST_GOAL = 1.0, 0.8
+WHOLE, SPLIT = "suite", "suite, a device per core"
 EAGER, COMPILED, KERAS = "torch eager", "torch.compile", "keras"
+SUITE, TORCH = (WHOLE, SPLIT), (EAGER, COMPILED)
+ARMS = (*SUITE, *TORCH, KERAS)
 
 
-def peers(name: str) -> Iterator[tuple[str, str, list[str]]]:
-    """(name, module, further words) of each arm besides the suite's that this installation has."""
+def available(name: str, platform: str) -> Iterator[tuple[str, str, list[str]]]:
+    """(name, module, further words) of each arm that there can be here. The first leaves its weights to the others."""
+    yield WHOLE, "suite_arm", ["whole"]
+    if platform == "cpu" and available_cores() > 1:
+        yield SPLIT, "suite_arm", ["split"]
     yield EAGER, "torch_arm", ["eager"]
     if has_compiler():
         yield COMPILED, "torch_arm", ["compile"]
@@ -57,10 +64,10 @@ def has_compiler() -> bool:
 
 
 def start_arms(name: str, platform: str, open_arms: ExitStack, console: Console) -> list[Arm]:
-    """The suite's arm first. They get ready one after the other. Raises SystemExit where one trains another model."""
+    """They get ready one after the other. Raises SystemExit where one trains another model than the first."""
     folder = open_arms.enter_context(tempfile.TemporaryDirectory())
     arms = []
-    for label, module, words in [("suite", "suite_arm", []), *peers(name)]:
+    for label, module, words in available(name, platform):
         arms.append(Arm(label, module, name, platform, folder, *words))
         open_arms.callback(arms[-1].close)
         difference = max(abs(a / b - 1) for a, b in zip(arms[-1].losses, arms[0].losses, strict=True))
@@ -94,26 +101,22 @@ def shown(ratio: Ratio) -> str:
 
 
 def row(name: str, times: dict[str, np.ndarray], ratio: Ratio, random: np.random.Generator) -> list[str]:
-    ms = [f"{1e3 * np.median(times[arm]):.3g}" if arm in times else "-" for arm in ("suite", EAGER, COMPILED, KERAS)]
-    keras = shown(best_over(times["suite"], {KERAS: times[KERAS]}, random)) if KERAS in times else "-"
-    return [name, *ms, shown(ratio), ratio.best, keras]
+    ms = [f"{1e3 * np.median(times[arm]):.3g}" if arm in times else "-" for arm in ARMS]
+    keras = shown(best_over(_only(times, SUITE), {KERAS: times[KERAS]}, random)) if KERAS in times else "-"
+    return [name, *ms, shown(ratio), f"{ratio.best} / {ratio.ours}", keras]
+
+
+def _only(times: dict[str, np.ndarray], arms: tuple[str, ...]) -> dict[str, np.ndarray]:
+    return {arm: seconds for arm, seconds in times.items() if arm in arms}
 
 
 def report(measured: dict[str, dict[str, np.ndarray]], console: Console) -> None:
     """The table and what becomes of the goals."""
     random = np.random.default_rng(1)
-    columns = (
-        "suite ms",
-        f"{EAGER} ms",
-        f"{COMPILED} ms",
-        f"{KERAS} ms",
-        "torch's best / suite",
-        "best",
-        "keras / suite",
-    )
+    columns = (*(f"{arm} ms" for arm in ARMS), "torch's best / suite's best", "best", "keras / suite")
     table, ratios = Table("model", *columns, title="Milliseconds per training step, medians"), []
     for name, times in measured.items():
-        ratios.append(best_over(times["suite"], {k: v for k, v in times.items() if k in (EAGER, COMPILED)}, random))
+        ratios.append(best_over(_only(times, SUITE), _only(times, TORCH), random))
         table.add_row(*row(name, times, ratios[-1], random))
     mean, least = geometric_mean(ratios), min(ratios, key=lambda ratio: ratio.middle)
     low, high = mean.interval()

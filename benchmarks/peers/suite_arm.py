@@ -1,9 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The suite's arm: a training step as `jaxbench run` measures it on one device, in the timer's blocks.
 
-On the CPU `jaxbench run` gives a device one core. Here the one device has all cores and XLA's own threads, as JAX does
-if nobody says otherwise. The arm leaves the initial weights, the batch and the sizes in a folder for the other arms.
-Run by the parent: python -m benchmarks.peers.suite_arm MODEL PLATFORM FOLDER
+On the CPU in one of two forms, as there are two ways to use several cores: "whole", one device that has all cores and
+XLA's own threads, as JAX does if nobody says otherwise; and "split", a device for each core, over which the batch is
+split, as `jaxbench run` does (strategy shard_map, the statistics of a BatchNorm over the whole batch). The first arm
+leaves the initial weights, the batch and the sizes in a folder for the other arms.
+Run by the parent: python -m benchmarks.peers.suite_arm MODEL PLATFORM FOLDER whole|split
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from jaxbench.measure.passport import compile_step
 from jaxbench.runner.arm import Arms
 from jaxbench.workloads.models import gpt
 
-CHANGED = {"resnet18": {"stem": "cifar"}}  # of the experiment's model
+CHANGED = {"resnet18": {"stem": "cifar", "statistics": "global"}}  # of the experiment's model
 SEED = 0
 
 
@@ -47,17 +49,20 @@ def leave(folder: Path, config: ConfigDict, params: Any, batch: Any) -> None:
 
 
 def main() -> None:
-    name, platform, folder = sys.argv[1:]
-    start(platform, 1, cores=available_cores() if platform == "cpu" else None)
+    name, platform, folder, form = sys.argv[1:]
+    whole = form == "whole"
+    count = 1 if whole else available_cores()
+    devices = start(platform, count, cores=available_cores() if whole and platform == "cpu" else None)
     config = configured(name)
-    workload = Arms(config, name, jax.devices()[0]).workload({})
-    program = parallel.build("jit_auto", workload, jax.devices()[:1])
+    workload = Arms(config, name, devices[0]).workload({})
+    program = parallel.build("jit_auto" if whole else "shard_map", workload, devices)
     step = compile_step(workload, program, config.batch).call
     key, timer = jax.random.PRNGKey(SEED), Timer()
     with jax.set_mesh(program.mesh):
         batch = program.put(jax.jit(workload.synthetic, static_argnums=1)(jax.random.PRNGKey(1), config.batch))
         state = program.init(key)
-        leave(Path(folder), config, program.export(state).params, batch)
+        if whole:
+            leave(Path(folder), config, program.export(state).params, batch)
         losses = []
         for _ in range(STEPS_CHECKED):
             state, metrics = step(state, batch)
@@ -67,7 +72,8 @@ def main() -> None:
             _, state = timer.block(step, program.init(key), batch, steps // 4 + 1)
             return timer.block(step, state, batch, steps)[0]
 
-        serve(f"jax {jax.__version__}, {jax.devices()[0].device_kind}", losses, run)
+        what = f"{count} devices of a core each" if count > 1 else "one device"
+        serve(f"jax {jax.__version__}, {devices[0].device_kind}, {what}", losses, run)
 
 
 if __name__ == "__main__":

@@ -7,37 +7,56 @@ import os
 
 import jax
 
-from jaxbench.errors import UserError
+from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
 
 # What `config.mesh.platform` may say besides "auto".
 PLATFORMS = ("cpu", "gpu", "tpu")
 
 
-def start_fake_cpu(devices: int, *, pin: bool = True, cores: int | None = None) -> None:
+# Collectives of one program that may wait at the same time, unless said otherwise.
+AT_ONCE = 4
+
+
+def start_fake_cpu(devices: int, *, pin: bool = True, cores: int | None = None, at_once: int = AT_ONCE) -> None:
     """Makes this process a machine of `devices` CPU devices with one core each, as far as cores go.
 
     cores: instead, one device that may use that many cores, as a kernel of a library does.
+    at_once: the most collectives of one program that can wait for other devices at the same time.
 
     By default XLA lets one CPU device use every core, so that going from one device to two would show no gain, and a
     count above the cores a false one. Raises RuntimeError when the backend has already started.
     """
     # Many devices on few cores reach a collective far apart; XLA aborts the process after 40 s unless told to wait.
     flags = [f"--xla_cpu_collective_call_{what}_timeout_seconds=600" for what in ("warn_stuck", "terminate")]
-    threads = max(16, 4 * devices)
     if cores is not None:
         pin_to_cores(cores)
-        threads = cores
     elif pin:
         pin_to_cores(devices)
         flags.append("--xla_cpu_multi_thread_eigen=false")
-    # XLA's pool has one thread a core unless NPROC says otherwise. A collective holds its thread until every device has
-    # arrived, and a device's other work may be queued behind it: with 2 threads for 2 devices a step of six collectives
-    # hung within seconds, every time it was tried. Idle threads cost nothing.
-    os.environ["NPROC"] = str(threads)
+    # XLA's pool has one thread a core unless NPROC says otherwise.
+    os.environ["NPROC"] = str(cores or threads(devices, at_once))
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
+
+
+def threads(devices: int, at_once: int) -> int:
+    """The least threads of XLA's pool with which so many fake devices cannot hang.
+
+    Each device holds a thread while its program runs, and one for each collective that waits; when all but one have
+    come to each of those, one more must be free for the last. For one collective at once that is two a device, and
+    exactly there hanging began and ended when it was tried (2 and 4 devices). More threads than that cost time: one
+    device on one core, whose LSTM step took 18 ms with one thread, took 29 ms with 16, which wake up to look for work.
+    """
+    return devices + (devices - 1) * at_once + 1 if devices > 1 else 1
+
+
+def require_threads(devices: int, at_once: int) -> None:
+    """Raises MoreCollectives where a program could hang because this process has too few threads for it."""
+    if jax.default_backend() == "cpu" and "NPROC" in os.environ and devices > 1:
+        if int(os.environ["NPROC"]) < threads(jax.device_count(), at_once):
+            raise MoreCollectives(at_once)
 
 
 def run_once_options() -> dict[str, bool | int | str]:
@@ -48,14 +67,16 @@ def run_once_options() -> dict[str, bool | int | str]:
     return {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else {}
 
 
-def start(platform: str, devices: int, *, pin: bool = True, cores: int | None = None) -> list[jax.Device]:
-    """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them.
+def start(
+    platform: str, devices: int, *, pin: bool = True, cores: int | None = None, at_once: int = AT_ONCE
+) -> list[jax.Device]:
+    """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
     Raises:
       UserError: the platform is absent here or has fewer devices.
     """
     if platform == "cpu":
-        start_fake_cpu(devices, pin=pin, cores=cores)
+        start_fake_cpu(devices, pin=pin, cores=cores, at_once=at_once)
     else:
         require(platform)
     found = jax.devices()

@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from jaxbench.measure.hlo import parse
 
 KINDS = ("convolution", "matmul", "collective", "element-wise", "other", "copy")  # a fusion is the first it contains
 
@@ -50,42 +51,9 @@ CATEGORIES = (
     ("copy", r"copy|data formatting|broadcast|dynamic-(update-)?slice|gather"),
 )
 
-_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
-_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?(?P<name>[\w.\-]+) = .*? (?P<opcode>[a-z][a-z0-9\-]*)\((?P<rest>.*)$")
 _CALLS = re.compile(r"\b(?:calls|to_apply|called_computations)=\{?%?([\w.\-]+)")
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _SPATIAL = re.compile(r"dim_labels=\w*\d")
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One line of HLO text. rest: everything behind the opening bracket of its operands."""
-
-    opcode: str
-    rest: str
-
-
-@dataclass
-class Module:
-    """Optimised HLO text, parsed. instructions: by name; computations: their instructions' names."""
-
-    name: str = ""
-    instructions: dict[str, Instruction] = field(default_factory=dict)
-    computations: dict[str, list[str]] = field(default_factory=dict)
-
-
-def parse(hlo: str) -> Module:
-    """Reads `compiled.as_text()`; "" gives an empty module."""
-    module, inside = Module(), ""
-    for line in hlo.splitlines():
-        if line.startswith("HloModule "):
-            module.name = re.split(r"[ ,]", line)[1]
-        elif found := _INSTRUCTION.match(line):
-            module.instructions[found["name"]] = Instruction(found["opcode"], found["rest"])
-            module.computations.setdefault(inside, []).append(found["name"])
-        elif found := _COMPUTATION.match(line):
-            inside = found[1]
-    return module
 
 
 class Classifier:

@@ -15,8 +15,10 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench.input import feed as feeds
+from jaxbench.machine.start import require_threads
 from jaxbench.measure import census, check, memory, outcome, profile
 from jaxbench.measure.clock import Timer
+from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel.program import Program, jit_once
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
@@ -84,7 +86,9 @@ class Bench:
             program = self._build(workload, point)
         with stage("compile"):
             options = compiler_options(point.levers, self.devices[0].platform)
-            return workload, program, compile_step(workload, program, point.global_batch, options=options)
+            compiled = compile_step(workload, program, point.global_batch, options=options)
+            require_threads(point.devices, collectives_at_once(compiled.hlo))
+            return workload, program, compiled
 
     def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What a dry run wants to know of a point. Raises StageError."""

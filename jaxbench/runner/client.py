@@ -29,18 +29,22 @@ class Worker:
 
     def __init__(self, setup: dict[str, Any], log: Path):
         self.log = log
+        self.restarts = 0  # by its own wish; what it had prepared is lost
         self._setup = setup
+        self._start()
+
+    def _start(self) -> None:
         self._buffer = b""
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
-        with open(log, "ab") as stderr:
+        with open(self.log, "ab") as stderr:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "jaxbench.runner.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env={**os.environ, **quiet, **setup.get("environment", {})},
+                env={**os.environ, **quiet, **self._setup.get("environment", {})},
             )
-        self._send(setup)
+        self._send(self._setup)
         self._started = False
         self._start_error: WorkerError | None = None
 
@@ -59,7 +63,14 @@ class Worker:
         if self._start_error is not None:
             raise self._start_error
         self._send(request)
-        return self._receive("measure" if request["do"] == "round" else "compile", ANSWER_LIMIT_S)
+        answer = self._receive("measure" if request["do"] == "round" else "compile", ANSWER_LIMIT_S)
+        if "at_once" not in answer:
+            return answer
+        self.close()  # it has too few threads for this program
+        self._setup = {**self._setup, "at_once": answer["at_once"]}
+        self.restarts += 1
+        self._start()
+        return self.ask(request)
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None

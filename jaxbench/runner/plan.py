@@ -46,7 +46,9 @@ class Point:
         """
         if self.platform != "cpu":
             return self.platform, {"platform": self.platform, "devices": self.devices}
-        return f"cpu{self.devices}", {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY}
+        # As few threads as data parallelism needs; a program that needs more asks for them.
+        setup = {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY, "at_once": 1}
+        return f"cpu{self.devices}", setup
 
     def failure(self) -> dict[str, Any]:
         """The fields by which a failure record names it."""

@@ -54,7 +54,7 @@ class Workers:
         self._groups = groups(points)
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._workers = {name: self._start(name) for name in self._groups}
-        self._starts = dict.fromkeys(self._groups, 1)
+        self._lost: set[str] = set()
 
     def _start(self, name: str) -> Worker:
         logs = self._job.run.path / "logs"
@@ -75,17 +75,27 @@ class Workers:
     def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
         """Raises WorkerError; if that killed the worker, a new one is ready for the group's other points."""
         name = self._of[point]
+        worker, restarts = self._workers[name], self._workers[name].restarts
         try:
-            return self._workers[name].ask(request)
+            return worker.ask(request)
         except WorkerError as error:
             if not error.alive or error.stage in ("start", "model"):
-                self._workers[name].close()
+                worker.close()
                 self._workers[name] = self._start(name)
+                self._lose(point)
             raise
+        finally:
+            if worker.restarts > restarts:
+                self._lose(point)
 
-    def neighbours(self, point: str) -> list[str]:
-        """The points whose preparation is lost when this point's worker dies."""
-        return [other for other in self._groups[self._of[point]][0] if other != point]
+    def lost(self) -> set[str]:
+        """The points that lost their preparation with a process, since this was last asked."""
+        lost, self._lost = self._lost, set()
+        return lost
+
+    def _lose(self, point: str) -> None:
+        """A process is gone that was asked for this point: it had the others of the group."""
+        self._lost.update(other for other in self._groups[self._of[point]][0] if other != point)
 
     def __enter__(self) -> Workers:
         return self
@@ -164,6 +174,8 @@ class _Sweep:
         except WorkerError as error:
             self.fail(point, error)
             return False
+        finally:
+            self.ready -= self.workers.lost()
         self.job.run.append(schema.from_json(answer["record"]))
         self.progress.end(kind, point.point)
         return True
@@ -183,6 +195,4 @@ class _Sweep:
         )
         self.failed.add(point.point)
         self.ready.discard(point.point)
-        if not error.alive:
-            self.ready.difference_update(self.workers.neighbours(point.point))
         self.progress.drop(point.point)

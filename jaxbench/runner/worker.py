@@ -1,11 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
 
-The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, and "cores" for kernels,
-which get all the cores asked for whatever the number of devices. Then {"do": "prepare" |
-"compile", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n}, {"do": "round", "point": id, "round": r}
-or {"do": "profile", "point": id, "folder": a path}. The process ends as soon as stdin does, also in the middle of a
-measurement: no worker outlives the one that asked, however it died.
+The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, with "cores" for kernels,
+which get all the cores asked for whatever the number of devices, and with "at_once" (see `start.threads`). Then
+{"do": "prepare" | "compile", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n},
+{"do": "round", "point": id, "round": r} or {"do": "profile", "point": id, "folder": a path}. The answer {"at_once": n}
+asks for another process, with threads for as many collectives. The process ends as soon as stdin does, also in the
+middle of a measurement: no worker outlives the one that asked, however it died.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-from jaxbench.errors import UserError
+from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
 
@@ -34,7 +35,9 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
     from jaxbench.machine import start
 
     def begin() -> Any:
-        devices = start.start(setup["platform"], setup["devices"], cores=cores)
+        devices = start.start(
+            setup["platform"], setup["devices"], cores=cores, at_once=setup.get("at_once", start.AT_ONCE)
+        )
         if setup["config"].get("measures") == "cases":
             from jaxbench.runner.case_bench import CaseBench as Bench
         else:
@@ -68,6 +71,8 @@ def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
         return action(), None
     except Exception as error:  # the one broad except: whatever a model or a compiler raises is a failed point
         cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
+        if isinstance(cause, MoreCollectives):
+            return None, {"at_once": cause.count}
         reason = " ".join(str(cause).split()) or type(cause).__name__
         if not isinstance(cause, UserError):
             reason = f"{type(cause).__name__}: {reason}"

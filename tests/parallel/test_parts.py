@@ -78,7 +78,7 @@ def test_only_the_whole_step_communicates_and_nothing_is_left_out(cnn):
         flops[part] = passport.compiler_flops_per_step
         held[part] = passport.output_bytes
         assert bool(passport.collectives) == (part == "step"), part
-    assert flops["forward"] < 0.5 * flops["gradient"]
+    assert flops["forward"] < 0.6 * flops["gradient"]  # not a third: the first layer's product is with many zeros
     assert flops["gradient"] < flops["local"] <= flops["step"]
     assert held["gradient"] > held["local"]  # the gradients come out
 

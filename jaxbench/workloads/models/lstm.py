@@ -34,19 +34,7 @@ class LSTM(nnx.Module):
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         gates_TPBG = self._input_gates(x_BTD)
-        kernel_PHG = copies(self.recurrent[...], gates_TPBG[0])
-
-        def step(
-            carry: tuple[jax.Array, jax.Array], gates_PBG: jax.Array
-        ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-            state_PBH, cell_PBH = carry
-            i, f, g, o = jnp.split(gates_PBG + by_device(jnp.matmul, state_PBH, kernel_PHG), 4, axis=-1)
-            cell_PBH = jax.nn.sigmoid(f) * cell_PBH + jax.nn.sigmoid(i) * jnp.tanh(g)
-            state_PBH = jax.nn.sigmoid(o) * jnp.tanh(cell_PBH)
-            return (state_PBH, cell_PBH), state_PBH
-
-        zeros_PBH = jnp.zeros_like(gates_TPBG[0, ..., : self.width])
-        _, states_TPBH = jax.lax.scan(step, (zeros_PBH, zeros_PBH), gates_TPBG)
+        states_TPBH = _states(gates_TPBG, copies(self.recurrent[...], gates_TPBG[0]))
         return join(jnp.moveaxis(states_TPBH, 0, 2))
 
     def _input_gates(self, x_BTD: jax.Array) -> jax.Array:
@@ -58,6 +46,71 @@ class LSTM(nnx.Module):
         x_PTBD = jnp.moveaxis(split(x_BTD), 2, 1)
         gates = self.inputs(x_PTBD.reshape(-1, x_PTBD.shape[-1]))
         return jnp.moveaxis(gates.reshape(*x_PTBD.shape[:-1], -1), 1, 0)
+
+
+@jax.custom_vjp
+def _states(inputs_TPBG: jax.Array, kernel_PHG: jax.Array) -> jax.Array:
+    """What the inputs add to the gates, and the recurrent matrix, to the states (T, P, B, H).
+
+    The backward pass is written out for one reason: differentiated, the loop would add to the matrix's gradient at each
+    position. Here the loop only leaves the gates' gradients, and one product over all positions follows. No forward
+    mode.
+    """
+    return _forward(inputs_TPBG, kernel_PHG)[0]
+
+
+def _forward(inputs_TPBG: jax.Array, kernel_PHG: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    def step(carry: tuple[jax.Array, jax.Array], inputs_PBG: jax.Array) -> tuple[Any, Any]:
+        state_PBH, cell_PBH = carry
+        gates_PBG = _activated(inputs_PBG + by_device(jnp.matmul, state_PBH, kernel_PHG))
+        i, f, g, o = jnp.split(gates_PBG, 4, axis=-1)
+        cell_PBH = f * cell_PBH + i * g
+        state_PBH = o * jnp.tanh(cell_PBH)
+        return (state_PBH, cell_PBH), (state_PBH, cell_PBH, gates_PBG)
+
+    zeros_PBH = jnp.zeros_like(inputs_TPBG[0, ..., : kernel_PHG.shape[1]])
+    _, (states_TPBH, cells_TPBH, gates_TPBG) = jax.lax.scan(step, (zeros_PBH, zeros_PBH), inputs_TPBG)
+    return states_TPBH, (states_TPBH, cells_TPBH, gates_TPBG, kernel_PHG)
+
+
+def _backward(kept: tuple[jax.Array, ...], d_states_TPBH: jax.Array) -> tuple[jax.Array, jax.Array]:
+    states_TPBH, cells_TPBH, gates_TPBG, kernel_PHG = kept
+    transposed_PGH = jnp.swapaxes(kernel_PHG, 1, 2)
+
+    def step(carry: tuple[jax.Array, jax.Array], at: tuple[jax.Array, ...]) -> tuple[Any, jax.Array]:
+        d_state_PBH, d_cell_PBH = carry
+        above_PBH, cell_PBH, before_PBH, gates_PBG = at
+        i, f, g, o = jnp.split(gates_PBG, 4, axis=-1)
+        squashed_PBH = jnp.tanh(cell_PBH)
+        d_state_PBH = d_state_PBH + above_PBH
+        d_cell_PBH = d_cell_PBH + d_state_PBH * o * (1 - squashed_PBH**2)
+        d_i, d_f = d_cell_PBH * g * i * (1 - i), d_cell_PBH * before_PBH * f * (1 - f)
+        d_g, d_o = d_cell_PBH * i * (1 - g**2), d_state_PBH * squashed_PBH * o * (1 - o)
+        d_gates_PBG = jnp.concatenate([d_i, d_f, d_g, d_o], axis=-1)
+        return (by_device(jnp.matmul, d_gates_PBG, transposed_PGH), d_cell_PBH * f), d_gates_PBG
+
+    zeros_PBH = jnp.zeros_like(d_states_TPBH[0])
+    at = (d_states_TPBH, cells_TPBH, _one_earlier(cells_TPBH), gates_TPBG)
+    _, d_gates_TPBG = jax.lax.scan(step, (zeros_PBH, zeros_PBH), at, reverse=True)
+    rows = [jnp.moveaxis(x, 1, 0) for x in (_one_earlier(states_TPBH), d_gates_TPBG)]
+    rows = [x.reshape(x.shape[0], -1, x.shape[-1]) for x in rows]
+    return d_gates_TPBG, by_device(lambda state, gate: state.T @ gate, *rows)
+
+
+_states.defvjp(_forward, _backward)
+
+
+def _activated(gates_PBG: jax.Array) -> jax.Array:
+    """Sigmoids of the gates and the tanh of the cell's input, all as one tanh: s(x) = (1 + tanh(x / 2)) / 2."""
+    width = gates_PBG.shape[-1] // 4
+    half = jnp.repeat(jnp.array([0.5, 0.5, 1, 0.5], gates_PBG.dtype), width)
+    up = jnp.repeat(jnp.array([0.5, 0.5, 0, 0.5], gates_PBG.dtype), width)
+    return jnp.tanh(gates_PBG * half) * half + up
+
+
+def _one_earlier(x_T: jax.Array) -> jax.Array:
+    """Of each position the one before it, zeros at the first."""
+    return jnp.concatenate([jnp.zeros_like(x_T[:1]), x_T[:-1]])
 
 
 def _open_forget_gates(key: jax.Array, shape: tuple[int, ...], dtype: Any, **_: Any) -> jax.Array:

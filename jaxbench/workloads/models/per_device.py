@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Parameters that are used more than once, with one copy per device so that their gradient is communicated once.
 
-Under `jit` a gradient that comes in several pieces (of a table that is input and output embedding, of a matrix that
-every step of a loop multiplies by) would be added up over the devices piece by piece. Here the batch is seen as
-(devices, examples of each, ...) and the parameter is broadcast along the first axis: all pieces meet on the device, and
-the one sum over devices is the broadcast's own gradient. Each device still holds one copy. Where the loss sees only one
-device's examples (`shard_map`, `pmap`, one device) there is one group.
+Under `jit` a gradient that comes in several pieces (of a table that is input and output embedding) would be added up
+over the devices piece by piece, and one that is a sum over two axes, one of them split, has no sharding of its own.
+Here the batch is seen as (devices, examples of each, ...) and the parameter is broadcast along the first axis: all
+pieces meet on the device, and the one sum over devices is the broadcast's own gradient. Each device still holds one
+copy. Where the loss sees only one device's examples (`shard_map`, `pmap`, one device) there is one group.
 
 Axes: P devices, V rows of a table, D width, B examples, T positions.
 """

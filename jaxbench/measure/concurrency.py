@@ -1,0 +1,53 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""How many collectives of a compiled program can wait for other devices at the same time."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from jaxbench.measure.census import KINDS
+from jaxbench.measure.hlo import Instruction, parse
+
+_REFERENCE = re.compile(r"%([\w.\-]+)")
+
+
+def collectives_at_once(text: str) -> int:
+    """The largest number of collectives none of which needs another's result. `text`: optimised HLO.
+
+    By Dilworth's theorem that is the least number of chains that hold them all: as many as there are, less the largest
+    matching of pairs of which the second needs the first. A loop or a call counts as many as what it holds.
+    """
+    module = parse(text)
+
+    @functools.cache
+    def inside(computation: str) -> int:
+        needed: dict[str, frozenset[int]] = {}  # of each instruction, the collectives that must have come before
+        needs: list[frozenset[int]] = []  # the same of each collective
+        for name in module.computations[computation]:
+            instruction = module.instructions[name]
+            used = _REFERENCE.findall(instruction.rest)
+            before = frozenset().union(*(needed.get(operand, frozenset()) for operand in used))
+            mine = range(len(needs), len(needs) + waiting(instruction, used))
+            needs += [before] * len(mine)
+            needed[name] = before.union(mine)
+        return len(needs) - _largest_matching(needs)
+
+    def waiting(instruction: Instruction, used: list[str]) -> int:
+        if instruction.opcode.removesuffix("-start") in KINDS:
+            return 1
+        return max((inside(name) for name in used if name in module.computations), default=0)
+
+    return inside(module.entry) if module.entry else 0
+
+
+def _largest_matching(needs: list[frozenset[int]]) -> int:
+    """Of pairs (one collective, another that it needs) in which none stands twice on the same side."""
+    related = np.zeros((len(needs), len(needs)), bool)
+    for row, before in enumerate(needs):
+        related[row, list(before)] = True
+    return int(np.sum(maximum_bipartite_matching(csr_matrix(related), perm_type="column") >= 0)) if needs else 0

@@ -1,0 +1,54 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The rewritten convolutions are the plain one: their values, both gradients, and when they are taken."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxbench.workloads.models import conv
+
+
+def arrays(side, inputs, outputs, kernel):
+    x, w, y = (
+        jax.random.normal(jax.random.PRNGKey(i), shape)
+        for i, shape in enumerate(
+            [(3, side, side, inputs), (kernel, kernel, inputs, outputs), (3, side, side, outputs)]
+        )
+    )
+    return x, w, y
+
+
+@pytest.mark.parametrize(
+    ("side", "inputs", "outputs", "kernel", "case"),
+    [(8, 1, 6, 5, "columns"), (12, 1, 3, 3, "columns"), (4, 1, 2, 7, "columns")]
+    + [(4, 5, 6, 3, "places"), (7, 3, 4, 5, "places")],
+)
+def test_values_and_gradients_are_those_of_the_plainconvolution(side, inputs, outputs, kernel, case):
+    x, w, y = arrays(side, inputs, outputs, kernel)
+    plain, plain_gradients = jax.vjp(conv._plain, x, w)
+    mine, gradients = jax.vjp(lambda x, w: conv._rewritten(x, w, case), x, w)
+    for found, expected in zip((mine, *gradients(y)), (plain, *plain_gradients(y)), strict=True):
+        assert jnp.linalg.norm(found - expected) <= 1e-5 * jnp.linalg.norm(expected)
+
+
+@pytest.mark.parametrize(
+    ("side", "inputs", "outputs", "kernel", "strides", "dtype", "taken"),
+    [
+        (28, 1, 16, 5, 1, jnp.float32, "columns"),
+        (28, 1, 16, 5, 2, jnp.float32, None),
+        (28, 1, 16, 5, 1, jnp.bfloat16, None),
+        (30, 1, 16, 5, 1, jnp.float32, None),  # no whole groups of columns
+        (28, 3, 16, 5, 1, jnp.float32, None),
+        (7, 256, 256, 3, 1, jnp.float32, "places"),
+        (8, 256, 256, 3, 1, jnp.float32, None),
+        (7, 256, 128, 3, 1, jnp.float32, None),
+    ],
+)
+def test_what_is_rewritten(side, inputs, outputs, kernel, strides, dtype, taken, monkeypatch):
+    seen = []
+    monkeypatch.setattr(conv, "_rewritten", lambda x, w, case: seen.append(case) or conv._plain(x, w))
+    x, w = (jnp.zeros(shape, dtype) for shape in [(1, side, side, inputs), (kernel, kernel, inputs, outputs)])
+    edge = (kernel // 2, kernel // 2)
+    numbers = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+    jax.eval_shape(lambda: conv.convolution(x, w, (strides, strides), (edge, edge), **numbers))
+    assert seen == ([taken] if taken else [])
