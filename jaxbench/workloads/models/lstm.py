@@ -75,22 +75,25 @@ def _forward(inputs_TPBG: jax.Array, kernel_PHG: jax.Array) -> tuple[jax.Array, 
 
 def _backward(kept: tuple[jax.Array, ...], d_states_TPBH: jax.Array) -> tuple[jax.Array, jax.Array]:
     states_TPBH, cells_TPBH, gates_TPBG, kernel_PHG = kept
+    i, f, g, o = jnp.split(gates_TPBG, 4, axis=-1)
+    squashed_TPBH = jnp.tanh(cells_TPBH)
+    # All that does not depend on the gradient is computed before the loop, for all positions at once.
+    by_cell_TPBH = [g * i * (1 - i), _one_earlier(cells_TPBH) * f * (1 - f), i * (1 - g**2)]
+    by_state_TPBH = squashed_TPBH * o * (1 - o)
+    to_cell_TPBH = o * (1 - squashed_TPBH**2)
     transposed_PGH = jnp.swapaxes(kernel_PHG, 1, 2)
 
-    def step(carry: tuple[jax.Array, jax.Array], at: tuple[jax.Array, ...]) -> tuple[Any, jax.Array]:
+    def step(carry: tuple[jax.Array, jax.Array], at: tuple[Any, ...]) -> tuple[Any, jax.Array]:
         d_state_PBH, d_cell_PBH = carry
-        above_PBH, cell_PBH, before_PBH, gates_PBG = at
-        i, f, g, o = jnp.split(gates_PBG, 4, axis=-1)
-        squashed_PBH = jnp.tanh(cell_PBH)
+        above_PBH, by_cell_PBH, by_state_PBH, to_cell_PBH, kept_PBH = at
         d_state_PBH = d_state_PBH + above_PBH
-        d_cell_PBH = d_cell_PBH + d_state_PBH * o * (1 - squashed_PBH**2)
-        d_i, d_f = d_cell_PBH * g * i * (1 - i), d_cell_PBH * before_PBH * f * (1 - f)
-        d_g, d_o = d_cell_PBH * i * (1 - g**2), d_state_PBH * squashed_PBH * o * (1 - o)
-        d_gates_PBG = jnp.concatenate([d_i, d_f, d_g, d_o], axis=-1)
-        return (by_device(jnp.matmul, d_gates_PBG, transposed_PGH), d_cell_PBH * f), d_gates_PBG
+        d_cell_PBH = d_cell_PBH + d_state_PBH * to_cell_PBH
+        of_cell = [d_cell_PBH * factor_PBH for factor_PBH in by_cell_PBH]
+        d_gates_PBG = jnp.concatenate([*of_cell, d_state_PBH * by_state_PBH], axis=-1)
+        return (by_device(jnp.matmul, d_gates_PBG, transposed_PGH), d_cell_PBH * kept_PBH), d_gates_PBG
 
     zeros_PBH = jnp.zeros_like(d_states_TPBH[0])
-    at = (d_states_TPBH, cells_TPBH, _one_earlier(cells_TPBH), gates_TPBG)
+    at = (d_states_TPBH, by_cell_TPBH, by_state_TPBH, to_cell_TPBH, f)
     _, d_gates_TPBG = jax.lax.scan(step, (zeros_PBH, zeros_PBH), at, reverse=True)
     rows = [jnp.moveaxis(x, 1, 0) for x in (_one_earlier(states_TPBH), d_gates_TPBG)]
     rows = [x.reshape(x.shape[0], -1, x.shape[-1]) for x in rows]
