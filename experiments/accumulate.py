@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Gradient accumulation: one update from 1, 2, 4 .. micro-batches, its time and its memory (2 min).
+"""Gradient accumulation: one update from 1, 2, 4 .. micro-batches, its time and its memory (1 min).
 
     make run EXP=accumulate
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From latency to throughput by batch size, and with --config.search=max the largest batch that fits (2 min).
+"""From latency to throughput by batch size, and with --config.search=max the largest batch that fits (1 min).
 
     make run EXP=batch
     make run EXP=batch ARGS="--config.search=max --config.search_bytes=500000000"

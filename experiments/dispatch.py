@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What starting a program costs: one that does nothing and one of 8 comparisons, pipelined and each waited for."""
+"""What starting a program costs: one that does nothing and one of 8 comparisons, pipelined and waited for (1 min)."""
 
 from __future__ import annotations
 

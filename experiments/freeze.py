@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Layer freezing: the time, FLOPs and gradient bytes of a step when its first blocks are not trained (3 min).
+"""Layer freezing: the time, FLOPs and gradient bytes of a step when its first blocks are not trained (2 min).
 
     make run EXP=freeze
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A graph convolutional network that classifies the nodes of drawn graphs, a batch of graphs at a time (1 min)
+"""A graph convolutional network that classifies the nodes of drawn graphs, a batch of graphs at a time (2 min)
 
     make run EXP=gcn
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""GPT-2's architecture from 0.8 million to 7 billion parameters; "tiny" learns to write Python, byte by byte (3 min)
+"""GPT-2's architecture from 0.8 million to 7 billion parameters; "tiny" learns to write Python, byte by byte (1 min)
 
     make run EXP=gpt                                             # how the training of "tiny" scales
     make run EXP=gpt ARGS="--config.model.preset=small"          # GPT-2 small, 124,439,808 parameters

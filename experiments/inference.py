@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Inference: the latency of a forward pass, median and 99th percentile, and the throughput, over batch sizes (2 min).
+"""Inference: the latency of a forward pass, median and 99th percentile, and the throughput, over batch sizes (1 min).
 
     make run EXP=inference
 

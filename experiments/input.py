@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What feeding a step costs: resident on the device, from the host, or decoded 0, 1, 2 .. batches ahead (2 min).
+"""What feeding a step costs: resident on the device, from the host, or decoded 0, 1, 2 .. batches ahead (1 min).
 
     make run EXP=input
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a step's time goes: forward, backward, update and communication, each by leaving it out (2 min).
+"""Where a step's time goes: forward, backward, update and communication, each by leaving it out (1 min).
 
     make run EXP=phases
 

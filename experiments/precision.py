@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Number formats on one model: float32, bfloat16, float16 with loss scaling: speed, memory, accuracy (2 min).
+"""Number formats on one model: float32, bfloat16, float16 with loss scaling: speed, memory, accuracy (1 min).
 
     make run EXP=precision
 

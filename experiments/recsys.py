@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Click-through with a table of a million embeddings: little arithmetic, 64 MB of gradient in every step (3 min)
+"""Click-through with a table of a million embeddings: little arithmetic, 64 MB of gradient in every step (2 min)
 
     make run EXP=recsys                                          # drawn data: what is looked up costs the same
     make run EXP=recsys ARGS="--config.model.rows=10000"         # how much of it is the table

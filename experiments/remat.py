@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Recomputation: the memory a step's activations take against the time that saving it costs, on 16 blocks (4 min).
+"""Recomputation: the memory a step's activations take against the time that saving it costs, on 16 blocks (3 min).
 
     make run EXP=remat
 

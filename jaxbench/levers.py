@@ -15,12 +15,17 @@ from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError, did_you_mean
 
+# How gradients are averaged over devices; with ":bfloat16", in that format.
+REDUCTIONS = ("each", "fused", "bucketed", "scatter", "ring")
 LEGAL: dict[str, tuple[str, ...]] = {
-    "precision": ("default", "float32", "tf32", "bfloat16", "float16"),
+    "precision": ("default", "float32", "tf32", "bfloat16", "float16", "mixed"),
     "remat": ("none", "sqrt", "block", "dots_saveable", "offload"),
     "part": ("step", "forward", "gradient", "local", "inference"),
     "execution": ("eager", "unfused", "jit", "donated"),
+    "reduction": ("strategy", *(way + dtype for dtype in ("", ":bfloat16") for way in REDUCTIONS)),
 }
+# The precisions whose products are made in 16 bits, and in which.
+SIXTEEN_BITS = {"bfloat16": "bfloat16", "float16": "float16", "mixed": "bfloat16"}
 DEFAULTS = {
     "precision": "default",  # what JAX does unasked: float32 arrays, products as the platform does them
     "remat": "none",
@@ -29,6 +34,7 @@ DEFAULTS = {
     "batch": "0",  # 0: config.batch
     "part": "step",
     "execution": "donated",
+    "reduction": "strategy",  # the strategy's own
     "input": "device",  # device, host, pipeline:<batches fetched ahead>
 }
 

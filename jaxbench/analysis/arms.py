@@ -14,7 +14,7 @@ from jaxbench.analysis.points import Point
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.timing import Timing
 
-LEVERS = ("precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input")
+LEVERS = ("precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import jax
 
@@ -71,15 +71,25 @@ def gradient_bytes(params: PyTree, devices: int) -> int:
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(params) if x.shape)
 
 
-def verify(collectives: Iterable[Collective], expected: int, devices: int, *, stateful: bool = False) -> Verdict:
+def verify(
+    collectives: Iterable[Collective],
+    expected: int,
+    devices: int,
+    *,
+    stateful: bool = False,
+    form: Mapping[str, tuple[int, int]] | None = None,
+) -> Verdict:
     """Data parallelism reduces exactly `expected` gradient bytes by all-reduce and needs no other collective.
 
     A model that computes in 16 bits may have its gradients reduced in 16 bits. A `stateful` one may reduce more than
     gradients: batch statistics, which each strategy shares in its own way.
+    form: the closed form of a strategy that communicates otherwise, as `Program.expected` has it.
     """
     if devices == 1:  # a collective among one, if the compiler left one in, moves nothing
         return Verdict(name="collectives", ok=True, reason="one device: nothing to communicate", value=0, limit=0)
     collectives = tuple(collectives)
+    if form is not None:
+        return _judge_form(collectives, form, stateful=stateful)
     surprises = [f"{c.count} {c.kind} of {c.bytes} bytes" for c in collectives if c.kind != "all-reduce"]
     reduced = sum(c.bytes - c.scalar_bytes for c in collectives if c.kind == "all-reduce")
     elements = sum(c.elements for c in collectives if c.kind == "all-reduce")
@@ -98,3 +108,23 @@ def verify(collectives: Iterable[Collective], expected: int, devices: int, *, st
     return Verdict(
         name="collectives", ok=not surprises and reduced == expected, reason=reason, value=reduced, limit=expected
     )
+
+
+def _judge_form(collectives: tuple[Collective, ...], form: Mapping[str, tuple[int, int]], *, stateful: bool) -> Verdict:
+    # A loss is all-reduced; a rank-0 value of another kind is the shard of an array with an element for each device.
+    sizes = {c.kind: c.bytes - (c.scalar_bytes if c.kind == "all-reduce" else 0) for c in collectives}
+    found = {kind: size for kind, size in sizes.items() if size}
+    allowed = {"all-reduce": (0, found.get("all-reduce", 0)), **form} if stateful else form
+    wrong = [
+        f"{found.get(kind, 0)} bytes by {kind} where the closed form is {_range(*allowed.get(kind, (0, 0)))}"
+        for kind in sorted(found.keys() | allowed.keys())
+        if not allowed.get(kind, (0, 0))[0] <= found.get(kind, 0) <= allowed.get(kind, (0, 0))[1]
+    ]
+    said = " and ".join(f"{amount} bytes by {kind}" for kind, amount in sorted(found.items())) or "nothing"
+    reason = f"the compiled step moves {said}, the closed form" if not wrong else f"the compiled step moves {wrong[0]}"
+    most = sum(high for _, high in form.values())
+    return Verdict(name="collectives", ok=not wrong, reason=reason, value=sum(found.values()), limit=most)
+
+
+def _range(least: int, most: int) -> str:
+    return f"{most}" if least == most else f"{least} to {most}"

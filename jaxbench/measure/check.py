@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.levers import SIXTEEN_BITS
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads import flops, spread
@@ -138,14 +139,15 @@ def judge_optimizer(actual: Trained, expected: Reference) -> Verdict:
 def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Verdict, ...]:
     """Whether a step that is called 16-bit multiplies in 16 bits. Nothing to say of other precisions."""
     precision = levers.get("precision", "default")
-    if precision not in ("bfloat16", "float16"):
+    if precision not in SIXTEEN_BITS:
         return ()
+    dtype = SIXTEEN_BITS[precision]
     key = jax.ShapeDtypeStruct((2,), "uint32")
     params, model_state = jax.eval_shape(workload.init, key)
     gradient = jax.value_and_grad(workload.loss, has_aux=True)
     shares = flops.share_of_products(gradient, params, model_state, workload.batch_avals(1), key)
-    share = shares.get(precision, 0.0)
-    reason = f"{100 * share:.1f} % of the FLOPs in products are of {precision} operands"
+    share = shares.get(dtype, 0.0)
+    reason = f"{100 * share:.1f} % of the FLOPs in products are of {dtype} operands"
     ok = share >= MOSTLY
     reason += "" if ok else f", NOT the {100 * MOSTLY:.0f} % that the name promises"
     return (Verdict(name="products", ok=ok, reason=reason, value=share, limit=MOSTLY),)

@@ -13,7 +13,7 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
 
-_NOT_A_STRATEGY = {"program", "chain", "collectives", "collective_answers", "parts"}
+_NOT_A_STRATEGY = {"program", "chain", "collectives", "collective_answers", "parts", "flat", "zero", "reduction"}
 
 
 def strategies() -> list[str]:

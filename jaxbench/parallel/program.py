@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,10 @@ class Program:
       put: a canonical batch, host or device, (global_batch, ...) -> the layout `step` takes, on the devices.
       export: state -> canonical TrainState (device or host arrays), the same whatever strategy and device count.
       load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
+      expected: the closed form of what the step communicates: by kind of collective, the least and most bytes of its
+        results on one device, rank-0 values left out. None: an all-reduce of every gradient, as plain data parallelism.
+      gradients: jitted (state, batch) -> the gradients as the strategy holds them while more are added to them; None:
+        like the parameters.
     """
 
     mesh: Mesh
@@ -56,6 +60,8 @@ class Program:
     put: Callable[[Batch], Batch]
     export: Callable[[TrainState], TrainState]
     load: Callable[[TrainState], TrainState]
+    expected: Mapping[str, tuple[int, int]] | None = None
+    gradients: Any = None
 
 
 def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
@@ -87,9 +93,12 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
     return model_state, metrics
 
 
-def gradients(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
+def gradients(
+    workload: TrainWorkload, state: TrainState, batch: Batch, *, each: Callable[[PyTree], PyTree] = lambda grads: grads
+) -> tuple[PyTree, PyTree, Metrics]:
     """Forward and backward pass over the examples given. Returns (gradients, model_state, metrics with the loss).
 
+    each: what is done to the gradients of each micro-batch before they are added up.
     Under loss scaling the gradients are those of the scaled loss; the loss returned is unscaled.
     """
 
@@ -101,7 +110,7 @@ def gradients(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple
 
         key = jax.random.fold_in(state.key, state.step)
         (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
-        return (grads, metrics), model_state
+        return (each(grads), metrics), model_state
 
     (grads, metrics), model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
     if workload.loss_scale is not None:

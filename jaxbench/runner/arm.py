@@ -14,13 +14,13 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
-from jaxbench.parallel import parts
+from jaxbench.parallel import parts, reduction
 from jaxbench.parallel.program import Program
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
-CHANGES = ("precision", "remat", "accumulate", "freeze")  # the levers that a workload depends on
+CHANGES = ("precision", "remat", "accumulate", "freeze", "reduction")  # the levers that a workload depends on
 # XLA's fusion passes, by the names that its CPU and GPU compilers know them by.
 FUSION_PASSES = "fusion,priority-fusion,multi_output_fusion,horizontal_loop_fusion,horizontal_input_fusion"
 
@@ -77,6 +77,14 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
                 "--config.strategy=shard_map."
             )
         return parts.build(workload, devices, part)
+    way = levers.get("reduction", "strategy")
+    if way != "strategy" and (strategy != "shard_map" or execution not in ("donated", "unfused")):
+        raise UserError(
+            f"--config.lever.reduction={way} is another reduction of the strategy shard_map, in a compiled step: use "
+            "--config.strategy=shard_map and --config.lever.execution=donated."
+        )
+    if way != "strategy":
+        return reduction.build(workload, devices, way)
     program = parallel.build(strategy, workload, devices)
     if execution in ("donated", "unfused"):
         return program

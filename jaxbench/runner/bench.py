@@ -251,6 +251,7 @@ class Bench:
                 passport.expected_gradient_bytes,
                 point.devices,
                 stateful=stateful(expected.model_state),
+                form=program.expected,
             ),
         )
 

@@ -67,7 +67,7 @@ def levers_of(settings: config_lib.Settings) -> dict[str, str]:
     if len(settings.arms) > 1:
         raise UserError(f"--config.lever.{settings.swept[0]} has several values: a training has one, 'run' compares.")
     levers = settings.arms[0].levers
-    for name in ("part", "execution", "input", "batch"):
+    for name in ("part", "execution", "input", "batch", "reduction"):
         if levers[name] != DEFAULTS[name]:
             raise UserError(
                 f"--config.lever.{name}={levers[name]} is for measuring with 'run': leave it at {DEFAULTS[name]} here."

@@ -11,36 +11,14 @@ import optax
 import pytest
 from broken_strategies import naive
 from jax.sharding import AxisType, PartitionSpec
+from strategy_cases import BATCH, stateful, verdicts
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.measure import census, check
-from jaxbench.measure.passport import compile_step
 from jaxbench.parallel.program import data_parallel, gradients, update
-from jaxbench.workloads.base import TrainWorkload
-
-BATCH = 16
-
-
-def verdicts(workload: TrainWorkload, program: parallel.Program, reference: object = None):
-    compiled = compile_step(workload, program, BATCH)
-    batch = workload.synthetic(KEY, BATCH)
-    if reference is None:
-        reference = one_device(workload, batch)
-    actual = check.train(program, compiled.call, KEY, batch)
-    parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
-    parameters = parameters if optimizer.ok or not parameters.ok else optimizer
-    passport = compiled.passport
-    expected = passport.expected_gradient_bytes
-    collectives = census.verify(passport.collectives, expected, program.mesh.size, stateful=stateful(workload))
-    return parameters, collectives, passport
-
-
-def stateful(workload: TrainWorkload) -> bool:
-    return bool(jax.tree.leaves(jax.eval_shape(workload.init, KEY)[1]))
 
 
 @functools.cache

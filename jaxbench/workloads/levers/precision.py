@@ -1,9 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `precision`: what the products of a step are computed in. The parameters that are updated stay float32.
+"""The lever `precision`: what the products of a step are computed in.
 
 float32 and tf32 say how products of float32 arrays are done. bfloat16 and float16 give the model parameters and inputs
 of 16 bits; the gradient comes back in float32 through the cast. float16 has too small a range for many gradients, so
-its loss is scaled, dynamically: Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740.
+its loss is scaled, dynamically: Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740. In these the
+parameters that are updated stay float32. mixed is that paper's other form, and that of ZeRO's arithmetic: parameters
+and gradients are bfloat16, 2 bytes each, and the optimizer keeps a float32 copy of the parameters for itself.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxbench.levers import SIXTEEN_BITS
 from jaxbench.workloads.base import Metrics, PyTree, TrainWorkload
 
 PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
@@ -31,13 +34,16 @@ def apply(workload: TrainWorkload, precision: str) -> TrainWorkload:
         return workload
     if precision in PRODUCTS:
         return _wrapped(workload, lambda function: _with_products(function, PRODUCTS[precision]))
+    dtype = SIXTEEN_BITS[precision]
     workload = dataclasses.replace(
-        _wrapped(workload, lambda function: _in_16_bits(function, jnp.dtype(precision))),
+        _wrapped(workload, lambda function: _in_16_bits(function, jnp.dtype(dtype))),
         tolerance=5e-3,
-        tolerance_reason=f"{precision} keeps {BITS[precision]} bits: gradients of shards round differently",
+        tolerance_reason=f"{dtype} keeps {BITS[dtype]} bits: gradients of shards round differently",
     )
     if precision == "bfloat16":
         return workload
+    if precision == "mixed":
+        return dataclasses.replace(workload, init=_small(workload.init), optimizer=with_copy(workload.optimizer))
     return dataclasses.replace(workload, optimizer=scaled(workload.optimizer), loss_scale=loss_scale)
 
 
@@ -66,6 +72,39 @@ def _in_16_bits(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
         return function(cast(params), model_state, cast(batch), *key)
 
     return wrapped
+
+
+def _small(init: Callable[[jax.Array], tuple[PyTree, PyTree]]) -> Callable[[jax.Array], tuple[PyTree, PyTree]]:
+    def small(key: jax.Array) -> tuple[PyTree, PyTree]:
+        params, model_state = init(key)
+        return jax.tree.map(lambda p: p.astype(jnp.bfloat16), params), model_state
+
+    return small
+
+
+class CopyState(NamedTuple):
+    """The state of an optimizer `with_copy`: the parameters in float32, and the optimizer's own."""
+
+    copy: PyTree
+    inner: PyTree
+
+
+def with_copy(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+    """`optimizer` in float32, of parameters that the model has in fewer bits. Its updates are float32: what leads from
+    the parameters given to the new copy, so that their sum, rounded, is the copy, rounded."""
+
+    def wide(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda x: x.astype(jnp.float32), tree)
+
+    def init(params: PyTree) -> CopyState:
+        return CopyState(wide(params), optimizer.init(wide(params)))
+
+    def update(grads: PyTree, state: CopyState, params: PyTree | None = None) -> tuple[PyTree, CopyState]:
+        updates, inner = optimizer.update(wide(grads), state.inner, state.copy)
+        copy = optax.apply_updates(state.copy, updates)
+        return jax.tree.map(jnp.subtract, copy, wide(params)), CopyState(copy, inner)
+
+    return optax.GradientTransformation(init, update)
 
 
 class ScaledState(NamedTuple):

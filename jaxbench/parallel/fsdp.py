@@ -1,0 +1,18 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Fully sharded data parallelism, ZeRO stage 3: each device keeps its shard of everything.
+
+Parameters are gathered where they are used, in the forward pass and again in the backward pass.
+"""
+
+from __future__ import annotations
+
+import jax
+
+from jaxbench.parallel import zero
+from jaxbench.parallel.program import Program
+from jaxbench.workloads.base import TrainWorkload
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
+    """Returns the Program over `devices`. Raises UserError as `zero.build` does."""
+    return zero.build(workload, devices, stage=3)

@@ -1,0 +1,158 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The mean of gradients over devices in several ways, which are the same sum and travel differently.
+
+    each      an all-reduce for each array; XLA may combine them
+    fused     one all-reduce of all arrays, laid one after the other
+    bucketed  all-reduces of some MiB each, the last layers' first, as their gradients are ready first (PyTorch's way)
+    scatter   a reduce-scatter, then an all-gather
+    ring      both written out as n - 1 steps from neighbour to neighbour (Patarasuk and Yuan, 2009)
+
+On the wire all are 2 (n - 1) / n of the gradient's bytes per device. In bfloat16 they are half of that, and each of the
+sums rounds to 8 bits; but XLA's CPU compiler widens them again, to float32, and sends as much as before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec
+
+from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
+from jaxbench.workloads import spread
+from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
+
+BUCKET_BYTES = 4 * 2**20
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device], words: str) -> Program:
+    """Data parallelism as in the strategy shard_map, with its gradients averaged as `words` say: "ring:bfloat16".
+
+    Unchecked, since the types do not know that what a ring has passed round is the same everywhere.
+    """
+    way, _, dtype = words.partition(":")
+    mesh = data_mesh(devices, AxisType.Auto)
+
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        local = dataclasses.replace(state, key=jax.random.fold_in(state.key, jax.lax.axis_index("data")))
+        with spread.over(axis="data"):
+            grads, model_state, metrics = gradients(workload, local, batch)
+        model_state, metrics = mean_over("data", (model_state, metrics))
+        return update(workload, state, mean(grads, "data", way, dtype or None), model_state), metrics
+
+    whole, split = PartitionSpec(), PartitionSpec("data")
+    step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
+    params, _ = jax.eval_shape(workload.init, jax.ShapeDtypeStruct((2,), "uint32"))
+    form = expected(params, way, len(devices), dtype or None, least_width=4 if devices[0].platform == "cpu" else 1)
+    return dataclasses.replace(data_parallel(workload, mesh, step), expected=form)
+
+
+def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
+    """The mean over `axis` of floating-point arrays that differ from device to device, inside an unchecked shard_map.
+
+    way: one of `levers.REDUCTIONS`. dtype: what the sums are taken and sent in; None: each array's own.
+    """
+    leaves, tree = jax.tree.flatten(grads)
+    sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]
+    reduced: list[Any] = [None] * len(sent)
+    for group in _groups(sent, way):
+        together = jnp.concatenate([sent[i].reshape(-1) for i in group])
+        total = _SUMS[way](together, axis)
+        sizes = [sent[i].size for i in group]
+        for i, part in zip(group, jnp.split(total, _ends(sizes)), strict=True):
+            reduced[i] = part.reshape(sent[i].shape)
+    count = jax.lax.axis_size(axis)
+    means = [(x.astype(leaf.dtype) / count) for x, leaf in zip(reduced, leaves, strict=True)]
+    return jax.tree.unflatten(tree, means)
+
+
+def _groups(leaves: list[jax.Array], way: str) -> list[list[int]]:
+    """Which arrays travel together, by number: of one dtype, and in a bucket at most BUCKET_BYTES, or one array."""
+    if way == "each":
+        return [[i] for i in range(len(leaves))]
+    groups: list[list[int]] = []
+    for dtype in dict.fromkeys(leaf.dtype for leaf in leaves):
+        held = math.inf
+        for i in reversed([i for i, leaf in enumerate(leaves) if leaf.dtype == dtype]):
+            size = leaves[i].size * dtype.itemsize
+            if held == math.inf or (way == "bucketed" and held + size > BUCKET_BYTES):
+                groups.append([])
+                held = 0
+            groups[-1].append(i)
+            held += size
+    return groups
+
+
+def _ends(sizes: list[int]) -> list[int]:
+    return [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
+
+
+def _all_reduce(x: jax.Array, axis: str) -> jax.Array:
+    return jax.lax.psum(x, axis)
+
+
+def _scatter(x: jax.Array, axis: str) -> jax.Array:
+    chunks = _chunks(x, axis)
+    own = jax.lax.psum_scatter(chunks, axis)
+    return jax.lax.all_gather(own, axis).reshape(-1)[: x.size]
+
+
+def _ring(x: jax.Array, axis: str) -> jax.Array:
+    """Step s of the first half sends on the sum of chunk (me - s), as far as it has come; after n - 1 steps a device
+    holds the whole sum of chunk (me + 1). The second half passes these round."""
+    chunks, count, me = _chunks(x, axis), jax.lax.axis_size(axis), jax.lax.axis_index(axis)
+    on = [(i, (i + 1) % count) for i in range(count)]
+
+    def chunk(number: Any) -> jax.Array:
+        return jax.lax.dynamic_index_in_dim(chunks, number % count, keepdims=False)
+
+    travelling = chunk(me)
+    for s in range(count - 1):
+        travelling = jax.lax.ppermute(travelling, axis, on) + chunk(me - s - 1)
+    out = jax.lax.dynamic_update_index_in_dim(chunks, travelling, (me + 1) % count, 0)
+    for s in range(count - 1):
+        travelling = jax.lax.ppermute(travelling, axis, on)
+        out = jax.lax.dynamic_update_index_in_dim(out, travelling, (me - s) % count, 0)
+    return out.reshape(-1)[: x.size]
+
+
+def _chunks(x: jax.Array, axis: str) -> jax.Array:
+    """(elements,) as (n, elements / n), filled up with zeros."""
+    count = jax.lax.axis_size(axis)
+    return jnp.pad(x, (0, -x.size % count)).reshape(count, -1)
+
+
+_SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
+    "each": _all_reduce,
+    "fused": _all_reduce,
+    "bucketed": _all_reduce,
+    "scatter": _scatter,
+    "ring": _ring,
+}
+
+
+def expected(
+    params: PyTree, way: str, devices: int, dtype: Any = None, *, least_width: int = 1
+) -> dict[str, tuple[int, int]]:
+    """The closed form, as `Program.expected` has it.
+
+    least_width: of a number on the wire, in bytes: XLA's CPU compiler sends 16 bits as 32.
+    """
+    if devices == 1:
+        return {}
+    leaves = [jax.ShapeDtypeStruct(p.shape, jnp.dtype(dtype or p.dtype)) for p in jax.tree.leaves(params)]
+    bytes_of: dict[str, int] = {}
+    for group in _groups(leaves, way):
+        width, size = max(least_width, leaves[group[0]].dtype.itemsize), sum(leaves[i].size for i in group)
+        padded = width * (-(-size // devices) * devices)
+        for kind, amount in {
+            "scatter": {"reduce-scatter": padded // devices, "all-gather": padded},
+            "ring": {"collective-permute": 2 * (devices - 1) * padded // devices},
+        }.get(way, {"all-reduce": width * size}).items():
+            bytes_of[kind] = bytes_of.get(kind, 0) + amount
+    return {kind: (amount, amount) for kind, amount in bytes_of.items()}

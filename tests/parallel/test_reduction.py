@@ -1,0 +1,84 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Every way to average gradients gives the mean, moves the closed form's bytes, and is refused where it cannot be."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, PartitionSpec
+from strategy_cases import BATCH, verdicts
+from workload_cases import KEY, experiment_workload, one_device
+
+from jaxbench.errors import UserError
+from jaxbench.levers import LEGAL, REDUCTIONS
+from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel import reduction
+from jaxbench.runner.arm import build_program
+
+WORDS = LEGAL["reduction"][1:]
+
+
+def averaged(tree, way, dtype=None, devices=8):
+    """`tree`: leaves with a leading device axis; returns what each device has afterwards, along that axis."""
+    split = PartitionSpec("data")
+
+    def local(tree):
+        means = reduction.mean(jax.tree.map(lambda x: x[0], tree), "data", way, dtype)
+        return jax.tree.map(lambda x: x[None], means)
+
+    mesh = data_mesh(jax.devices()[:devices], AxisType.Auto)
+    return jax.jit(jax.shard_map(local, mesh=mesh, in_specs=split, out_specs=split, check_vma=False))(tree)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 8])
+@pytest.mark.parametrize("way", REDUCTIONS)
+def test_every_device_gets_the_mean(way, devices, monkeypatch):
+    monkeypatch.setattr(reduction, "BUCKET_BYTES", 64)
+    keys = jax.random.split(KEY, 4)
+    shapes = {"a": (5, 3), "b": (), "c": (17,), "d": (2, 2)}
+    tree = {
+        name: jax.random.normal(k, (devices, *shape)) for k, (name, shape) in zip(keys, shapes.items(), strict=True)
+    }
+    tree["d"] = tree["d"].astype(jnp.bfloat16)
+    found = averaged(tree, way, devices=devices)
+    for name, x in tree.items():
+        assert found[name].dtype == x.dtype
+        expected = np.broadcast_to(np.float32(x).mean(axis=0), x.shape)
+        np.testing.assert_allclose(np.float32(found[name]), expected, rtol=1e-5, atol=2e-2 if name == "d" else 1e-6)
+
+
+def test_bfloat16_is_what_travels():
+    x = {"x": jnp.full((8, 4), 1 + 2.0**-10)}  # which bfloat16 rounds to 1
+    assert float(averaged(x, "fused", "bfloat16")["x"][0, 0]) == 1
+    assert float(averaged(x, "fused")["x"][0, 0]) > 1
+
+
+@functools.cache
+def case():
+    workload = experiment_workload("mlp")
+    return workload, one_device(workload, workload.synthetic(KEY, BATCH))
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+@pytest.mark.parametrize("words", WORDS)
+def test_same_parameters_and_the_closed_forms_bytes(words, devices):
+    workload = experiment_workload("mlp", **{"lever.reduction": words})
+    program = build_program(workload, "shard_map", jax.devices()[:devices], {"reduction": words})
+    parameters, collectives, passport = verdicts(workload, program, case()[1])
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+    assert passport.collectives or devices == 1
+
+
+def test_a_ring_takes_its_steps():
+    workload = case()[0]
+    for words, kind, count in [("ring", "collective-permute", 14), ("scatter", "reduce-scatter", 1)]:
+        passport = verdicts(workload, reduction.build(workload, jax.devices(), words), case()[1])[2]
+        assert {c.kind: c.count for c in passport.collectives}[kind] == count
+
+
+def test_another_strategy_has_its_own_reduction():
+    with pytest.raises(UserError, match="reduction=ring .* use --config.strategy=shard_map"):
+        build_program(case()[0], "jit_auto", jax.devices()[:2], {"reduction": "ring"})

@@ -1,0 +1,113 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""ZeRO holds what the paper says, moves what the paper says, and updates as one device does.
+
+That every stage gives one device's parameters and the closed form's bytes on each model: test_strategies.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from strategy_cases import BATCH, verdicts
+from workload_cases import KEY, experiment_workload, linear_workload, one_device
+
+from jaxbench import parallel
+from jaxbench.errors import UserError
+from jaxbench.measure.passport import compile_step
+from jaxbench.parallel import flat
+from jaxbench.workloads.base import PyTree
+
+# Model state in bytes per parameter on one of N devices, of mixed-precision Adam: table 1 of arXiv:1910.02054.
+PUBLISHED = {
+    "shard_map": lambda n: 16,
+    "zero1": lambda n: 4 + 12 / n,
+    "zero2": lambda n: 2 + 14 / n,
+    "fsdp": lambda n: 16 / n,
+}
+
+
+def bytes_on_first_device(tree: PyTree) -> int:
+    """Of arrays; single numbers, such as a count of steps, are left out."""
+    shards = [shard for leaf in jax.tree.leaves(tree) if leaf.ndim for shard in leaf.addressable_shards]
+    return sum(shard.data.nbytes for shard in shards if shard.device == jax.devices()[0])
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4, 8])
+@pytest.mark.parametrize("strategy", PUBLISHED)
+def test_the_model_state_on_a_device_is_the_published_one(strategy, devices):
+    workload = experiment_workload("mlp", **{"lever.precision": "mixed", "optimizer.name": "adam"})
+    sizes = [leaf.size for leaf in jax.tree.leaves(jax.eval_shape(workload.init, KEY)[0])]
+    filling = sum(flat.padded(size, devices) - size for size in sizes) / devices
+    program = parallel.build(strategy, workload, jax.devices()[:devices])
+    with jax.set_mesh(program.mesh):
+        state = program.init(KEY)
+        held = [state.params, state.opt_state]
+        # Data parallelism as it is holds gradients like parameters.
+        grads = program.gradients(state, program.put(workload.synthetic(KEY, 8))) if program.gradients else state.params
+        found = bytes_on_first_device([*held, grads])
+    assert found == pytest.approx(PUBLISHED[strategy](devices) * sum(sizes), abs=16 * filling)
+    if all(size % devices == 0 for size in sizes):
+        assert found == PUBLISHED[strategy](devices) * sum(sizes)
+
+
+@pytest.mark.parametrize("strategy", ["zero1", "zero2", "fsdp"])
+def test_micro_batches_change_the_wire_only(strategy):
+    workload = dataclasses.replace(experiment_workload("mlp"), micro_batches=2)
+    program = parallel.build(strategy, workload, jax.devices()[:4])
+    parameters, collectives, passport = verdicts(
+        workload, program, one_device(dataclasses.replace(workload, micro_batches=1), workload.synthetic(KEY, BATCH))
+    )
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+    moved = {c.kind: c.bytes - c.scalar_bytes for c in passport.collectives}
+    once = 4 * sum(flat.padded(leaf.size, 4) for leaf in jax.tree.leaves(jax.eval_shape(workload.init, KEY)[0]))
+    assert moved["reduce-scatter"] == once // 4 * (1 if strategy == "zero1" else 2)
+
+
+def test_stage_3_gathers_again_what_the_backward_pass_needs():
+    workload = experiment_workload("mlp")
+    params = jax.eval_shape(workload.init, KEY)[0]
+    compiled = compile_step(workload, parallel.build("fsdp", workload, jax.devices()[:8]), BATCH)
+    gathered = next(c.bytes for c in compiled.passport.collectives if c.kind == "all-gather")
+    sizes = {
+        jax.tree_util.keystr(path): 4 * flat.padded(math.prod(leaf.shape), 8)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(params)
+    }
+    again = [size for path, size in sizes.items() if "kernel" in path]
+    assert gathered == sum(sizes.values()) + sum(again) - max(again)  # the first layer's is the largest
+
+
+def test_loss_scaling_is_refused():
+    workload = experiment_workload("mlp", **{"lever.precision": "float16"})
+    with pytest.raises(UserError, match="precision=float16 .* use bfloat16"):
+        parallel.build("zero1", workload, jax.devices()[:2])
+
+
+def test_an_optimizer_that_mixes_parameters_is_caught():
+    """Shards are updated element by element; what needs a whole array, such as a norm, comes out wrong and is seen."""
+    import optax
+
+    by_norm = optax.chain(optax.clip_by_global_norm(0.01), optax.sgd(10.0))
+    workload = linear_workload(by_norm)
+    parameters, _, _ = verdicts(workload, parallel.build("zero1", workload, jax.devices()[:4]))
+    assert not parameters.ok
+
+
+def test_arrays_are_cut_and_joined():
+    x = jnp.arange(15.0).reshape(3, 5)
+    whole = flat.cut(x, 4)
+    assert whole.shape == (16,) and whole[-1] == 0
+    np.testing.assert_array_equal(flat.joined(whole, (3, 5)), x)
+    assert flat.padded(16, 4) == 16 and flat.padded(17, 4) == 20
+
+
+def test_moments_are_told_from_counts():
+    import optax
+
+    params = {"a": jax.ShapeDtypeStruct((8,), jnp.float32), "b": jax.ShapeDtypeStruct((), jnp.float32)}
+    marks = flat.like_parameters(optax.adam(0.1), params)
+    assert marks[0].count is False
+    assert marks[0].mu == {"a": True, "b": True} and marks[0].nu == {"a": True, "b": True}

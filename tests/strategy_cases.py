@@ -1,0 +1,34 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What the tests of several strategies ask of a Program."""
+
+from __future__ import annotations
+
+import jax
+from workload_cases import KEY, one_device
+
+from jaxbench import parallel
+from jaxbench.measure import census, check
+from jaxbench.measure.passport import compile_step
+from jaxbench.workloads.base import TrainWorkload
+
+BATCH = 16
+
+
+def verdicts(workload: TrainWorkload, program: parallel.Program, reference: object = None):
+    compiled = compile_step(workload, program, BATCH)
+    batch = workload.synthetic(KEY, BATCH)
+    if reference is None:
+        reference = one_device(workload, batch)
+    actual = check.train(program, compiled.call, KEY, batch)
+    parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
+    parameters = parameters if optimizer.ok or not parameters.ok else optimizer
+    passport = compiled.passport
+    expected = passport.expected_gradient_bytes
+    collectives = census.verify(
+        passport.collectives, expected, program.mesh.size, stateful=stateful(workload), form=program.expected
+    )
+    return parameters, collectives, passport
+
+
+def stateful(workload: TrainWorkload) -> bool:
+    return bool(jax.tree.leaves(jax.eval_shape(workload.init, KEY)[1]))
