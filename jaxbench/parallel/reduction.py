@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -71,7 +71,7 @@ def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
     return jax.tree.unflatten(tree, means)
 
 
-def _groups(leaves: list[jax.Array], way: str) -> list[list[int]]:
+def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> list[list[int]]:
     """Which arrays travel together, by number: of one dtype, and in a bucket at most BUCKET_BYTES, or one array."""
     if way == "each":
         return [[i] for i in range(len(leaves))]

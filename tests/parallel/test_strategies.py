@@ -33,8 +33,15 @@ SMALL = {"cnn", "mlp"}  # compiled in a moment: tried on every count; for the ot
 WHERE = [(name, n) for name in config_lib.training_experiments() for n in (1, 2, 8) if n == 8 or name in SMALL]
 
 
-@pytest.mark.parametrize(("name", "devices"), WHERE)
-@pytest.mark.parametrize("strategy", parallel.strategies())
+PLAIN = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # the others are one file: tried on a model of each kind
+EVERYWHERE = [(strategy, *where) for strategy in PLAIN for where in WHERE]
+OTHERS = sorted({*parallel.strategies()} - {*PLAIN})
+SHARDED = [
+    (strategy, *where) for strategy in OTHERS for where in WHERE if where[0] in {*SMALL, "gpt", "resnet18", "lstm"}
+]
+
+
+@pytest.mark.parametrize(("strategy", "name", "devices"), EVERYWHERE + SHARDED)
 def test_same_parameters_as_one_device(name, devices, strategy):
     workload, reference = case(name)
     program = parallel.build(strategy, workload, jax.devices()[:devices])

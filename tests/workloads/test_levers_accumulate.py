@@ -49,7 +49,7 @@ def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, stra
     assert check.relative_l2(actual.params, expected.end.params) <= 1e-6
     assert check.relative_l2(actual.opt_state, expected.end.opt_state) <= 1e-5
     passport = compiled.passport
-    verdict = census.verify(passport.collectives, passport.expected_gradient_bytes, devices)
+    verdict = census.verify(passport.collectives, passport.expected_gradient_bytes, devices, form=program.expected)
     assert verdict.ok, verdict.reason
 
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -71,7 +71,7 @@ def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding
     return jax.lax.conv_general_dilated(x, kernel, strides, padding, **others)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2,))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _rewritten(x: jax.Array, kernel: jax.Array, case: str) -> jax.Array:
     """A convolution of stride 1 that keeps the image's size.
 
@@ -125,13 +125,12 @@ def _by_places(d_y: jax.Array, kernel: jax.Array) -> jax.Array:
     """
     side, height, width = kernel.shape[0], *d_y.shape[1:3]
     d_y = jnp.pad(d_y, ((0, 0), (side // 2, side // 2), (side // 2, side // 2), (0, 0)))
-    total = None
-    for i in range(side):
-        for j in range(side):
-            shifted = d_y[:, side - 1 - i :, side - 1 - j :][:, :height, :width]
-            product = jnp.einsum("bhwo,co->bhwc", shifted, kernel[i, j])
-            total = product if total is None else total + product
-    return total
+
+    def at(i: int, j: int) -> jax.Array:
+        shifted = d_y[:, side - 1 - i :, side - 1 - j :][:, :height, :width]
+        return jnp.einsum("bhwo,co->bhwc", shifted, kernel[i, j])
+
+    return functools.reduce(jnp.add, (at(i, j) for i in range(side) for j in range(side)))
 
 
 def out_side(side: int, *, kernel: int, stride: int = 1, padding: int | None = None) -> int:
