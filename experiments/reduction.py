@@ -4,8 +4,8 @@
     make run EXP=reduction
 
 Each arm is the same data-parallel step with another reduction, and its compiled program must hold the closed form's
-bytes: 2 (n - 1) / n of the gradient for each. In bfloat16 half as much, and the sums keep 8 bits: the row says how far
-the parameters are then from one device's.
+bytes: 2 (n - 1) / n of the gradient for each. In bfloat16 the sums keep 8 bits, and the row says how far the parameters
+are then from one device's; on the wire it is half as much, but not on a CPU, where XLA widens it to float32 again.
 """
 
 from __future__ import annotations

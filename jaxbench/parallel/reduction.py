@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel import flat
 from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
 from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
@@ -124,7 +125,7 @@ def _ring(x: jax.Array, axis: str) -> jax.Array:
 def _chunks(x: jax.Array, axis: str) -> jax.Array:
     """(elements,) as (n, elements / n), filled up with zeros."""
     count = jax.lax.axis_size(axis)
-    return jnp.pad(x, (0, -x.size % count)).reshape(count, -1)
+    return flat.cut(x, count).reshape(count, -1)
 
 
 _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
@@ -149,7 +150,7 @@ def expected(
     bytes_of: dict[str, int] = {}
     for group in _groups(leaves, way):
         width, size = max(least_width, leaves[group[0]].dtype.itemsize), sum(leaves[i].size for i in group)
-        padded = width * (-(-size // devices) * devices)
+        padded = width * flat.padded(size, devices)
         for kind, amount in {
             "scatter": {"reduce-scatter": padded // devices, "all-gather": padded},
             "ring": {"collective-permute": 2 * (devices - 1) * padded // devices},

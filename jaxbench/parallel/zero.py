@@ -156,7 +156,7 @@ class _Layout:
         )
         passes = 1 if self._stage == 1 else self._workload.micro_batches
         scattered = passes * whole // self._devices
-        # XLA merges reductions of equal gradients, such as those of the biases of two normalisations that are added.
-        least = scattered - scattered // 20
+        # XLA merges reductions of equal gradients, such as of the biases of two batch normalisations that are added.
+        least = scattered - scattered // 20 if jax.tree.leaves(self._canonical.model_state) else scattered
         gathered = (whole, 2 * passes * whole) if self._stage == 3 else (whole, whole)
         return {"reduce-scatter": (least, scattered), "all-gather": gathered}

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import jax
+from jax.sharding import NamedSharding, PartitionSpec
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, parallel
@@ -92,8 +93,8 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         raise UserError(
             f"--config.lever.execution={execution} is not possible under pmap: use --config.strategy=jit_auto."
         )
-    whole: Any = program.state_sharding
-    return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=(whole, whole)))
+    outputs: Any = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
+    return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
 
 
 def compiler_options(levers: dict[str, str], platform: str) -> dict[str, Any]:

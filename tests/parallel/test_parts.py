@@ -17,6 +17,7 @@ from jaxbench.measure import check
 from jaxbench.measure.passport import compile_step
 from jaxbench.parallel import parts
 from jaxbench.workloads import TrainWorkload
+from jaxbench.workloads.models import conv
 
 BATCH = 16
 SMALL = {"model.width": 2, "model.depth": 1, "model.hidden": 8}
@@ -70,7 +71,8 @@ def test_what_each_part_returns_is_what_the_step_is_made_of():
     np.testing.assert_allclose(after.params["w"], moved, rtol=1e-5)
 
 
-def test_only_the_whole_step_communicates_and_nothing_is_left_out(cnn):
+def test_only_the_whole_step_communicates_and_nothing_is_left_out(cnn, monkeypatch):
+    monkeypatch.setattr(conv, "_rewritten", lambda x, kernel, _: conv._plain(x, kernel))  # whose forward pass has less
     workload = dataclasses.replace(cnn, optimizer=optax.adam(1e-3))
     flops, held = {}, {}
     for part in ("forward", "gradient", "local", "step"):
@@ -78,7 +80,7 @@ def test_only_the_whole_step_communicates_and_nothing_is_left_out(cnn):
         flops[part] = passport.compiler_flops_per_step
         held[part] = passport.output_bytes
         assert bool(passport.collectives) == (part == "step"), part
-    assert flops["forward"] < 0.6 * flops["gradient"]  # not a third: the first layer's product is with many zeros
+    assert flops["forward"] < 0.5 * flops["gradient"]
     assert flops["gradient"] < flops["local"] <= flops["step"]
     assert held["gradient"] > held["local"]  # the gradients come out
 

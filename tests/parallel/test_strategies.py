@@ -39,9 +39,13 @@ OTHERS = sorted({*parallel.strategies()} - {*PLAIN})
 SHARDED = [
     (strategy, *where) for strategy in OTHERS for where in WHERE if where[0] in {*SMALL, "gpt", "resnet18", "lstm"}
 ]
+FAR = pytest.mark.xfail(
+    strict=True, reason="2.2e-5 from one device, of 1e-5: 164 layers, recomputed around the gathers"
+)
+KNOWN = [pytest.param("fsdp", "resnet164", 8, marks=FAR)]
 
 
-@pytest.mark.parametrize(("strategy", "name", "devices"), EVERYWHERE + SHARDED)
+@pytest.mark.parametrize(("strategy", "name", "devices"), EVERYWHERE + SHARDED + KNOWN)
 def test_same_parameters_as_one_device(name, devices, strategy):
     workload, reference = case(name)
     program = parallel.build(strategy, workload, jax.devices()[:devices])
