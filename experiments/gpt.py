@@ -5,7 +5,8 @@
     make run EXP=gpt ARGS="--config.model.preset=small"          # GPT-2 small, 124,439,808 parameters
     make train EXP=gpt                                           # to 45 % of the next bytes of unseen source files
 
-`--config.model.layers`, `.width`, `.heads`, `.context` and `.vocab` replace the preset's numbers where they are not 0.
+`--config.model.layers`, `.width`, `.heads`, `.context` and `.vocab` replace the preset's numbers where they are not 0;
+`.experts` makes each perceptron a mixture of so many.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from jaxbench.workloads import Field, TrainWorkload, from_nnx, make_optimizer
 from jaxbench.workloads.data import language
 from jaxbench.workloads.flops import training
 from jaxbench.workloads.losses_sequence import last_position, next_token
-from jaxbench.workloads.models import gpt
+from jaxbench.workloads.models import gpt, mixture
+from jaxbench.workloads.models.gpt_partition import partition
 from jaxbench.workloads.optimizers import tolerance
 
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 16
-    config.model = ConfigDict({"preset": "tiny", "layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0})
+    numbers = {"layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0, "experts": 0}
+    config.model = ConfigDict({"preset": "tiny", **numbers})
     config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 16, "epochs": 6, "target": 0.45})
     config.mesh = ConfigDict({"oversubscribe": False})
@@ -44,13 +47,14 @@ def build(config: ConfigDict) -> TrainWorkload:
     return TrainWorkload(
         name="gpt",
         init=model.init,
-        loss=next_token(model),
+        loss=next_token(model, penalty=mixture.judged if shape.experts else None),
         predict=last_position(model),
         optimizer=make_optimizer(config.optimizer),
         example={"tokens": Field((shape.context + 1,), jnp.int32, classes=shape.vocab)},
         flops_per_example=training([0.0, *gpt.layer_flops(config.model)]),  # every product needs its input's gradient
         unit="sequences",
         blocks=shape.layers,
+        partition=partition(config.model, remat=config.lever.remat),
         data=lambda: language.load(config.data.path, context=shape.context, vocab=shape.vocab),
         **tolerance(config.optimizer.name),
     )

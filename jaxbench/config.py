@@ -32,15 +32,18 @@ def defaults() -> ConfigDict:
     config.strategy = "jit_auto"  # names, comma-separated, or "all"
     config.scaling = "strong,weak"
     config.batch = 64  # global batch of strong scaling, per-device batch of weak scaling
+    config.weak = "batch"  # what grows with the devices in weak scaling: "batch", or "model" by the experiment's grow()
     config.lever = levers.defaults()  # fields with several values, such as precision=default,bfloat16, are swept
     # devices: "1,2,4", or "auto", or "auto:4" (at most 4). oversubscribe: "auto" may mean more devices than CPU cores.
     config.mesh = ConfigDict({"platform": "auto", "devices": "auto", "oversubscribe": True})
-    config.search = ""  # "max": the largest batch that fits, within search_bytes (0: what the device has)
+    # "max": the largest batch that fits, within search_bytes (0: what the device has). "context": the longest sequence
+    config.search = ""
     config.search_bytes = 0
     config.depths = ""  # "4,8,16": compile the step at these numbers of blocks too, for the memory of each lever.remat
     config.profile = False  # trace one block of each point, and say what its time goes to
     # train_steps: steps of real training per point before it is timed, whose loss and accuracy stand beside its speed
-    config.measure = ConfigDict({"rounds": 10, "blocks": 1, "block_s": 0.05, "train_steps": 0})
+    # gradients: also measure what one device holds of them
+    config.measure = ConfigDict({"rounds": 10, "blocks": 1, "block_s": 0.05, "train_steps": 0, "gradients": False})
     config.model = ConfigDict()
     config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
     config.data = ConfigDict({"path": ""})
@@ -55,7 +58,8 @@ def defaults() -> ConfigDict:
             "tensorboard": False,
         }
     )
-    config.report = ConfigDict({"overlay": "tf_dgx1_p100_synth"})
+    # view: a figure more, about how a model is spread: zero, tensor, pipeline, context, hybrid, moe
+    config.report = ConfigDict({"overlay": "tf_dgx1_p100_synth", "view": ""})
     return config
 
 
@@ -167,12 +171,13 @@ class Settings:
     strategies: tuple[str, ...]
     scalings: tuple[str, ...]
     batch: int
+    weak: str
     platform: str
     devices: tuple[int, ...] | None  # None: by what the machine has
     max_devices: int | None
     oversubscribe: bool
     train_steps: int
-    search: bool
+    search: str
     search_bytes: int
     arms: tuple[levers.Arm, ...]
     swept: tuple[str, ...]
@@ -182,8 +187,12 @@ class Settings:
     block_s: float
 
 
-def parse(config: ConfigDict, strategies: list[str]) -> Settings:
-    """Reads the harness fields. `strategies`: the names there are. Raises UserError naming the field and its value."""
+def parse(config: ConfigDict, strategies: list[str], every: list[str] | None = None) -> Settings:
+    """Reads the harness fields. strategies: the names there are; every: those that "all" means, None: all of them.
+
+    Raises UserError naming the field and its value.
+    """
+    every = strategies if every is None else every
     overlay = str(config.report.overlay)
     if overlay:
         _one_of("report.overlay", overlay, published.overlays())
@@ -193,14 +202,15 @@ def parse(config: ConfigDict, strategies: list[str]) -> Settings:
     return Settings(
         experiment=config.experiment,
         seed=_at_least("seed", config.seed, 0),
-        strategies=tuple(strategies) if config.strategy == "all" else _names(*asked, strategies),
+        strategies=tuple(every) if config.strategy == "all" else _names(*asked, strategies),
         scalings=_names("scaling", str(config.scaling), SCALINGS),
         batch=_at_least("batch", config.batch, 1),
+        weak=_one_of("weak", str(config.weak), ("batch", "model")),
         platform=platform,
         devices=devices,
         max_devices=max_devices,
         oversubscribe=config.mesh.oversubscribe,
-        search=_one_of("search", str(config.search), ("", "max")) == "max",
+        search=_one_of("search", str(config.search), ("", "max", "context")),
         search_bytes=_at_least("search_bytes", config.search_bytes, 0),
         train_steps=_at_least("measure.train_steps", config.measure.train_steps, 0),
         arms=tuple(levers.arms(config.lever)),

@@ -23,7 +23,10 @@ LEGAL: dict[str, tuple[str, ...]] = {
     "part": ("step", "forward", "gradient", "local", "inference"),
     "execution": ("eager", "unfused", "jit", "donated"),
     "reduction": ("strategy", *(way + dtype for dtype in ("", ":bfloat16") for way in REDUCTIONS)),
+    "schedule": ("gpipe", "1f1b", "interleaved"),
+    "sequence_parallel": ("off", "on"),
 }
+EVERY_MESH = "all"  # a value of `mesh`: each mesh that the strategy hybrid has for so many devices
 # The precisions whose products are made in 16 bits, and in which.
 SIXTEEN_BITS = {"bfloat16": "bfloat16", "float16": "float16", "mixed": "bfloat16"}
 DEFAULTS = {
@@ -35,6 +38,9 @@ DEFAULTS = {
     "part": "step",
     "execution": "donated",
     "reduction": "strategy",  # the strategy's own
+    "mesh": "strategy",  # of the strategy hybrid: "data=2,tensor=4"; several with ";" between them; "all"
+    "schedule": "gpipe",  # of a pipeline; its micro-batches are those of `accumulate`
+    "sequence_parallel": "off",  # of the axis tensor: positions are split between the split products
     "input": "device",  # device, host, pipeline:<batches fetched ahead>
 }
 
@@ -57,7 +63,7 @@ def arms(lever: ConfigDict) -> list[Arm]:
     chosen = {name: _values(name, str(lever[name])) for name in DEFAULTS}
     if str(lever.ladder).strip():
         return _ladder(str(lever.ladder), chosen)
-    swept = [name for name, values in chosen.items() if len(values) > 1]
+    swept = [name for name, values in chosen.items() if _several(values)]
     found = []
     for values in itertools.product(*chosen.values()):
         levers = dict(zip(chosen, values, strict=True))
@@ -69,7 +75,11 @@ def swept(lever: ConfigDict) -> tuple[str, ...]:
     """The levers with more than one value; ("ladder",) for a ladder. Raises UserError as `arms` does."""
     if str(lever.ladder).strip():
         return ("ladder",)
-    return tuple(name for name in DEFAULTS if len(_values(name, str(lever[name]))) > 1)
+    return tuple(name for name in DEFAULTS if _several(_values(name, str(lever[name]))))
+
+
+def _several(values: tuple[str, ...]) -> bool:
+    return len(values) > 1 or values == (EVERY_MESH,)
 
 
 def _ladder(text: str, chosen: dict[str, tuple[str, ...]]) -> list[Arm]:
@@ -89,7 +99,8 @@ def _ladder(text: str, chosen: dict[str, tuple[str, ...]]) -> list[Arm]:
 
 
 def _values(name: str, text: str) -> tuple[str, ...]:
-    words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    between = ";" if name == "mesh" else ","  # a mesh has commas of its own
+    words = tuple(dict.fromkeys(word.strip() for word in text.split(between) if word.strip()))
     if not words:
         raise UserError(f"--config.lever.{name} is empty: use {DEFAULTS[name]}, for example.")
     for word in words:

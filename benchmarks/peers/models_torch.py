@@ -101,11 +101,12 @@ class Layer(nn.Module):
         super().__init__()
         self.norm_attention, self.attention = nn.LayerNorm(width), Attention(width, heads)
         self.norm_perceptron = nn.LayerNorm(width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.perceptron = nn.ModuleDict({"up": nn.Linear(width, 4 * width), "down": nn.Linear(4 * width, width)})
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.attention(self.norm_attention(x))
-        return x + self.down(F.gelu(self.up(self.norm_perceptron(x)), approximate="tanh"))
+        hidden = F.gelu(self.perceptron["up"](self.norm_perceptron(x)), approximate="tanh")
+        return x + self.perceptron["down"](hidden)
 
 
 class GPT(nn.Module):
@@ -165,6 +166,8 @@ def _placed(model: nn.Module, path: str, value: np.ndarray) -> tuple[str, torch.
     *module, end = path.split("/")
     place = ".".join([*module, ENDS.get(end, end)])
     tensor = torch.from_numpy(value)
+    if "attention" in module:  # heads have axes of their own
+        tensor = tensor.flatten() if end == "bias" else tensor.flatten(1) if "qkv" in module else tensor.flatten(0, 1)
     if isinstance(model, LeNet) and place == "hidden.weight":
         tensor = tensor.unflatten(0, (model.side, model.side, -1)).permute(2, 0, 1, 3).flatten(0, 2)
     if end in TRANSPOSED:

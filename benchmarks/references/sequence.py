@@ -93,7 +93,8 @@ def torch_answer(name: str, dtype: Any) -> Answer:
 def _dense(w: dict, path: str, x: Any) -> Any:
     from torch.nn import functional as F
 
-    return F.linear(x, w[f"{path}/kernel"].T, w[f"{path}/bias"])
+    kernel, bias = w[f"{path}/kernel"], w[f"{path}/bias"]
+    return F.linear(x, kernel.reshape(x.shape[-1], -1).T, bias.flatten())  # heads have axes of their own
 
 
 def _norm(w: dict, path: str, x: Any) -> Any:
@@ -109,8 +110,10 @@ def _gpt(w: dict, tokens: Any, config: ConfigDict) -> Any:
     for layer in range(config.layers):
         block = f"blocks/{layer}"
         x = x + _attention(w, f"{block}/attention", _norm(w, f"{block}/norm_attention", x), config.heads)
-        hidden = F.gelu(_dense(w, f"{block}/up", _norm(w, f"{block}/norm_perceptron", x)), approximate="tanh")
-        x = x + _dense(w, f"{block}/down", hidden)
+        hidden = F.gelu(
+            _dense(w, f"{block}/perceptron/up", _norm(w, f"{block}/norm_perceptron", x)), approximate="tanh"
+        )
+        x = x + _dense(w, f"{block}/perceptron/down", hidden)
     return F.linear(_norm(w, "norm", x), w["tokens"])
 
 

@@ -77,7 +77,8 @@ def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, A
     """
     draws = Draws(unit for point in points for unit in point.units)
     rows = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]
-    done = [_finish(row, _base(row.point, rows), draws) for row in rows]
+    grows = config.get("weak") == "model"
+    done = [_finish(row, _base(row.point, rows), draws, grown=grows and row.point.scaling == "weak") for row in rows]
     return [dataclasses.replace(row, use=_use(row, dtype_of(row.point, config), machine)) for row in done]
 
 
@@ -129,12 +130,15 @@ def _base(point: Point, rows: list[Row]) -> Row | None:
     return min(family, key=lambda row: row.point.devices, default=None)
 
 
-def _finish(row: Row, base: Row | None, draws_of_run: Draws) -> Row:
+def _finish(row: Row, base: Row | None, draws_of_run: Draws, *, grown: bool) -> Row:
+    """grown: the model grows with the devices, so that work is FLOPs and not examples."""
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
     if base is None:
         return dataclasses.replace(row, notes=_notes(row, base))
     work = row.point.global_batch / base.point.global_batch
+    if grown and row.point.record is not None and base.point.record is not None:
+        work = row.point.record.passport.flops_per_step / base.point.record.passport.flops_per_step
     relative = row.point.devices / base.point.devices
     if row.point is base.point:
         speedup, draws = Estimate(value=1.0, lo=1.0, hi=1.0), np.ones_like(row.timing.step_draws)

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping
 
 import jax
 
+from jaxbench.measure.hlo import parse
 from jaxbench.records.schema import Collective, Verdict
 from jaxbench.workloads.base import PyTree
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast")
 
-# One instruction of HLO text: "%name = <result type> <opcode>(...". An asynchronous pair is counted at its -start.
-_INSTRUCTION = re.compile(rf"=\s+(?P<type>\(.*?\)|\S+)\s+(?P<kind>{'|'.join(KINDS)})(?P<start>-start)?\(")
 _ARRAY = re.compile(r"\b(?P<dtype>pred|[sufc]\d+|bf16|f8\w+)\[(?P<shape>[\d,]*)\]")
 
 
@@ -23,14 +22,23 @@ def read(hlo: str) -> tuple[Collective, ...]:
     """Reads the optimised HLO text of one module.
 
     Bytes are those of the results one device gets, summed over the operands that XLA combined into one instruction.
-    An instruction inside a loop body is counted once.
+    What stands inside a loop counts as often as the loop turns, once if XLA does not know; what stands in one branch of
+    a condition counts as if it were taken. An asynchronous pair is counted at its -start.
     """
+    module = parse(hlo)
+    turns = module.turns()
     found: dict[str, list[tuple[int, int]]] = {}
-    for match in _INSTRUCTION.finditer(hlo):
-        arrays = _arrays(match["type"])
-        if match["start"]:  # the result of a -start is (operands..., results...), of all-reduce-start the results alone
-            arrays = arrays if match["kind"] == "all-reduce" else arrays[len(arrays) // 2 :]
-        found.setdefault(match["kind"], []).extend(arrays)
+    for computation, names in module.computations.items():
+        for name in names:
+            instruction = module.instructions[name]
+            kind = instruction.opcode.removesuffix("-start")
+            if kind not in KINDS:
+                continue
+            arrays = _arrays(instruction.type)
+            # the result of a -start is (operands..., results...), of all-reduce-start the results alone
+            if instruction.opcode.endswith("-start") and kind != "all-reduce":
+                arrays = arrays[len(arrays) // 2 :]
+            found.setdefault(kind, []).extend(arrays * turns[computation])
     return tuple(_sum(kind, arrays) for kind, arrays in sorted(found.items()))
 
 

@@ -13,12 +13,23 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
 
-_NOT_A_STRATEGY = {"program", "chain", "collectives", "collective_answers", "parts", "flat", "zero", "reduction"}
+_NOT_A_STRATEGY = {
+    *("program", "parts", "reduction"),
+    *("axes", "flat", "layout", "split", "zero", "schedule", "stacked"),
+    *("chain", "collectives", "collective_answers"),
+}
+# Those that need to know how the model can be split (`workloads.base.Partition`), or what mesh is meant.
+OF_SOME_MODELS = {"tensor", "context", "pipeline", "expert", "hybrid"}
 
 
 def strategies() -> list[str]:
     """The names of all strategies: the files of this folder that define `build`."""
     return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in _NOT_A_STRATEGY)
+
+
+def of_any_model() -> list[str]:
+    """The strategies that every workload can be spread by: what "all" means."""
+    return [name for name in strategies() if name not in OF_SOME_MODELS]
 
 
 def load(strategy: str) -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import jax
 
-from jaxbench.parallel import zero
+from jaxbench.parallel import split
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
-    """Returns the Program over `devices`. Raises UserError as `zero.build` does."""
-    return zero.build(workload, devices, stage=3)
+    """Returns the Program over `devices`. Raises UserError under loss scaling."""
+    return split.build(workload, devices, {"fsdp": len(devices)})

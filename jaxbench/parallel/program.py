@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.machine.start import run_once_options
 from jaxbench.workloads import spread
-from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 from jaxbench.workloads.levers import precision
 
 
@@ -46,10 +46,12 @@ class Program:
       put: a canonical batch, host or device, (global_batch, ...) -> the layout `step` takes, on the devices.
       export: state -> canonical TrainState (device or host arrays), the same whatever strategy and device count.
       load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
-      expected: the closed form of what the step communicates: by kind of collective, the least and most bytes of its
-        results on one device, rank-0 values left out. None: an all-reduce of every gradient, as plain data parallelism.
+      expected: global batch -> the closed form of what the step communicates: by kind of collective, the least and most
+        bytes of its results on one device, rank-0 values left out. None: an all-reduce of every gradient, as plain data
+        parallelism.
       gradients: jitted (state, batch) -> the gradients as the strategy holds them while more are added to them; None:
         like the parameters.
+      batch_parts: in how many parts the mesh splits the batch; None: one for each device.
     """
 
     mesh: Mesh
@@ -60,8 +62,14 @@ class Program:
     put: Callable[[Batch], Batch]
     export: Callable[[TrainState], TrainState]
     load: Callable[[TrainState], TrainState]
-    expected: Mapping[str, tuple[int, int]] | None = None
+    expected: Callable[[int], Wire] | None = None
     gradients: Any = None
+    batch_parts: int | None = None
+
+    @property
+    def parts(self) -> int:
+        """In how many parts the batch lies."""
+        return self.mesh.size if self.batch_parts is None else self.batch_parts
 
 
 def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
@@ -169,13 +177,32 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
     for i in range(count):
         part = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
         if total is not None:
-            part, total = jax.lax.optimization_barrier((part, total))
+            part, total = _after(part, total)
         model_state, key = _merged(state.model_state, changed), jax.random.fold_in(state.key, i)
         means, new = run(dataclasses.replace(state, model_state=model_state, key=key), part)
         changed = _merged(changed, new)
         wide = jax.tree.map(lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32)), means)
         total = wide if total is None else jax.tree.map(jnp.add, total, wide)
     return jax.tree.map(lambda x, like: (x / count).astype(like.dtype), total, means), changed
+
+
+def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
+    """Both as they are, the first not before the second is there.
+
+    Inside shard_map a barrier makes of arrays that are the same on all devices of an axis and others that are not, all
+    that are not. So what differs over more axes than `part` does is left out.
+    """
+
+    def differs(x: jax.Array) -> frozenset[str]:
+        return jax.typeof(x).manual_axis_type.varying
+
+    over = frozenset().union(*(differs(x) for x in jax.tree.leaves(part)))
+    leaves, tree = jax.tree.flatten(total)
+    waited = [i for i, leaf in enumerate(leaves) if differs(leaf) == over]
+    part, done = jax.lax.optimization_barrier((part, [leaves[i] for i in waited]))
+    for i, leaf in zip(waited, done, strict=True):
+        leaves[i] = leaf
+    return part, jax.tree.unflatten(tree, leaves)
 
 
 def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any) -> Program:
@@ -193,7 +220,7 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any) -> Program:
     )
 
 
-def mean_over(axis: str, tree: PyTree) -> PyTree:
+def mean_over(axis: str | tuple[str, ...], tree: PyTree) -> PyTree:
     """Averages over a mesh axis, in shard_map or pmap; integers (counters, keys) are equal and pass through pmax."""
     return jax.tree.map(
         lambda x: jax.lax.pmean(x, axis) if jnp.issubdtype(x.dtype, jnp.inexact) else jax.lax.pmax(x, axis), tree

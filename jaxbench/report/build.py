@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.analysis import largest_batch, summary
+from jaxbench.analysis import largest_batch, longest, summary
 from jaxbench.analysis.largest_batch import Search
 from jaxbench.analysis.scaling import Row, dtype_of
 from jaxbench.errors import UserError, did_you_mean
@@ -31,6 +31,7 @@ from jaxbench.report import (
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.figures import canvas, profile, roofline, scaling, search
 from jaxbench.report.figures.spots import of_training
+from jaxbench.report.figures.spread_material import SpreadMaterial
 from jaxbench.report.findings import Findings, find
 from jaxbench.report.page import Picture
 
@@ -79,7 +80,8 @@ def _training(run: RunFolder, console: Console | None) -> list[str]:
     title = f"{findings.experiment}: training throughput from device to device"
     write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows)))
     files = scaling.write(findings.rows, run.path / "figures", title=title, overlay=str(overlay))
-    pictures = [Picture(name="scaling", svg=files["svg"]), *_roofline(findings, run)]
+    pictures = [*_spread(findings.rows, run, findings.experiment), Picture(name="scaling", svg=files["svg"])]
+    pictures += _roofline(findings, run)
     pictures += _profile(findings.rows, run, findings.experiment)
     pictures += _search(largest_batch.read(run.path), run, findings.experiment)
     write_atomic(run.path / "report.html", page.render(training_page.page(findings, pictures)))
@@ -130,7 +132,7 @@ def _levers(run: RunFolder, console: Console | None) -> list[str]:
     """The report on what levers change. Returns what is amiss."""
     findings = lever_findings.find(run)
     write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows, arms=findings.arms)))
-    material, pictures = findings.material(), []
+    material, pictures = findings.material(), _spread(findings.rows, run, findings.experiment)
     for drawing in views.LEVER_VIEWS[findings.view]:
         files = canvas.render(lambda drawing=drawing: drawing.draw(material))  # type: ignore[misc]
         canvas.write(files, run.path / "figures", drawing.name)
@@ -142,6 +144,19 @@ def _levers(run: RunFolder, console: Console | None) -> list[str]:
     if console is not None:
         lever_tables.show(findings, console)
     return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
+
+
+def _spread(rows: Sequence[Row], run: RunFolder, experiment: str) -> list[Picture]:
+    """What the run says of how its model is spread over devices, if its config names such a view."""
+    section = run.config().get("report")
+    drawing = views.SPREAD_VIEWS.get(section.get("view", "") if isinstance(section, dict) else "")
+    if drawing is None:
+        return []
+    found = longest.read(run.path)
+    material = SpreadMaterial(experiment=experiment, rows=rows, longest=found)
+    files = canvas.render(lambda: drawing.draw(material))
+    canvas.write(files, run.path / "figures", drawing.name)
+    return [Picture(name=drawing.name, svg=files["svg"], caption=drawing.caption)] if files else []
 
 
 def _profile(rows: Sequence[Row], run: RunFolder, experiment: str) -> list[Picture]:

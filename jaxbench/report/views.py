@@ -15,25 +15,32 @@ from jaxbench.report.figures import (
     arms,
     batch,
     busbw,
+    context,
     curves,
     devices,
     dispatch,
     freeze,
     fusion,
+    hybrid,
     inference,
     inputs,
     ladder,
     linalg,
     matmul,
+    moe,
     phases,
+    pipeline,
     precision,
     remat,
     roofline,
     stream,
+    tensor,
     transfer,
+    zero,
 )
 from jaxbench.report.figures.lever_material import LeverMaterial
 from jaxbench.report.figures.material import Material
+from jaxbench.report.figures.spread_material import SpreadMaterial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +100,26 @@ LEVER_VIEWS: dict[str, tuple[LeverDrawing, ...]] = {
     "inputs": (LeverDrawing(name="inputs", draw=inputs.draw, caption=inputs.CAPTION),),
     "inference": (INFERENCE,),
     "arms": (ARMS, INFERENCE),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpreadDrawing:
+    """The figure of a run about how a model is spread: name: of its files. draw: None when it has nothing to show."""
+
+    name: str
+    draw: Callable[[SpreadMaterial], Figure | None]
+    caption: str
+
+
+# By `config.report.view`.
+SPREAD_VIEWS: dict[str, SpreadDrawing] = {
+    "zero": SpreadDrawing(name="zero", draw=zero.draw, caption=zero.CAPTION),
+    "tensor": SpreadDrawing(name="tensor", draw=tensor.draw, caption=tensor.CAPTION),
+    "pipeline": SpreadDrawing(name="pipeline", draw=pipeline.draw, caption=pipeline.CAPTION),
+    "context": SpreadDrawing(name="context", draw=context.draw, caption=context.CAPTION),
+    "hybrid": SpreadDrawing(name="hybrid", draw=hybrid.draw, caption=hybrid.CAPTION),
+    "moe": SpreadDrawing(name="moe", draw=moe.draw, caption=moe.CAPTION),
 }
 
 

@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
-from jaxbench.parallel import parts, reduction
+from jaxbench.parallel import axes, parts, reduction
 from jaxbench.parallel.program import Program
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import TrainWorkload
@@ -26,8 +26,18 @@ CHANGES = ("precision", "remat", "accumulate", "freeze", "reduction")  # the lev
 FUSION_PASSES = "fusion,priority-fusion,multi_output_fusion,horizontal_loop_fusion,horizontal_input_fusion"
 
 
-def build_workload(config: ConfigDict, experiment: str) -> TrainWorkload:
-    """Loads the experiment (a name or a path) and builds its workload. Raises UserError if it returns another thing."""
+def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> TrainWorkload:
+    """Loads the experiment (a name or a path) and builds its workload. grown: for how many devices its model is made
+    larger, by its own `grow`.
+
+    Raises UserError if it returns another thing than a TrainWorkload, or has no `grow`.
+    """
+    if grown > 1:
+        module = discovery.load_experiment(experiment)
+        if not hasattr(module, "grow"):
+            raise UserError(f"--config.weak=model: '{experiment}' defines no grow(config, devices): use batch.")
+        with discovery.explained(module):
+            config = module.grow(config, grown)
     workload = discovery.build(experiment, config)
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
@@ -49,23 +59,23 @@ class Arms:
             config.lever.update({**DEFAULTS, **levers, "ladder": ""})
         return config
 
-    def workload(self, levers: dict[str, str]) -> TrainWorkload:
+    def workload(self, levers: dict[str, str], grown: int = 1) -> TrainWorkload:
         """Raises UserError for a lever that this model or device does not have."""
-        key = json.dumps({name: levers.get(name) for name in CHANGES}, sort_keys=True)
+        key = json.dumps([grown, {name: levers.get(name) for name in CHANGES}], sort_keys=True)
         if key not in self._built:
-            workload = build_workload(self.config(levers), self._experiment)
+            workload = build_workload(self.config(levers), self._experiment, grown=grown)
             device = {"platform": self._device.platform, "device_kind": self._device.device_kind}
             self._built[key] = transforms.apply(workload, levers, **device)
         return self._built[key]
 
-    def reference(self, levers: dict[str, str]) -> TrainWorkload:
+    def reference(self, levers: dict[str, str], grown: int = 1) -> TrainWorkload:
         """The same mathematics without any lever that must not change it: what a correct arm agrees with.
 
         Micro-batches change nothing but the statistics of a model that has some: each is normalised by its own.
         """
-        plain = self.workload({**levers, "remat": "none", "accumulate": "1"})
+        plain = self.workload({**levers, "remat": "none", "accumulate": "1"}, grown)
         _, model_state = jax.eval_shape(plain.init, jax.ShapeDtypeStruct((2,), "uint32"))
-        return self.workload({**levers, "remat": "none"}) if stateful(model_state) else plain
+        return self.workload({**levers, "remat": "none"}, grown) if stateful(model_state) else plain
 
 
 def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:
@@ -86,7 +96,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         )
     if way != "strategy":
         return reduction.build(workload, devices, way)
-    program = parallel.build(strategy, workload, devices)
+    program = parallel.load(strategy).build(workload, devices, **_settings(strategy, len(devices), levers))
     if execution in ("donated", "unfused"):
         return program
     if strategy == "pmap":
@@ -95,6 +105,25 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         )
     outputs: Any = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
+
+
+def _settings(strategy: str, devices: int, levers: dict[str, str]) -> dict[str, Any]:
+    """What a strategy is told besides the workload. Raises UserError for a lever that it does not have."""
+    sizes = axes.sizes(strategy, devices, levers.get("mesh", "strategy"))
+    schedule, sequence = levers.get("schedule", "gpipe"), levers.get("sequence_parallel", "off")
+    if schedule != "gpipe" and "stage" not in sizes:
+        raise UserError(
+            f"--config.lever.schedule={schedule} is of a pipeline: use --config.strategy=pipeline, or a mesh with the "
+            "axis stage."
+        )
+    if sequence != "off" and ("tensor" not in sizes or "stage" in sizes):
+        raise UserError(
+            f"--config.lever.sequence_parallel={sequence} is of products split over the axis tensor, outside a "
+            "pipeline: use --config.strategy=tensor."
+        )
+    known: dict[str, Any] = {"sizes": sizes, "schedule": schedule, "sequence": sequence == "on"}
+    takes = {"pipeline": ("schedule",), "tensor": ("sequence",), "hybrid": tuple(known)}
+    return {name: known[name] for name in takes.get(strategy, ())}
 
 
 def compiler_options(levers: dict[str, str], platform: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.input import feed as feeds
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import census, check, memory, outcome, profile
+from jaxbench.measure import census, check, memory, outcome, profile, state_facts
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
@@ -62,16 +62,21 @@ class Bench:
         with stage("model"):  # before any point, so that a model that cannot be built is said once
             self.plain = build_workload(self.arms.config({}), experiment)
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
-        self._inits: dict[tuple[str, int, int], Any] = {}
+        self._inits: dict[tuple[Any, ...], Any] = {}
         self.prepared: dict[str, Prepared] = {}
         self._reference: tuple[tuple[Any, ...], check.Reference] | None = (
             None  # of the newest batch, parts and workload
         )
 
+    def _grown(self, point: Point) -> int:
+        """For how many devices the model is made larger."""
+        return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
+
     def _build(self, workload: TrainWorkload, point: Point) -> Program:
         """A new Program, whose step has never been traced, with the compiled `init` of an earlier one like it."""
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
-        key = point.strategy, point.devices, id(workload)
+        where = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+        key = point.strategy, point.devices, id(workload), where
         return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
 
     @functools.cached_property
@@ -82,7 +87,7 @@ class Bench:
     def compile(self, point: Point) -> tuple[TrainWorkload, Program, CompiledStep]:
         """Builds and compiles; runs nothing. Raises StageError."""
         with stage("build"):
-            workload = self.arms.workload(point.levers)
+            workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
         with stage("compile"):
             options = compiler_options(point.levers, self.devices[0].platform)
@@ -107,7 +112,7 @@ class Bench:
         workload, program, compiled = self.compile(point)
         with stage("check"):
             batch = self.batch(point)
-            first_run_s = self._first_run(program, compiled, batch)
+            first_run_s, facts = self._first_run(program, compiled, batch)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
             checks = self._check(point, program, compiled, batch)
             if point.levers.get("execution") == "eager":
@@ -120,7 +125,7 @@ class Bench:
         with stage("train"):
             outcome |= self._outcome(workload, program, point)
         self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
-        return self._record(point, passport, checks, outcome=outcome)
+        return self._record(point, passport, checks, outcome=outcome, facts=facts)
 
     def prove(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
         """Takes a point through a step in at most `limit_bytes`, on a CPU enforced, and says what it took.
@@ -220,22 +225,24 @@ class Bench:
         """The synthetic batch of a point: the same values in every round, strategy and process."""
         return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
 
-    def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> float:
+    def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float]]:
+        """(seconds, what the step shows besides)."""
         with jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
+            facts = state_facts.measure(program, state, placed, gradients=self.config.measure.gradients)
             start = time.perf_counter()
-            jax.block_until_ready(compiled.call(state, placed))
-            return time.perf_counter() - start
+            _, outputs = jax.block_until_ready(compiled.call(state, placed))
+            return time.perf_counter() - start, facts | state_facts.of_metrics(outputs)
 
     def _check(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[Verdict, ...]:
         """One device's answer is kept for the next point, which may be the same."""
-        workload, platform = self.arms.reference(point.levers), self.devices[0].platform
-        made = point.global_batch, point.devices, id(workload)
+        workload, platform = self.arms.reference(point.levers, self._grown(point)), self.devices[0].platform
+        made = point.global_batch, program.parts, id(workload)
         if self._reference is None or self._reference[0] != made:
             initial = check.initial_state(workload, self.key, device=self.devices[0])
-            # in as many parts as there are devices, one device holds what it does when there are others
-            expected = check.reference(workload, initial, batch, device=self.devices[0], passes=point.devices)
+            # in as many parts as the mesh makes of the batch, one device holds what it does when there are others
+            expected = check.reference(workload, initial, batch, device=self.devices[0], passes=program.parts)
             self._reference = made, expected
         expected = self._reference[1]
         part = point.levers.get("part", "step")
@@ -245,18 +252,24 @@ class Bench:
         return (
             check.judge(actual, expected, workload, platform=platform),
             check.judge_optimizer(actual, expected),
-            *check.judge_products(self.arms.workload(point.levers), point.levers),
+            *check.judge_products(self.arms.workload(point.levers, self._grown(point)), point.levers),
             census.verify(
                 passport.collectives,
                 passport.expected_gradient_bytes,
                 point.devices,
                 stateful=stateful(expected.model_state),
-                form=program.expected,
+                form=None if program.expected is None else program.expected(point.global_batch),
             ),
         )
 
     def _record(
-        self, point: Point, passport: Passport, checks: tuple[Verdict, ...], *, outcome: dict[str, float]
+        self,
+        point: Point,
+        passport: Passport,
+        checks: tuple[Verdict, ...],
+        *,
+        outcome: dict[str, float],
+        facts: dict[str, float],
     ) -> PointRecord:
         return PointRecord(
             experiment=self.config.experiment,
@@ -268,6 +281,7 @@ class Bench:
             checks=checks,
             worker=self.worker,
             outcome=outcome,
+            facts=facts,
             **point.to_json(),
         )
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
-from jaxbench.levers import Arm
+from jaxbench.levers import EVERY_MESH, Arm
+from jaxbench.parallel import OF_SOME_MODELS, axes
 
 CPU_DEVICES = (1, 2, 4, 8)
 
@@ -111,8 +112,10 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     for devices in divisible(settings, device_counts(settings, machine)):
         for strategy in settings.strategies:
             for scaling in settings.scalings:
-                for arm in settings.arms:
-                    batch = _global_batch(int(arm.levers["batch"]) or settings.batch, scaling, devices)
+                for arm in arms_of(settings, strategy, devices):
+                    parts = axes.batch_parts(axes.sizes(strategy, devices, arm.levers["mesh"]))
+                    grows = scaling == "weak" and settings.weak == "batch"
+                    asked = (int(arm.levers["batch"]) or settings.batch) * (devices if grows else 1)
                     name = f"{strategy}/{scaling}/{devices}" + (f"/{arm.name}" if arm.name else "")
                     points.append(
                         Point(
@@ -120,7 +123,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                             strategy=strategy,
                             scaling=scaling,
                             devices=devices,
-                            global_batch=_of_equal_parts(batch, devices, arm),
+                            global_batch=_of_equal_parts(asked, parts, arm),
                             oversubscribed=machine["platform"] == "cpu" and devices > machine["cores"],
                             arm=arm.name,
                             levers=arm.levers,
@@ -130,33 +133,40 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     return points
 
 
-def _of_equal_parts(batch: int, devices: int, arm: Arm) -> int:
-    """The batch itself. Raises UserError when micro-batches do not divide what one device gets."""
-    parts = int(arm.levers["accumulate"])
-    if batch // devices % parts:
-        near = devices * parts * max(1, round(batch / devices / parts))
+def _of_equal_parts(batch: int, parts: int, arm: Arm) -> int:
+    """The batch itself. Raises UserError unless it divides into `parts` for devices, and these into micro-batches."""
+    if batch % parts:
+        near = max(parts, round(batch / parts) * parts)
+        raise UserError(f"--config.batch={batch} does not divide over {parts} devices: use {near}, for example.")
+    count = int(arm.levers["accumulate"])
+    if batch // parts % count:
+        near = parts * count * max(1, round(batch / parts / count))
         raise UserError(
-            f"--config.lever.accumulate={parts} does not divide the {batch // devices} examples that each of {devices} "
+            f"--config.lever.accumulate={count} does not divide the {batch // parts} examples that each of {parts} "
             f"devices gets: use a global batch of {near}, for example."
         )
     return batch
 
 
+def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
+    """The arms at one place: a mesh "all" is every mesh of so many devices."""
+    found = []
+    for arm in settings.arms:
+        if arm.levers["mesh"] != EVERY_MESH or strategy != axes.HYBRID:
+            found.append(arm)
+            continue
+        for sizes in axes.meshes(devices):
+            mesh = axes.text(sizes)
+            found.append(Arm(arm.name.replace(f"mesh={EVERY_MESH}", f"mesh={mesh}"), {**arm.levers, "mesh": mesh}))
+    return found
+
+
 def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Of counts that nobody typed, those that divide the batch of strong scaling; typed ones are all kept."""
-    if settings.devices is not None or "strong" not in settings.scalings:
+    if settings.devices is not None or "strong" not in settings.scalings or {*settings.strategies} & OF_SOME_MODELS:
         return counts
     batches = {int(arm.levers["batch"]) or settings.batch for arm in settings.arms}
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))
-
-
-def _global_batch(batch: int, scaling: str, devices: int) -> int:
-    if scaling == "weak":
-        return batch * devices
-    if batch % devices:
-        near = max(devices, round(batch / devices) * devices)
-        raise UserError(f"--config.batch={batch} does not divide over {devices} devices: use {near}, for example.")
-    return batch
 
 
 def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any]]]:

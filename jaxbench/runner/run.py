@@ -25,7 +25,7 @@ from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import law, placement, plan, search, sweep
+from jaxbench.runner import law, longest, placement, plan, search, sweep
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import GUESS_S, format_s
@@ -64,7 +64,7 @@ def _ask(experiment: str, config: ConfigDict, console: Console) -> _Asked:
         placed, left_out = placement.place(cases, chosen, machine)
         facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
         return _Asked(chosen, machine, placed, left_out, facts)
-    settings = config_lib.parse(config, parallel.strategies())
+    settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
     machine = _machine(settings.platform, console)
     points = plan.make(settings, machine)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
@@ -97,9 +97,11 @@ def _before(settings: Settings, asked: _Asked, job: sweep.Job, console: Console)
     """What is found by compiling, before anything is timed."""
     points = cast(Sequence[plan.Point], asked.points)
     about: dict[str, Any] = {"experiment": job.experiment, "config": job.config, "folder": job.run.path}
-    if settings.search:
-        limit = search.limit(settings.search_bytes, asked.machine)
+    limit = search.limit(settings.search_bytes, asked.machine)
+    if settings.search == "max":
         search.run(points[0], limit=limit, console=console, **about)
+    if settings.search == "context":
+        longest.run(points, limit=limit, console=console, **about)
     depths = law.depths(str(job.config["depths"]), job.config["model"])
     law.run(points, asked=depths, console=console, **about)
 

@@ -43,6 +43,61 @@ class Dataset(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Share:
+    """What of a step one device has, for what its layers then send. examples: of a micro-batch. sizes: devices by axis.
+
+    itemsize: bytes of an activation on the wire. sequence: positions between the split products are split too.
+    blocks: that it has; None: all. forward: the forward pass alone, without the loss.
+    """
+
+    examples: int
+    sizes: Mapping[str, int]
+    itemsize: int
+    sequence: bool = False
+    blocks: int | None = None
+    forward: bool = False
+
+    def over(self, axis: str) -> int:
+        return self.sizes.get(axis, 1)
+
+
+Wire = dict[str, tuple[int, int]]  # by kind of collective, the least and most bytes of its results on one device
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """A model as like blocks in a row, with something before the first and after the last.
+
+    first: (params without blocks, nothing, batch) -> x. block: (one block's params, x, batch) -> x.
+    last: (params without blocks, x, batch) -> (loss, metrics), as `TrainWorkload.loss`.
+    blocks: the key of `params` whose value is a dictionary of the blocks' parameters by number.
+    """
+
+    first: Callable[[PyTree, Any, Batch], Any]
+    block: Callable[[PyTree, Any, Batch], Any]
+    last: Callable[[PyTree, Any, Batch], tuple[jax.Array, Metrics]]
+    blocks: str = "blocks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """How a model can be split over devices, apart from its batch.
+
+    axes: the one table: by pattern of a parameter's path, the logical axis of each of its dimensions ("heads",
+      "hidden", "vocab", "experts"), None for one that is never split. What no pattern fits is whole on every device.
+    wire: what the layers of a device send in one micro-batch's forward and backward pass, gradients of parameters that
+      are whole on every device left out, except those that are summed over `tensor`.
+    positions: of a sequence; 0: there are none.
+    stages: for a pipeline; None: it has no blocks.
+    """
+
+    axes: Mapping[str, tuple[str | None, ...]]
+    wire: Callable[[Share], Wire]
+    positions: int = 0
+    stages: Stages | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainWorkload:
     """A model that is trained.
 
@@ -67,7 +122,8 @@ class TrainWorkload:
       micro_batches: the gradient is the mean of this many equal parts' gradients, one after the other.
       loss_scale: optimizer state -> the number that the loss is multiplied by before it is differentiated; the
         optimizer divides it out again. None: 1.
-      logical_axes: params-shaped tree of logical axis names, for strategies that split parameters.
+      partition: for strategies that split the model; None: only its batch and its state can be.
+      dtype: what the model computes in.
     """
 
     name: str
@@ -85,7 +141,8 @@ class TrainWorkload:
     loss_scale: Callable[[PyTree], jax.Array] | None = None
     tolerance: float = 1e-5
     tolerance_reason: str = "float32 sums in another order"
-    logical_axes: PyTree | None = None
+    partition: Partition | None = None
+    dtype: Any = jnp.dtype(jnp.float32)
 
     def synthetic(self, key: jax.Array, batch: int) -> Batch:
         """Draws one batch; each field has shape (batch, *field.shape)."""

@@ -9,21 +9,32 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxbench.workloads import positions, spread
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
 
 
-def next_token(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:
+def next_token(
+    model: PureModel,
+    *,
+    tokens: str = "tokens",
+    penalty: Callable[[PyTree], tuple[jax.Array, Metrics]] | None = None,
+) -> Callable[..., Any]:
     """Cross-entropy (natural logarithm) and accuracy of logits (B, T, V) for ``batch[tokens]``, integers (B, T + 1).
 
-    The model is given the first T and judged on the last T. The arithmetic is float32.
+    The model is given the first T and judged on the last T, or on those of them that lie on this device. The arithmetic
+    is float32.
+
+    penalty: model state -> (what the model itself adds to the loss, further metrics).
     """
 
     def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
         del key
-        logits, model_state = model.apply(params, model_state, batch[tokens][:, :-1])
-        value, accuracy = score(logits, batch[tokens][:, 1:])
-        return value, (model_state, {"accuracy": accuracy})
+        given, judged = positions.held(batch[tokens][:, :-1]), positions.held(batch[tokens][:, 1:])
+        logits, model_state = model.apply(params, model_state, given)
+        value, accuracy = score(logits, judged)
+        more, metrics = (0.0, {}) if penalty is None else penalty(model_state)
+        return value + more, (model_state, {"accuracy": accuracy, **metrics})
 
     return loss
 
@@ -34,15 +45,30 @@ def score(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, jax.Arr
     The next token's logit is picked by a comparison, not by indexing, so that a batch that is split over devices stays
     split; it fuses into the sum. The largest logit is found by two plain reductions, which a CPU does many at a time,
     and not by `argmax`, which it does one by one.
+
+    Where the vocabulary is split over devices each has the logits of its part, and what is found in the parts is put
+    together: four numbers a position travel, and no logit.
     """
     logits_BTV = logits_BTV.astype(jnp.float32)
-    vocab = logits_BTV.shape[-1]
+    axis, vocab = spread.current().tensor, logits_BTV.shape[-1]
     number_BTV = jax.lax.broadcasted_iota(jnp.int32, logits_BTV.shape, 2)
+    if axis is not None:
+        number_BTV = number_BTV + jax.lax.axis_index(axis) * vocab
+        vocab *= jax.lax.axis_size(axis)
     picked_BT = jnp.sum(jnp.where(number_BTV == next_BT[..., None], logits_BTV, 0.0), axis=-1)
-    most_BT = jax.lax.stop_gradient(jnp.max(logits_BTV, axis=-1))
-    log_sum_BT = most_BT + jnp.log(jnp.sum(jnp.exp(logits_BTV - most_BT[..., None]), axis=-1))
+    most_BT = _over_parts(jax.lax.pmax, jnp.max(jax.lax.stop_gradient(logits_BTV), axis=-1))
+    sum_BT = _over_parts(jax.lax.psum, jnp.sum(jnp.exp(logits_BTV - most_BT[..., None]), axis=-1))
+    log_sum_BT = most_BT + jnp.log(sum_BT)
     first_BT = jnp.min(jnp.where(logits_BTV == most_BT[..., None], number_BTV, vocab), axis=-1)
+    first_BT = _over_parts(jax.lax.pmin, first_BT)
+    picked_BT = _over_parts(jax.lax.psum, picked_BT)
     return jnp.mean(log_sum_BT - picked_BT), jnp.mean((first_BT == next_BT).astype(jnp.float32))
+
+
+def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax.Array:
+    """What is found in all parts of the vocabulary together."""
+    axis = spread.current().tensor
+    return found_BT if axis is None else reduction(found_BT, axis)
 
 
 def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:

@@ -59,7 +59,7 @@ def test_host_puts_a_batch_per_step_and_no_two_in_a_row_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("kind", ["device", "host", "pipeline:1"])
-@pytest.mark.parametrize("strategy", parallel.strategies())
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_batches_lie_where_the_program_wants_them(kind: str, strategy: str) -> None:
     workload = linear_workload()
     program = parallel.build(strategy, workload, jax.devices()[:2])

@@ -13,7 +13,7 @@ from jaxbench.measure.passport import compile_step, example_flops
 from jaxbench.workloads.models import conv
 
 
-@pytest.mark.parametrize("strategy", parallel.strategies())
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_phases_and_memory(strategy):
     ticks = iter(range(100))
     workload = linear_workload()

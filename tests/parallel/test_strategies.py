@@ -35,7 +35,7 @@ WHERE = [(name, n) for name in config_lib.training_experiments() for n in (1, 2,
 
 PLAIN = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # the others are one file: tried on a model of each kind
 EVERYWHERE = [(strategy, *where) for strategy in PLAIN for where in WHERE]
-OTHERS = sorted({*parallel.strategies()} - {*PLAIN})
+OTHERS = sorted({*parallel.of_any_model()} - {*PLAIN})
 SHARDED = [
     (strategy, *where) for strategy in OTHERS for where in WHERE if where[0] in {*SMALL, "gpt", "resnet18", "lstm"}
 ]
@@ -53,7 +53,7 @@ def test_same_parameters_as_one_device(name, devices, strategy):
     assert passport.expected_gradient_bytes == (4 * passport.parameters if devices > 1 else 0)
 
 
-@pytest.mark.parametrize("strategy", parallel.strategies())
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_state_is_born_sharded_and_round_trips(strategy):
     workload = linear_workload()
     program = parallel.build(strategy, workload, jax.devices()[:4])
@@ -66,7 +66,7 @@ def test_state_is_born_sharded_and_round_trips(strategy):
     jax.tree.map(np.testing.assert_array_equal, before, again)
 
 
-@pytest.mark.parametrize("strategy", parallel.strategies())
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_the_state_is_donated(strategy):
     workload = linear_workload()
     program = parallel.build(strategy, workload, jax.devices()[:2])

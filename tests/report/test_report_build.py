@@ -50,7 +50,8 @@ def test_the_columns_are_frozen(tmp_path: Path) -> None:
         "op,dtype,impl,shape,elements,payload_bytes,mesh,axis,source,target,cores,flops,bytes_moved,"
         "bytes_per_s,bytes_per_s_lo,bytes_per_s_hi,algbw,algbw_lo,algbw_hi,busbw,busbw_lo,busbw_hi,wrong,loop_s,"
         "alpha_s,beta_bytes_per_s,peak_share,gate,gate_reason,"
-        "arm,precision,remat,accumulate,freeze,batch,part,execution,input,reduction,baseline,ratio,ratio_lo,ratio_hi,"
+        "arm,precision,remat,accumulate,freeze,batch,part,execution,input,reduction,schedule,"
+        "sequence_parallel,baseline,ratio,ratio_lo,ratio_hi,"
         "arm_speedup,arm_speedup_lo,arm_speedup_hi,verdict,temp_bytes,compiler_flops_per_step,"
         "final_loss,final_accuracy,steps,skipped_steps,waited_share"
     )

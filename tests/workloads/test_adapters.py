@@ -73,7 +73,7 @@ def test_state_is_plain_dictionaries_and_apply_is_pure(style):
 
 
 @pytest.mark.parametrize("style", MODELS)
-@pytest.mark.parametrize("strategy", parallel.strategies())
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_every_style_under_every_strategy(style, strategy):
     mine = workload(MODELS[style]())
     program = parallel.build(strategy, mine, jax.devices()[:2])
@@ -102,7 +102,7 @@ class Dropping(nnx.Module):
         return self.dropout(self.layer(x))
 
 
-@pytest.mark.parametrize("strategy", parallel.strategies())
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_random_keys_in_the_model_state_are_plain_numbers(strategy):
     model = from_nnx(Dropping)
     params, model_state = model.init(KEY)

@@ -123,7 +123,7 @@ def case(request):
     return mine, on_one_device(mine, 8)
 
 
-@pytest.mark.parametrize("strategy", parallel.strategies())
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strategy):
     mine, expected = case
     batch = mine.synthetic(KEY, BATCH)

@@ -39,6 +39,7 @@ def apply(workload: TrainWorkload, precision: str) -> TrainWorkload:
         _wrapped(workload, lambda function: _in_16_bits(function, jnp.dtype(dtype))),
         tolerance=5e-3,
         tolerance_reason=f"{dtype} keeps {BITS[dtype]} bits: gradients of shards round differently",
+        dtype=jnp.dtype(dtype),
     )
     if precision == "bfloat16":
         return workload
@@ -49,7 +50,13 @@ def apply(workload: TrainWorkload, precision: str) -> TrainWorkload:
 
 def _wrapped(workload: TrainWorkload, wrap: Callable[[Any], Any]) -> TrainWorkload:
     functions = {name: getattr(workload, name) for name in ("loss", "evaluate", "predict")}
-    return dataclasses.replace(workload, **{name: wrap(f) for name, f in functions.items() if f is not None})
+    workload = dataclasses.replace(workload, **{name: wrap(f) for name, f in functions.items() if f is not None})
+    partition = workload.partition
+    if partition is None or partition.stages is None:
+        return workload
+    stages = partition.stages
+    stages = dataclasses.replace(stages, first=wrap(stages.first), block=wrap(stages.block), last=wrap(stages.last))
+    return dataclasses.replace(workload, partition=dataclasses.replace(partition, stages=stages))
 
 
 def _with_products(function: Callable[..., Any], products: str) -> Callable[..., Any]:

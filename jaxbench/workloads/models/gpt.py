@@ -16,9 +16,12 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.workloads import positions
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.models import blocks
-from jaxbench.workloads.models.per_device import Tied
+from jaxbench.workloads.models.attention import causal
+from jaxbench.workloads.models.mixture import Mixture
+from jaxbench.workloads.models.split import Vocabulary, column, row
 from jaxbench.workloads.models.stored import stored_gradient
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
@@ -31,6 +34,7 @@ class Shape:
     heads: int
     context: int
     vocab: int
+    experts: int = 0  # of each block's perceptron; 0: it has one
 
 
 # GPT-2's four; then, with its vocabulary, those of table 2.1 of Brown et al., arXiv:2005.14165: "1b" has the layers and
@@ -56,9 +60,10 @@ def shape(config: ConfigDict) -> Shape:
         raise UserError(f"--config.model.preset={config.preset} is unknown: {did_you_mean(config.preset, PRESETS)}")
     chosen = {}
     for field, value in vars(PRESETS[config.preset]).items():
-        if config[field] < 0:
-            raise UserError(f"--config.model.{field}={config[field]} is negative: use 0 for the preset's {value}.")
-        chosen[field] = config[field] or value
+        asked = config.get(field, 0)
+        if asked < 0:
+            raise UserError(f"--config.model.{field}={asked} is negative: use 0 for the preset's {value}.")
+        chosen[field] = asked or value
     found = Shape(**chosen)
     if found.width % found.heads:
         legal = max(n for n in range(1, found.heads) if found.width % n == 0)
@@ -69,41 +74,44 @@ def shape(config: ConfigDict) -> Shape:
 
 
 class Attention(nnx.Module):
-    """Causal attention of several heads. The three projections are one product; the softmax is float32."""
+    """Causal attention of several heads. The three projections are one product."""
 
     def __init__(self, shape: Shape, rngs: nnx.Rngs):
-        self.heads = shape.heads
-        self.qkv = _linear(shape.width, 3 * shape.width, rngs=rngs)
-        self.out = _linear(shape.width, shape.width, residuals=2 * shape.layers, rngs=rngs)
+        heads = (shape.heads, shape.width // shape.heads)
+        self.qkv = _linear((shape.width,), (3, *heads), rngs=rngs)
+        self.out = _linear(heads, (shape.width,), residuals=2 * shape.layers, rngs=rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
-        b, t, d = x_BTD.shape
-        qkv = _flat(self.qkv, x_BTD).reshape(b, t, 3, self.heads, d // self.heads)
-        q_BNTH, k_BNTH, v_BNTH = jnp.transpose(qkv, (2, 0, 3, 1, 4))
-        scores_BNTS = jnp.einsum("bnth,bnsh->bnts", q_BNTH * (d // self.heads) ** -0.5, k_BNTH)
-        causal_TS = jnp.tril(jnp.ones((t, t), bool))
-        scores_BNTS = jnp.where(causal_TS, scores_BNTS.astype(jnp.float32), -jnp.inf)
-        weights_BNTS = jax.nn.softmax(scores_BNTS).astype(x_BTD.dtype)
-        mixed_BNTH = jnp.einsum("bnts,bnsh->bnth", weights_BNTS, v_BNTH)
-        return _flat(self.out, jnp.transpose(mixed_BNTH, (0, 2, 1, 3)).reshape(b, t, d))
+        q_BNTH, k_BNTH, v_BNTH = jnp.transpose(column(self.qkv, x_BTD), (2, 0, 3, 1, 4))
+        mixed_BNTH = causal(q_BNTH, k_BNTH, v_BNTH)
+        return row(self.out, jnp.transpose(mixed_BNTH, (0, 2, 1, 3)))
+
+
+class Perceptron(nnx.Module):
+    """Two products with tanh-GELU between them."""
+
+    def __init__(self, shape: Shape, rngs: nnx.Rngs):
+        hidden = EXPANSION * shape.width
+        self.up = _linear((shape.width,), (hidden,), rngs=rngs)
+        self.down = _linear((hidden,), (shape.width,), residuals=2 * shape.layers, rngs=rngs)
+
+    def __call__(self, x_BTD: jax.Array) -> jax.Array:
+        return row(self.down, jax.nn.gelu(column(self.up, x_BTD), approximate=True))
 
 
 class Block(nnx.Module):
     """x + attention(norm(x)), then x + perceptron(norm(x))."""
 
     def __init__(self, shape: Shape, rngs: nnx.Rngs):
-        hidden = EXPANSION * shape.width
-        self.norm_attention = _norm(shape.width, rngs)
+        self.norm_attention = norm(shape.width, rngs)
         self.attention = Attention(shape, rngs)
-        self.norm_perceptron = _norm(shape.width, rngs)
-        self.up = _linear(shape.width, hidden, rngs=rngs)
-        self.down = _linear(hidden, shape.width, residuals=2 * shape.layers, rngs=rngs)
+        self.norm_perceptron = norm(shape.width, rngs)
+        self.perceptron = _mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         x_BTD = stored_gradient(x_BTD)
         x_BTD = stored_gradient(x_BTD + self.attention(self.norm_attention(x_BTD)))
-        hidden_BTF = jax.nn.gelu(_flat(self.up, self.norm_perceptron(x_BTD)), approximate=True)
-        return x_BTD + _flat(self.down, hidden_BTF)
+        return x_BTD + self.perceptron(self.norm_perceptron(x_BTD))
 
 
 class GPT(nnx.Module):
@@ -116,34 +124,38 @@ class GPT(nnx.Module):
         self.tokens = nnx.Param(0.02 * normal(rngs.params(), (found.vocab, found.width)))
         self.positions = nnx.Param(0.01 * normal(rngs.params(), (found.context, found.width)))
         self.blocks = nnx.List(Block(found, rngs) for _ in range(found.layers))
-        self.norm = _norm(found.width, rngs)
+        self.norm = norm(found.width, rngs)
         self.remat = remat
 
     def __call__(self, tokens_BT: jax.Array) -> jax.Array:
-        embedding = Tied(self.tokens[...], tokens_BT)
-        x_BTD = embedding.rows() + self.positions[: tokens_BT.shape[1]]
-        x_BTD = blocks.run(self.blocks, x_BTD, self.remat)
-        return embedding.scores(self.norm(x_BTD))
+        embedding = Vocabulary(self.tokens[...], tokens_BT)
+        x_BTD = embedded(embedding, self.positions[...], tokens_BT.shape[1])
+        return embedding.scores(self.norm(blocks.run(self.blocks, x_BTD, self.remat)))
 
 
-def _flat(layer: nnx.Linear, x_BTD: jax.Array) -> jax.Array:
-    """The layer on one axis of examples and positions, (B, T, D) to (B, T, F).
-
-    The gradient of its weights then sums over one axis, for which XLA's CPU compiler has a product almost three times
-    as fast as for two.
-    """
-    return layer(x_BTD.reshape(-1, x_BTD.shape[-1])).reshape(*x_BTD.shape[:-1], -1)
+def embedded(embedding: Vocabulary, positions_TD: jax.Array, held: int) -> jax.Array:
+    """What the first block is given, (B, T, D). held: positions that a device holds."""
+    place_TD = positions.held(positions_TD[: positions.count(held)], axis=0)
+    return embedding.rows() + positions.between_products(place_TD, axis=0)
 
 
-def _linear(inputs: int, outputs: int, *, residuals: int = 1, rngs: nnx.Rngs) -> nnx.Linear:
-    """GPT-2's initial values; those that add to the residual stream are smaller by the root of their number."""
-    initial = nnx.initializers.normal(0.02 / math.sqrt(residuals))
-    return nnx.Linear(inputs, outputs, kernel_init=initial, rngs=rngs)
-
-
-def _norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
+def norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
     """Statistics in float32 and in two passes, whatever the model computes in."""
     return nnx.LayerNorm(width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
+
+
+def _mixture(shape: Shape, rngs: nnx.Rngs) -> Mixture:
+    return Mixture(shape, EXPANSION, (0.02, 0.02 / math.sqrt(2 * shape.layers)), rngs)
+
+
+def _linear(
+    inputs: tuple[int, ...], outputs: tuple[int, ...], *, residuals: int = 1, rngs: nnx.Rngs
+) -> nnx.LinearGeneral:
+    """A kernel of (*inputs, *outputs). GPT-2's initial values; those that add to the residual stream are smaller by the
+    root of their number."""
+    initial = nnx.initializers.normal(0.02 / math.sqrt(residuals))
+    axes = tuple(range(-len(inputs), 0))
+    return nnx.LinearGeneral(inputs, outputs, axis=axes, kernel_init=initial, rngs=rngs)
 
 
 def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
@@ -151,10 +163,11 @@ def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
 
     The two products of attention (queries by keys, weights by values) count half: half of their result lies in the
     future and is masked out, and need not be computed. causal=False counts them whole, as this model's plain form
-    computes them. The lookup is none.
+    computes them. The lookup is none. With experts each position is worked on by one; its router is a product more.
     """
     found = shape(config)
     t, d = found.context, found.width
     attention = 2 * t * dense(d, t) / (2 if causal else 1)
     block = [t * dense(d, 3 * d), attention, t * dense(d, d), 2 * t * dense(d, EXPANSION * d)]
+    block += [t * dense(d, found.experts)] if found.experts else []
     return [*block * found.layers, t * dense(d, found.vocab)]

@@ -57,7 +57,7 @@ class BatchNorm(nnx.Module):
             return self._by_its_own(groups, leading=1, axis=None).reshape(x.shape)
         return self._by_its_own(x, leading=0, axis=lies.axis if self.statistics == "global" else None)
 
-    def _by_its_own(self, x: jax.Array, *, leading: int, axis: str | None) -> jax.Array:
+    def _by_its_own(self, x: jax.Array, *, leading: int, axis: str | tuple[str, ...] | None) -> jax.Array:
         """Normalises each of the groups along the `leading` axes by itself, and moves the running statistics."""
         mean, variance = moments(x, over=tuple(range(leading, x.ndim - 1)), axis=axis)
         self._move(self.mean, mean)
@@ -75,7 +75,7 @@ class BatchNorm(nnx.Module):
         return y.astype(x.dtype)
 
 
-def moments(x: jax.Array, *, over: tuple[int, ...], axis: str | None) -> tuple[jax.Array, jax.Array]:
+def moments(x: jax.Array, *, over: tuple[int, ...], axis: str | tuple[str, ...] | None) -> tuple[jax.Array, jax.Array]:
     """Mean and variance in float32 over the axes `over` (kept, of length 1) and over the devices of a mapped `axis`.
 
     In two passes: the mean of squares less the square of the mean would lose all digits of a small variance about a
@@ -86,6 +86,6 @@ def moments(x: jax.Array, *, over: tuple[int, ...], axis: str | None) -> tuple[j
     return mean, _mean(jnp.square(x - mean), over, axis)
 
 
-def _mean(x: jax.Array, over: tuple[int, ...], axis: str | None) -> jax.Array:
+def _mean(x: jax.Array, over: tuple[int, ...], axis: str | tuple[str, ...] | None) -> jax.Array:
     mean = jnp.mean(x, axis=over, keepdims=True)
     return mean if axis is None else jax.lax.pmean(mean, axis)

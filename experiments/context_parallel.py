@@ -1,0 +1,40 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Context parallelism: the longest sequence that fits, and what a step costs, when positions are split (4 min).
+
+    make run EXP=context_parallel
+    make run EXP=context_parallel ARGS="--config.search_bytes=1073741824"
+
+The longest context is found by compiling alone: the largest whose step the compiler says needs at most `search_bytes` a
+device. Keys and values travel round a ring (Liu et al., 2023), and each device has an early and a late part of the
+sequence, so that causal attention is the same work for all.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("gpt")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.strategy = "context"
+    config.scaling = "strong"
+    config.batch = 4
+    config.model.context = 512
+    config.search = "context"
+    config.search_bytes = 256 * 2**20
+    config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
+    config.report = ConfigDict({"view": "context"})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config = base.tiny(config)
+    config.model.context, config.search_bytes = 32, 2**23
+    return config
+
+
+build = base.build

@@ -1,0 +1,39 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Every way to lay data, fsdp, stage and tensor axes over the devices, ranked by time, memory and bytes sent (5 min).
+
+    make run EXP=hybrid
+    make run EXP=hybrid ARGS='--config.lever.mesh="data=2,tensor=4;fsdp=8"'
+
+Each arm is a mesh: all factorings of the device count, beside the plain data parallelism that comes first. Memory and
+bytes are exact, also on more devices than cores; there the ranking by time means nothing, and is drawn hollow.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("gpt")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.strategy = "hybrid"
+    config.scaling = "strong"
+    config.batch = 32
+    config.model.layers, config.model.heads = 8, 8
+    config.model.context = 64
+    config.lever = ConfigDict({"mesh": "all", "accumulate": "4"})
+    config.mesh = ConfigDict({"devices": "8", "oversubscribe": True})
+    config.report = ConfigDict({"view": "hybrid"})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config = base.tiny(config)
+    config.model.update({"layers": 8, "heads": 8})
+    return config
+
+
+build = base.build

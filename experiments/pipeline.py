@@ -1,0 +1,40 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A pipeline of stages: its bubble against the number of stages and of micro-batches, by three schedules (6 min).
+
+    make run EXP=pipeline
+
+K stages and M micro-batches leave (K - 1) / (M + K - 1) of all places in the schedule idle. The executed schedule says
+how many it left idle, the compiled step what it holds, both exactly, also on more devices than cores. GPipe's published
+throughputs (Huang et al., 2019) are drawn dashed.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("gpt")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.strategy = "pipeline"
+    config.scaling = "strong"
+    config.batch = 32
+    config.model.layers = 16
+    config.model.context = 64
+    config.lever = ConfigDict({"accumulate": "1,4,32", "schedule": "gpipe,1f1b"})
+    config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
+    config.report = ConfigDict({"view": "pipeline"})
+    return config
+
+
+def tiny(config: ConfigDict) -> ConfigDict:
+    config = base.tiny(config)
+    config.model.layers = 8
+    config.lever.update({"accumulate": "1,4", "schedule": "gpipe,1f1b"})
+    return config
+
+
+build = base.build

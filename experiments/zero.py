@@ -1,0 +1,31 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""ZeRO: what one device holds of a model's state when data parallelism shares it out, stage by stage (2 min).
+
+    make run EXP=zero
+
+Mixed-precision Adam, 16 bytes a parameter: 2 of the parameter, 2 of its gradient, 12 of the optimizer (Rajbhandari et
+al., 2020). Bytes are measured from the arrays on the first device and are exact, also on more devices than cores; the
+published lines are drawn behind them. What it costs is in the table: stage 3 sends half as much again.
+"""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+base = load_experiment("mlp")
+
+
+def get_config() -> ConfigDict:
+    config = base.get_config()
+    config.strategy = "jit_auto,zero1,zero2,fsdp"
+    config.scaling = "weak"
+    config.lever = ConfigDict({"precision": "mixed"})
+    config.mesh = ConfigDict({"devices": "1,2,4,8"})
+    config.measure = ConfigDict({"gradients": True})
+    config.report = ConfigDict({"view": "zero"})
+    return config
+
+
+tiny, build = base.tiny, base.build

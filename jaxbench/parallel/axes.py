@@ -1,0 +1,120 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Named meshes, "data=2,tensor=4": what each axis splits, and which mesh a strategy lays over its devices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+from jaxbench.errors import UserError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Axis:
+    """batch: whether the devices along it have different examples. splits: what it splits, for people."""
+
+    batch: bool
+    splits: str
+
+
+# From the outermost to the innermost: devices that are neighbours are those that talk most.
+AXES = {
+    "data": Axis(True, "the batch"),
+    "fsdp": Axis(True, "the batch, and each parameter's elements"),
+    "expert": Axis(True, "the batch, and the experts"),
+    "stage": Axis(False, "the row of blocks"),
+    "context": Axis(False, "the positions"),
+    "tensor": Axis(False, "heads, hidden units and vocabulary"),
+}
+# A model's table says which logical axis each dimension of a parameter is (`workloads.base.Partition`); this says where
+# the logical axes lie.
+LIES_ON = {"heads": "tensor", "hidden": "tensor", "vocab": "tensor", "experts": "expert"}
+# The strategies that lay all devices along one axis.
+ALONG = {"fsdp": "fsdp", "tensor": "tensor", "context": "context", "pipeline": "stage", "expert": "expert"}
+HYBRID = "hybrid"
+
+Sizes = Mapping[str, int]
+
+
+def parse(text: str) -> dict[str, int]:
+    """ "data=2,tensor=4" -> {"data": 2, "tensor": 4}, in the order of AXES. Raises UserError naming what is wrong."""
+    found: dict[str, int] = {}
+    for word in text.split(","):
+        name, equals, size = (part.strip() for part in word.partition("="))
+        if name not in AXES:
+            raise UserError(f"--config.lever.mesh={text} has the axis '{name}': {did_you_mean(name, list(AXES))}")
+        if not equals or not size.isdecimal() or int(size) < 1 or name in found:
+            raise UserError(f"--config.lever.mesh={text} is no mesh: write data=2,tensor=4, for example.")
+        found[name] = int(size)
+    return {name: found[name] for name in AXES if name in found}
+
+
+def text(sizes: Sizes) -> str:
+    """{"data": 2, "tensor": 4} -> "data=2,tensor=4"."""
+    return ",".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def sizes(strategy: str, devices: int, mesh: str) -> dict[str, int]:
+    """The mesh of a strategy over so many devices. mesh: the lever's value.
+
+    Raises UserError for a mesh that does not multiply to the devices, or for one that the strategy does not take.
+    """
+    if strategy != HYBRID:
+        if mesh != "strategy":
+            raise UserError(
+                f"--config.lever.mesh={mesh} is of the strategy hybrid, and '{strategy}' has a mesh of its own: use "
+                "--config.strategy=hybrid."
+            )
+        return {ALONG.get(strategy, "data"): devices}
+    if mesh == "strategy":
+        raise UserError(
+            f"--config.strategy=hybrid needs to know its mesh: use --config.lever.mesh=data={devices}, for example."
+        )
+    found = parse(mesh)
+    if math.prod(found.values()) != devices:
+        rest = devices // math.gcd(devices, found.get("tensor", 1))
+        near = text({"data": rest, "tensor": devices // rest} if rest < devices else {"data": devices})
+        raise UserError(
+            f"--config.lever.mesh={mesh} has {math.prod(found.values())} places, there are {devices} devices: use "
+            f"{near}, for example."
+        )
+    return found
+
+
+def batch_parts(sizes: Sizes) -> int:
+    """In how many parts a mesh splits the batch."""
+    return math.prod(size for name, size in sizes.items() if AXES[name].batch)
+
+
+# What a pipeline's mesh may have, and what another's.
+TOGETHER = (("data", "stage", "tensor"), ("data", "fsdp", "tensor"))
+
+
+def meshes(devices: int) -> list[dict[str, int]]:
+    """All meshes of so many devices over the axes that go TOGETHER, an axis of one device left out."""
+    found = {text(sizes): sizes for family in TOGETHER for sizes in _factorings(devices, family)}
+    return list(found.values()) if devices > 1 else [{"data": 1}]
+
+
+def _factorings(devices: int, names: tuple[str, ...]) -> list[dict[str, int]]:
+    """Every way to write `devices` as a product over the axes named, the first axis largest first."""
+    if not names:
+        return [{}] if devices == 1 else []
+    return [
+        {**({names[0]: size} if size > 1 else {}), **rest}
+        for size in range(devices, 0, -1)
+        if devices % size == 0
+        for rest in _factorings(devices // size, names[1:])
+    ]
+
+
+def mesh_of(devices: list[jax.Device], sizes: Sizes) -> Mesh:
+    """The mesh with these axes, the last of them over neighbours."""
+    places = np.empty(len(devices), object)
+    places[:] = devices
+    return Mesh(places.reshape(tuple(sizes.values())), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))

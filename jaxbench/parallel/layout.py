@@ -1,0 +1,185 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Where each array of a state lies on a named mesh, and the way between that and the canonical state.
+
+A parameter's dimensions are split as the model's table says. Over the axis `fsdp` what is then left of it on a device
+is laid flat, filled up with zeros and cut again, so that it need not divide. The optimizer's state lies as the
+parameters do that it belongs to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from jaxbench.errors import UserError
+from jaxbench.parallel.axes import LIES_ON, Sizes
+from jaxbench.parallel.flat import padded
+from jaxbench.parallel.program import TrainState, create_state
+from jaxbench.workloads.base import PyTree, TrainWorkload
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How one parameter lies. shape: canonical. dims: (dimension, mesh axis) of those that are split, in order.
+    flat: over how many devices of `fsdp` the rest is cut."""
+
+    shape: tuple[int, ...]
+    dims: tuple[tuple[int, str], ...]
+    sizes: tuple[int, ...]
+    flat: int
+
+    @property
+    def local(self) -> tuple[int, ...]:
+        """The shape of a device's part, before it is laid flat."""
+        shape = list(self.shape)
+        for (dim, _), size in zip(self.dims, self.sizes, strict=True):
+            shape[dim] //= size
+        return tuple(shape)
+
+    @property
+    def spec(self) -> PartitionSpec:
+        if self.flat > 1:
+            return PartitionSpec(*(axis for _, axis in self.dims), "fsdp")
+        on = dict(self.dims)
+        return PartitionSpec(*(on.get(dim) for dim in range(len(self.shape)))) if on else PartitionSpec()
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The mesh axes over which devices hold different parts."""
+        return (*(axis for _, axis in self.dims), *(("fsdp",) if self.flat > 1 else ()))
+
+    def _grouped(self) -> tuple[list[int], list[int]]:
+        """The canonical shape with each split dimension as (devices, rest), and where the devices' axes are in it."""
+        split = {dim: size for (dim, _), size in zip(self.dims, self.sizes, strict=True)}
+        shape: list[int] = []
+        at = []
+        for dim, length in enumerate(self.shape):
+            at += [len(shape)] if dim in split else []
+            shape += [split[dim], length // split[dim]] if dim in split else [length]
+        return shape, at
+
+    def cut(self, x: jax.Array) -> jax.Array:
+        """From canonical shape to that of the global array."""
+        if self.flat == 1:
+            return x
+        shape, at = self._grouped()
+        rows = jnp.moveaxis(x.reshape(shape), at, range(len(at))).reshape(*self.sizes, -1)
+        fill = padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        return jnp.pad(rows, [(0, 0)] * len(at) + [(0, fill)])
+
+    def join(self, x: np.ndarray) -> np.ndarray:
+        """Inverse of `cut`, of a host array."""
+        if self.flat == 1:
+            return x
+        _, at = self._grouped()
+        rows = x[..., : math.prod(self.local)].reshape(*self.sizes, *self.local)
+        return np.moveaxis(rows, range(len(at)), at).reshape(self.shape)
+
+    def whole(self, shard: jax.Array) -> jax.Array:
+        """Inside `shard_map`: this device's part, of shape `local`, by an all-gather over `fsdp`."""
+        if self.flat == 1:
+            return shard
+        everything = jax.lax.all_gather(shard.reshape(-1), "fsdp", tiled=True)
+        return jax.lax.reshape(jax.lax.slice(everything, (0,), (math.prod(self.local),)), self.local)
+
+    def bytes(self, itemsize: int) -> int:
+        """Of a device's part when it is whole over `fsdp`, with its filling."""
+        return itemsize * padded(math.prod(self.local), self.flat)
+
+
+class Layout:
+    """The layout of a workload's state on a mesh of `sizes`. Raises UserError for what cannot be split so."""
+
+    def __init__(self, workload: TrainWorkload, sizes: Sizes):
+        key = jax.ShapeDtypeStruct((2,), "uint32")
+        self.canonical: TrainState = jax.eval_shape(partial(create_state, workload), key)
+        self.params = self.canonical.params
+        self.cuts = cuts(workload, self.params, sizes)
+
+    def cut(self, state: TrainState) -> TrainState:
+        """From the canonical state to the global arrays."""
+        return self._mapped(state, lambda x, cut: cut.cut(x), lambda x: x)
+
+    def specs(self) -> TrainState:
+        """A state-shaped tree of PartitionSpec."""
+        return self._mapped(self.canonical, lambda _, cut: cut.spec, lambda _: PartitionSpec())
+
+    def export(self, state: TrainState) -> TrainState:
+        """From global arrays to the canonical state, as host arrays."""
+        return self._mapped(state, lambda x, cut: cut.join(np.asarray(x)), np.asarray)
+
+    def _mapped(
+        self, state: TrainState, of_parameter: Callable[[Any, Cut], Any], of_other: Callable[[Any], Any]
+    ) -> TrainState:
+        def params(tree: PyTree) -> PyTree:
+            return jax.tree.map(of_parameter, tree, self.cuts)
+
+        others = partial(jax.tree.map, of_other)
+        return dataclasses.replace(
+            state,
+            step=of_other(state.step),
+            params=params(state.params),
+            model_state=others(state.model_state),
+            opt_state=like_parameters(self.params, params, others)(state.opt_state),
+            key=of_other(state.key),
+        )
+
+
+def like_parameters(
+    params: PyTree, of_parameters: Callable[[PyTree], PyTree], of_other: Callable[[Any], Any]
+) -> Callable[[PyTree], PyTree]:
+    """Maps an optimizer's state: each subtree of it that is built as `params` by one function, the rest by another."""
+    structure = jax.tree.structure(params)
+
+    def mirrors(tree: PyTree) -> bool:
+        return bool(jax.tree.structure(tree) == structure)  # type: ignore[operator]
+
+    return lambda state: jax.tree.map(
+        lambda tree: of_parameters(tree) if mirrors(tree) else of_other(tree), state, is_leaf=mirrors
+    )
+
+
+def cuts(workload: TrainWorkload, params: PyTree, sizes: Sizes) -> PyTree:
+    """A params-shaped tree of Cut. Raises UserError when a dimension does not divide, or nothing lies on an axis."""
+    table = workload.partition.axes if workload.partition is not None else {}
+    logical = {name for axes in table.values() for name in axes if name}
+    for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
+        if not any(LIES_ON[name] == axis for name in logical):
+            raise UserError(_nothing_to_split(workload, axis))
+
+    def cut(path: Any, aval: Any) -> Cut:
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        axes = next((axes for pattern, axes in table.items() if fnmatch.fnmatch(name, pattern)), ())
+        dims = [(dim, LIES_ON[axis]) for dim, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]
+        for dim, axis in dims:
+            _require_divides(axes[dim], aval.shape[dim], axis, sizes[axis])
+        return Cut(aval.shape, tuple(dims), tuple(sizes[axis] for _, axis in dims), sizes.get("fsdp", 1))
+
+    return jax.tree.map_with_path(cut, params)
+
+
+def _nothing_to_split(workload: TrainWorkload, axis: str) -> str:
+    if workload.partition is None:
+        return f"'{workload.name}' does not say what can be split over the axis {axis}: gpt does."
+    if axis == "expert":
+        return f"'{workload.name}' has no experts: use --config.model.experts=8, for example."
+    return f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data."
+
+
+def _require_divides(what: str | None, length: int, axis: str, devices: int) -> None:
+    if length % devices:
+        near = max(n for n in range(1, devices) if length % n == 0)
+        raise UserError(
+            f"the {length} of the axis '{what}' do not divide over {devices} devices of the mesh axis {axis}: use "
+            f"{axis}={near}, for example, or {math.ceil(length / devices) * devices} of them."
+        )

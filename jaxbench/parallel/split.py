@@ -1,0 +1,224 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A training step on a named mesh whose axes split the batch, the state, the model's products or its positions.
+
+Written by `shard_map`, because what is sent is what is measured: under `jit` the compiler chooses where to communicate.
+Its types are on. They know which arrays are *invariant*, the same on all devices of an axis; the gradient of such an
+array is a sum over those devices, and they put it there: this is how the backward pass of a product that is split over
+`tensor` gets its all-reduces. Over the axes that split examples or positions the sum is a mean and written out here, so
+there the parameters are cast to *varying* first (see parallel/shard_map.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxbench.errors import UserError
+from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of
+from jaxbench.parallel.flat import WIDENED
+from jaxbench.parallel.layout import Cut, Layout
+from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
+from jaxbench.workloads import positions, spread
+from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
+
+# The axes over which something is sent once more in the backward pass, instead of kept.
+AGAIN = {"fsdp", "context"}
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, sequence: bool = False) -> Program:
+    """The Program on the mesh of `sizes`. sequence: positions are split between the products split over `tensor`.
+
+    Raises UserError for what the workload cannot be split over.
+    """
+    require(workload, sizes, sequence=sequence)
+    layout, mesh, means = Layout(workload, sizes), mesh_of(devices, sizes), mean_axes(sizes)
+
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        grads, model_state, metrics = local_gradients(state, batch)
+        return update(workload, state, grads, model_state), metrics
+
+    def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
+        key = state.key
+        for axis in means:
+            key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+        params, model_state = varying((state.params, state.model_state), means)
+        local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
+        on_device = dataclasses.replace(workload, loss=_of_shards(workload, layout, gather="fsdp" in sizes))
+        with spread.over(axis=means or None, **where(sizes, sequence=sequence)):
+            grads, model_state, metrics = gradients(on_device, local, batch)
+        grads = jax.tree.map(lambda g, cut: mean(g, cut, sizes), grads, layout.cuts)
+        return grads, *(mean_over(means, (model_state, metrics)) if means else (model_state, metrics))
+
+    width = WIDENED.get(devices[0].platform, 1)
+    form = partial(expected, workload, layout, sizes, sequence=sequence, least_width=width)
+    return program(workload, layout, mesh, sizes, local_step, form, again=AGAIN & {*sizes}, grads=local_gradients)
+
+
+def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) -> None:
+    """Raises UserError for what the workload cannot be split over, parameters left to the Layout."""
+    context, tensor = sizes.get("context", 1), sizes.get("tensor", 1)
+    if workload.loss_scale is not None:
+        raise UserError(
+            "--config.lever.precision=float16 scales the loss by what all gradients together look like, and on a mesh "
+            "that splits the model no device sees them all: use bfloat16."
+        )
+    partition = workload.partition
+    if context > 1 and (partition is None or not partition.positions):
+        raise UserError(f"'{workload.name}' has no positions to split over the axis context: gpt has.")
+    if sequence and tensor > 1 and context > 1:
+        raise UserError(
+            "--config.lever.sequence_parallel=on splits positions over the axis tensor, and the axis context splits "
+            "them already: use off."
+        )
+    if partition is not None:
+        positions.require_even(partition.positions, context=context, sequence=tensor if sequence else 1)
+
+
+def mean_axes(sizes: Sizes) -> tuple[str, ...]:
+    """The axes over which gradients are averaged: devices along them see other examples or other positions."""
+    return tuple(axis for axis in sizes if AXES[axis].batch or axis == "context")
+
+
+def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
+    """What a layer is told of where things lie; an axis of one device splits nothing."""
+    names = {name: name for name in ("tensor", "context", "expert") if sizes.get(name, 1) > 1}
+    return {**names, "sequence": sequence and "tensor" in names}
+
+
+def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
+    """Casts arrays to differ over `axes`, where they do not yet."""
+
+    def cast(x: jax.Array) -> jax.Array:
+        missing = tuple(axis for axis in axes if axis not in jax.typeof(x).manual_axis_type.varying)
+        return jax.lax.pcast(x, missing, to="varying") if missing else x
+
+    return jax.tree.map(cast, tree)
+
+
+def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Callable[..., Any]:
+    """The workload's loss as a function of a device's shards. Its gradient is summed over `fsdp` and cut: that is what
+    the transpose of a gather is. What was gathered is not kept for the backward pass but gathered again.
+    """
+    if not gather:
+        return workload.loss
+
+    def kept(primitive: Any, *_: Any, **settings: Any) -> bool:
+        """All but what makes a parameter of its shards. That a model's own slices and reshapes are made again too costs
+        nothing."""
+        gathers = primitive.name == "all_gather" and settings["axis_name"] in ("fsdp", ("fsdp",))
+        return not gathers and primitive.name not in ("slice", "reshape")
+
+    @partial(jax.checkpoint, policy=kept)
+    def loss(shards: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> Any:
+        whole = jax.tree.map(lambda shard, cut: cut.whole(shard), shards, layout.cuts)
+        return workload.loss(whole, model_state, batch, key)
+
+    return loss
+
+
+def mean(grad: jax.Array, cut: Cut, sizes: Sizes) -> jax.Array:
+    """A parameter's gradient as the mean over all that see other examples or positions. Over an axis that the parameter
+    itself is split over, each part has met everyone's examples, and its gradient is the sum."""
+    summed = [axis for axis in mean_axes(sizes) if axis in cut.axes]
+    apart = tuple(axis for axis in mean_axes(sizes) if axis not in cut.axes)
+    for axis in summed:
+        grad = grad / sizes[axis]
+    return jax.lax.pmean(grad, apart) if apart else grad
+
+
+def program(
+    workload: TrainWorkload,
+    layout: Any,
+    mesh: Any,
+    sizes: Sizes,
+    local_step: Callable[..., Any],
+    form: Callable[[int], Wire],
+    *,
+    again: set[str] | None = None,
+    grads: Callable[..., Any] | None = None,
+) -> Program:
+    """The Program of a step on one device's parts. layout: a `Layout`, or what has its `cut`, `specs` and `export`.
+    again: the axes in AGAIN that the mesh has."""
+    specs, whole = layout.specs(), PartitionSpec()
+    examples = tuple(axis for axis in sizes if AXES[axis].batch)
+    split = PartitionSpec(examples) if examples else whole
+    shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
+    batch_sharding = NamedSharding(mesh, split)
+    run = partial(jax.shard_map, mesh=mesh, in_specs=(specs, split))
+    held = None if grads is None else jax.jit(run(lambda *given: grads(*given)[0], out_specs=specs.params))
+    return Program(
+        mesh=mesh,
+        init=jit_once(lambda key: layout.cut(create_state(workload, key)), out_shardings=shardings),
+        step=jax.jit(
+            run(local_step, out_specs=(specs, whole)),
+            donate_argnums=0,
+            out_shardings=(shardings, NamedSharding(mesh, whole)),
+            compiler_options=_options(mesh) if again else None,
+        ),
+        state_sharding=shardings,
+        batch_sharding=batch_sharding,
+        put=lambda batch: jax.device_put(batch, batch_sharding),
+        export=layout.export,
+        load=lambda state: jax.device_put(jax.device_get(layout.cut(state)), shardings, may_alias=False),
+        expected=form,
+        gradients=held,
+        batch_parts=batch_parts(sizes),
+    )
+
+
+def _options(mesh: Any) -> dict[str, Any]:
+    """XLA's CPU compiler would merge the second gathering with the first: see `runner.arm.compiler_options`."""
+    return {"xla_disable_hlo_passes": "cse_barrier_expander"} if mesh.devices.flat[0].platform == "cpu" else {}
+
+
+def expected(
+    workload: TrainWorkload,
+    layout: Layout,
+    sizes: Sizes,
+    global_batch: int,
+    *,
+    sequence: bool = False,
+    least_width: int = 1,
+) -> Wire:
+    """The closed form of what a step sends: its gradients and parameters, and what the layers send themselves.
+
+    least_width: of a number on the wire, in bytes.
+
+    Filling included. What is gathered again over `fsdp` is what the backward pass needs: no biases, and nothing of a
+    first layer, whose input needs no gradient. The forward passes of micro-batches may share what was gathered.
+    """
+    passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
+    form: Wire = {}
+    for aval, cut in zip(jax.tree.leaves(layout.params), jax.tree.leaves(layout.cuts), strict=True):
+        part, wide = (cut.bytes(max(aval.dtype.itemsize, least)) for least in (1, least_width))
+        width = sizes.get("fsdp", 1)
+        if width > 1:
+            add(form, "all-gather", part, 2 * passes * wide)
+            add(form, "reduce-scatter", passes * part // width, passes * wide // width)
+        if any(sizes[axis] > 1 for axis in mean_axes(sizes) if axis not in cut.axes) and aval.shape:
+            add(form, "all-reduce", part // width, wide // width)
+    if workload.partition is not None:
+        examples, itemsize = global_batch // batch_parts(sizes) // passes, workload.dtype.itemsize
+        share = Share(examples=examples, sizes=sizes, itemsize=itemsize, sequence=sequence)
+        widest = workload.partition.wire(dataclasses.replace(share, itemsize=max(itemsize, least_width)))
+        for kind, (least, _) in workload.partition.wire(share).items():
+            add(form, kind, passes * least, passes * widest[kind][1])
+        if batch_parts(sizes) > 1:
+            add(form, "all-reduce", sum(leaf.size * leaf.dtype.itemsize for leaf in state))
+    if "reduce-scatter" in form and state:
+        # XLA merges reductions of equal gradients, such as of the biases of two batch normalisations that are added.
+        least, most = form["reduce-scatter"]
+        form["reduce-scatter"] = least - least // 20, most
+    return form
+
+
+def add(form: Wire, kind: str, least: int, most: int | None = None) -> None:
+    """Adds to a closed form; most: `least` unless it is given."""
+    if most != 0 and (least or most):
+        low, high = form.get(kind, (0, 0))
+        form[kind] = low + least, high + (least if most is None else most)

@@ -1,0 +1,92 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Products whose kernels are split over the devices of the axis `tensor`, and a vocabulary that is.
+
+Shoeybi et al., "Megatron-LM", arXiv:1909.08053: a first product is split by columns, so each device makes its own
+outputs from the whole input, and the next by rows, so each makes a summand of the whole output. One all-reduce follows
+the second product; in the backward pass one follows the first. With positions split between the products (Korthikanti
+et al., arXiv:2205.05198) each of these is a reduce-scatter, and an all-gather before the next product.
+
+Where nothing is split this is the plain product. The backward pass is not written out: `shard_map` knows which arrays
+are the same on all devices (*invariant*), and the gradient of such an array is a sum over devices.
+
+Axes: B examples, T positions, D width, V rows of a vocabulary, or those of them that a device holds.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from jaxbench.workloads import spread
+from jaxbench.workloads.models.per_device import Tied
+
+
+def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
+    """The layer on every position, (B, T, D) to (B, T, *outputs), a device's outputs where they are split.
+
+    The product is made over one axis of examples and positions: the gradient of the kernel then sums over one axis, for
+    which XLA's CPU compiler has a product almost three times as fast as for two.
+    """
+    x_BTD = _whole(x_BTD)
+    kernel, outputs = layer.kernel[...], layer.kernel.shape[1:]
+    assert layer.bias is not None
+    y = x_BTD.reshape(-1, x_BTD.shape[-1]) @ kernel.reshape(kernel.shape[0], -1) + layer.bias[...].reshape(-1)
+    return y.reshape(*x_BTD.shape[:2], *outputs)
+
+
+def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
+    """The layer on every position, (B, T, *inputs) to (B, T, D), where `x` has a device's inputs if they are split."""
+    kernel = layer.kernel[...]
+    assert layer.bias is not None
+    width = kernel.shape[-1]
+    y = x.reshape(x.shape[0] * x.shape[1], -1) @ kernel.reshape(-1, width)
+    if spread.current().tensor is None:
+        return (y + layer.bias[...]).reshape(*x.shape[:2], width)
+    return _summed(y.reshape(*x.shape[:2], width)) + layer.bias[...]
+
+
+class Vocabulary:
+    """A table for looking up and for scoring, as a language model's input and output embedding, whose rows may be
+    split."""
+
+    def __init__(self, table_VD: jax.Array, numbers_BT: jax.Array):
+        """numbers_BT: integers in [0, all rows)."""
+        self._table, self._numbers = table_VD, numbers_BT
+        self._axis = spread.current().tensor
+        self._tied = None if self._axis else Tied(table_VD, numbers_BT)
+
+    def rows(self) -> jax.Array:
+        """The rows of the numbers given, (B, T, D). A device adds those that it holds."""
+        if self._tied is not None:
+            return self._tied.rows()
+        number = self._numbers - first_row(self._table.shape[0])
+        here = (number >= 0) & (number < self._table.shape[0])
+        found = self._table[jnp.where(here, number, 0)]
+        return _summed(jnp.where(here[..., None], found, 0))
+
+    def scores(self, x_BTD: jax.Array) -> jax.Array:
+        """The product of `x_BTD` with every row that a device holds, (B, T, V)."""
+        return self._tied.scores(x_BTD) if self._tied is not None else _whole(x_BTD) @ self._table.T
+
+
+def first_row(rows: int) -> jax.Array:
+    """The number of the first of `rows` rows that a device holds of a vocabulary split over `tensor`."""
+    axis = spread.current().tensor
+    assert axis is not None
+    return jax.lax.axis_index(axis) * rows
+
+
+def _whole(x_BTD: jax.Array) -> jax.Array:
+    where = spread.current()
+    if where.tensor is None or not where.sequence:
+        return x_BTD
+    return jax.lax.all_gather(x_BTD, where.tensor, axis=1, tiled=True)
+
+
+def _summed(x_BTD: jax.Array) -> jax.Array:
+    where = spread.current()
+    assert where.tensor is not None
+    if where.sequence:
+        return jax.lax.psum_scatter(x_BTD, where.tensor, scatter_dimension=1, tiled=True)
+    return jax.lax.psum(x_BTD, where.tensor)

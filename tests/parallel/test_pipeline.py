@@ -1,0 +1,83 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Pipelines: one device's parameters, the schedule's idle share as executed, the memory of its inputs, what is sent."""
+
+import dataclasses
+import functools
+
+import jax
+import numpy as np
+import pytest
+from strategy_cases import BATCH
+from workload_cases import KEY, experiment_workload, one_device
+
+from jaxbench import parallel
+from jaxbench.measure import census, check
+from jaxbench.measure.passport import compile_step
+from jaxbench.parallel import axes
+from jaxbench.parallel.schedule import CHUNKS
+
+# As few blocks as there can be: what they are is compiled once for each of a stage.
+SHAPE = {"model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}
+
+
+@functools.cache
+def case(layers):
+    workload = experiment_workload("gpt", **{**SHAPE, "model.layers": layers})
+    return workload, one_device(workload, workload.synthetic(KEY, BATCH))
+
+
+def built(mesh, schedule="gpipe", micro_batches=4):
+    sizes = axes.parse(mesh)
+    workload, reference = case(max(2, sizes["stage"] * CHUNKS[schedule]))
+    workload = dataclasses.replace(workload, micro_batches=micro_batches)
+    devices = jax.devices()[: int(np.prod(list(sizes.values())))]
+    return workload, parallel.load("hybrid").build(workload, devices, sizes=sizes, schedule=schedule), reference
+
+
+CASES = [
+    *(("stage=1", "gpipe", 2), ("stage=4", "gpipe", 1), ("stage=8", "gpipe", 16)),
+    *(("stage=2", "1f1b", 8), ("stage=8", "1f1b", 4), ("stage=4", "interleaved", 8)),
+    *(("data=2,stage=4", "gpipe", 4), ("stage=4,tensor=2", "gpipe", 4), ("data=2,stage=2", "interleaved", 4)),
+    ("data=2,stage=2,tensor=2", "1f1b", 4),
+]
+
+
+@pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), CASES)
+def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(mesh, schedule, micro_batches):
+    workload, program, reference = built(mesh, schedule, micro_batches)
+    compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
+    actual = check.train(program, compiled.call, KEY, batch)
+    assert check.judge(actual, reference, workload).ok, check.judge(actual, reference, workload).reason
+    assert check.judge_optimizer(actual, reference).ok
+    found = census.verify(compiled.passport.collectives, 0, program.mesh.size, form=program.expected(BATCH))
+    assert found.ok, found.reason
+    with jax.set_mesh(program.mesh):
+        _, metrics = compiled.call(program.init(KEY), program.put(batch))
+    stages = axes.parse(mesh)["stage"]
+    bubble = (stages - 1) / (CHUNKS[schedule] * micro_batches + stages - 1)
+    assert 1 - metrics["busy_share"] == pytest.approx(bubble)
+
+
+def test_1f1b_keeps_inputs_of_k_micro_batches_and_gpipe_of_all():
+    """From the compiled memory: of each micro-batch more, GPipe holds one input more and 1F1B none."""
+    stages, one = 2, SHAPE["model.context"] * SHAPE["model.width"] * 4  # bytes of an input of one example
+
+    def scratch(schedule, micro_batches):
+        workload, program, _ = built(f"stage={stages}", schedule, micro_batches)
+        return compile_step(workload, program, 2 * micro_batches).passport.temp_bytes  # two examples a micro-batch
+
+    more = {name: scratch(name, 16) - scratch(name, 8) for name in ("gpipe", "1f1b")}
+    assert more["gpipe"] - more["1f1b"] == pytest.approx(8 * 2 * one, rel=0.1)
+
+
+def test_the_state_round_trips_and_each_stage_has_its_blocks():
+    workload, program, _ = built("data=2,stage=4", "gpipe", 4)
+    with jax.set_mesh(program.mesh):
+        state = program.init(KEY)
+        before = jax.device_get(program.export(state))
+        again = jax.device_get(program.export(program.load(before)))
+    jax.tree.map(np.testing.assert_array_equal, before, again)
+    plain = jax.device_get(workload.init(jax.random.fold_in(KEY, 0))[0])
+    assert jax.tree.structure(before.params) == jax.tree.structure(plain)
+    for leaf in jax.tree.leaves(state.params["blocks"]):
+        assert leaf.addressable_shards[0].data.shape[0] == 1

@@ -1,0 +1,132 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Models split over tensor, context, expert, fsdp and mixtures: one device's parameters, the closed form's bytes."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from strategy_cases import BATCH, stateful, verdicts
+from workload_cases import KEY, experiment_workload, one_device
+
+from jaxbench import parallel
+from jaxbench.errors import UserError
+from jaxbench.parallel import axes, layout
+
+LAYERS = 2
+SHAPE = {"model.layers": LAYERS, "model.width": 32, "model.heads": 8, "model.context": 32, "model.vocab": 64}
+
+
+@functools.cache
+def case(experts=0, **changes):
+    workload = experiment_workload("gpt", **{**SHAPE, "model.experts": experts, **changes})
+    batch = workload.synthetic(KEY, BATCH)
+    return workload, functools.cache(lambda parts: one_device(workload, batch, parts))
+
+
+def tried(mesh, *, experts=0, sequence=False, **changes):
+    workload, reference = case(experts, **changes)
+    sizes = axes.parse(mesh)
+    devices = jax.devices()[: int(np.prod(list(sizes.values())))]
+    program = parallel.load("hybrid").build(workload, devices, sizes=sizes, sequence=sequence)
+    return verdicts(workload, program, reference(program.parts if stateful(workload) else 1))
+
+
+MESHES = [
+    *("tensor=2", "tensor=8", "context=2", "context=8", "fsdp=8"),
+    *("data=2,tensor=4", "fsdp=2,tensor=4", "data=2,fsdp=2,tensor=2", "data=2,context=4", "fsdp=2,context=2,tensor=2"),
+]
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_same_parameters_and_the_closed_forms_bytes(mesh):
+    parameters, collectives, _ = tried(mesh)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+
+
+@pytest.mark.parametrize("mesh", ["tensor=2", "tensor=8", "data=2,tensor=4", "fsdp=2,tensor=2"])
+def test_with_positions_split_between_the_products(mesh):
+    parameters, collectives, passport = tried(mesh, sequence=True)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+    assert {"all-gather", "reduce-scatter"} <= {c.kind for c in passport.collectives}
+
+
+@pytest.mark.parametrize("mesh", ["expert=2", "expert=8", "data=2,expert=4"])
+def test_experts(mesh):
+    parameters, collectives, passport = tried(mesh, experts=8)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+    assert "all-to-all" in {c.kind for c in passport.collectives}
+
+
+def test_tensor_parallelism_has_four_all_reduces_of_activations_a_block():
+    bytes_of = {}
+    for layers in (1, 2):
+        _, collectives, passport = tried("tensor=2", **{"model.layers": layers})
+        assert collectives.ok, collectives.reason
+        (reduced,) = passport.collectives
+        bytes_of[layers] = reduced.bytes
+    activation = BATCH * SHAPE["model.context"] * SHAPE["model.width"] * 4
+    assert bytes_of[2] - bytes_of[1] == 4 * activation
+
+
+def test_ring_attention_sends_keys_and_values_n_minus_1_times_each_way():
+    _, _, passport = tried("context=4")
+    (sent,) = [c for c in passport.collectives if c.kind == "collective-permute"]
+    part = BATCH * SHAPE["model.context"] // 4 * SHAPE["model.width"] * 4
+    assert sent.bytes == LAYERS * (3 * 2 + 3 * 2 + 4 * 2) * part  # forward, backward, and gradients all the way home
+    assert sent.count == LAYERS * (3 * 2 + 3 * 2 + 4 * 2)
+
+
+@pytest.mark.parametrize("mesh", ["context=2", "fsdp=2,tensor=2", "data=2,expert=2"])
+def test_micro_batches(mesh):
+    parameters, collectives, _ = tried(mesh, experts=4 if "expert" in mesh else 0, **{"lever.accumulate": "2"})
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+
+
+@pytest.mark.parametrize("mesh", ["tensor=2", "context=2"])
+def test_16_bits(mesh):
+    sgd = {"lever.precision": "bfloat16", "optimizer.name": "sgd", "optimizer.learning_rate": 1.0}
+    parameters, collectives, _ = tried(mesh, **sgd)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+
+
+@pytest.mark.parametrize("mesh", ["tensor=4", "fsdp=4", "fsdp=2,tensor=2", "data=2,expert=2", "fsdp=2,expert=2"])
+def test_state_lies_as_the_table_says_and_round_trips(mesh):
+    workload, _ = case(4 if "expert" in mesh else 0)
+    sizes = axes.parse(mesh)
+    program = parallel.load("hybrid").build(workload, jax.devices()[:4], sizes=sizes)
+    with jax.set_mesh(program.mesh):
+        state = program.init(KEY)
+        before = jax.device_get(program.export(state))
+        again = jax.device_get(program.export(program.load(before)))
+    jax.tree.map(np.testing.assert_array_equal, before, again)
+    whole = sum(leaf.nbytes for leaf in jax.tree.leaves(before.params))
+    held = sum(leaf.addressable_shards[0].data.nbytes for leaf in jax.tree.leaves(state.params))
+    cuts = jax.tree.leaves(layout.cuts(workload, before.params, sizes))
+    split = sum(np.prod(cut.shape) for cut in cuts if cut.axes)
+    assert held == sum(cut.bytes(4) // cut.flat for cut in cuts)
+    assert held < whole or not split
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "devices", "changes", "said"),
+    [
+        ("tensor", "gpt", 8, {"model.heads": 4}, r"the 4 of the axis 'heads' do not divide over 8 devices of the mesh"),
+        ("tensor", "gpt", 8, {"model.vocab": 60}, r"the 60 of the axis 'vocab' .* use tensor=6, for example, or 64"),
+        ("tensor", "cnn", 2, {}, r"'cnn' does not say what can be split over the axis tensor: gpt does"),
+        ("context", "gpt", 8, {"model.context": 24}, r"24 positions cannot be split over 8 devices .*context=32"),
+        ("context", "mlp", 2, {}, r"'mlp' has no positions"),
+        ("expert", "gpt", 2, {}, r"'gpt' has no experts: use --config.model.experts=8"),
+        ("pipeline", "mlp", 2, {}, r"'mlp' is no row of blocks"),
+        ("pipeline", "gpt", 4, {"model.layers": 6}, r"the 6 blocks of 'gpt' do not divide over 4 stages: .*layers=8"),
+    ],
+)
+def test_what_cannot_be_split_is_refused_in_a_sentence(strategy, name, devices, changes, said):
+    workload = experiment_workload(name, **({**SHAPE, **changes} if name == "gpt" else {}))
+    with pytest.raises(UserError, match=said):
+        parallel.build(strategy, workload, jax.devices()[:devices])

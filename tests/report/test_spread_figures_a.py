@@ -1,0 +1,230 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The figures of ZeRO, tensor and context parallelism: the numbers in the artists, and what is left out."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import matplotlib
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from jaxbench.analysis import longest, points, scaling
+from jaxbench.records import schema, store
+from jaxbench.records.store import RunFolder
+from jaxbench.report.figures import canvas, context, marks, tensor, zero
+from jaxbench.report.figures.spread_material import SpreadMaterial, sent_bytes
+
+PARAMETERS = 1_000
+LONGEST = {
+    "schema": 1,
+    "limit_bytes": 1_000_000,
+    "limit_source": "config.search_bytes",
+    "rows": [
+        {"devices": 1, "longest": 64, "tried": [[32, 300_000], [64, 900_000], [128, 2_000_000]]},
+        {"devices": 2, "longest": 120, "tried": [[64, 500_000], [120, 980_000]]},
+        {"devices": 4, "longest": 240, "tried": [[64, 200_000], [240, 990_000]]},
+    ],
+}
+
+
+def change(path: Path, edit: Any) -> SpreadMaterial:
+    """The run's material after `edit` made of each passport's record another. edit: (record) -> record."""
+    lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
+    found = [schema.from_json(line) for line in lines]
+    made = [schema.to_json(edit(each) if isinstance(each, schema.PointRecord) else each) for each in found]
+    (path / store.RECORDS).write_text("".join(f"{json.dumps(each)}\n" for each in made))
+    rows = scaling.analyse(points.load(RunFolder(path)), config={})
+    return SpreadMaterial(experiment="made", rows=rows, longest=longest.read(path))
+
+
+def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = True, **facts: Any) -> SpreadMaterial:
+    """Every strategy holds exactly what its formula says."""
+    strategies = ("jit_auto", "zero1", "zero2", "fsdp")
+    fabricate.run_folder(path, strategies=strategies, scalings=("weak",), **facts)
+
+    def edit(record: schema.PointRecord) -> schema.PointRecord:
+        share = 1 / record.devices
+        state = {"zero1": 2 + 12 * share, "zero2": 2 + 12 * share, "fsdp": 14 * share}.get(record.strategy, 14.0)
+        grads = 2 * (share if record.strategy in ("zero2", "fsdp") else 1)
+        held = {"state_bytes": state * PARAMETERS} | ({"gradient_bytes": grads * PARAMETERS} if gradients else {})
+        passport = dataclasses.replace(record.passport, parameters=PARAMETERS)
+        return dataclasses.replace(record, facts=held, passport=passport)
+
+    made = change(path, edit)
+    rows = [
+        dataclasses.replace(row, point=dataclasses.replace(row.point, levers={"precision": precision}))
+        for row in made.rows
+    ]
+    return dataclasses.replace(made, rows=rows)
+
+
+def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> SpreadMaterial:
+    """Every device receives 2 MB a step for each device that there is, in two collectives."""
+    fabricate.run_folder(path, strategies=(strategy,), noise=0, drift=0, **facts)
+
+    def edit(record: schema.PointRecord) -> schema.PointRecord:
+        half = record.devices * 1_000_000
+        parts = tuple(schema.Collective(kind=kind, count=1, bytes=half) for kind in ("all-reduce", "all-gather"))
+        sent = parts if record.devices > 1 else ()
+        return dataclasses.replace(record, passport=dataclasses.replace(record.passport, collectives=sent))
+
+    return change(path, edit)
+
+
+def context_material(path: Path, *, search: bool = True, **facts: Any) -> SpreadMaterial:
+    fabricate.run_folder(path, strategies=("context",), scalings=("strong",), **facts)
+    if search:
+        store.write_json(path / longest.FILE, LONGEST)
+    return change(path, lambda record: record)
+
+
+def draw(module: Any, material: SpreadMaterial) -> Figure:
+    with canvas.style():
+        figure = module.draw(material)
+    assert figure is not None
+    return figure
+
+
+def texts(figure: Figure) -> str:
+    return "\n".join(t.get_text() for t in figure.findobj(matplotlib.text.Text))
+
+
+def marked(axes: Axes, look: int) -> dict[float, float]:
+    """x -> y of our points that look so, in one panel."""
+    return {x: y for line in _marked(axes, look) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
+
+
+def _marked(axes: Axes, look: int) -> list[Line2D]:
+    return [
+        line
+        for line in axes.lines
+        if line.get_color() == marks.colour(look) and line.get_marker() == marks.marker(look) and len(line.get_xdata())
+    ]
+
+
+def hollow(axes: Axes, look: int = 0) -> set[float]:
+    return {x for line in _marked(axes, look) if line.get_markerfacecolor() == "white" for x in line.get_xdata()}
+
+
+def published_points(axes: Axes) -> list[list[float]]:
+    """The y of each published series in one panel."""
+    theirs = [line for line in axes.lines if line.get_color() == canvas.PALE and line.get_marker() in canvas.MARKERS]
+    assert all(line.get_markerfacecolor() == "white" for line in theirs)
+    return [[round(float(y), 3) for y in line.get_ydata()] for line in theirs]
+
+
+def test_zero_has_the_bytes_of_the_formulas(tmp_path: Path) -> None:
+    axes = draw(zero, zero_material(tmp_path, cores=2)).axes[0]
+    for look, stage in enumerate(zero.STAGES):
+        assert marked(axes, look) == pytest.approx({n: stage.per_parameter(n) for n in (1, 2, 4, 8)})
+        assert not hollow(axes, look), "bytes are exact on fake devices too"
+    assert [stage.formula for stage in zero.STAGES] == ["16", "4 + 12/N", "2 + 14/N", "16/N"]
+
+
+def test_zero_overlays_the_table_in_bytes_a_parameter(tmp_path: Path) -> None:
+    figure = draw(zero, zero_material(tmp_path))
+    theirs = published_points(figure.axes[0])
+    assert theirs[0] == [16.0, 7.0, 4.747, 4.187, 4.053, 4.013] and theirs[2][-1] == 0.016
+    said = texts(figure)
+    assert "Rajbhandari et al., 2020" in said and "P_os+g: 2 + 14/N" in said and "P_os+g: zero2" in said
+    assert canvas.HOLLOW not in said and "within 0 % of the formulas" in said
+
+
+def test_zero_of_another_precision_has_no_published_lines(tmp_path: Path) -> None:
+    figure = draw(zero, zero_material(tmp_path, precision="float32"))
+    assert not published_points(figure.axes[0]) and "Rajbhandari" not in texts(figure)
+    assert marked(figure.axes[0], 3)[8] == 2
+
+
+def test_zero_says_how_far_from_the_formulas(tmp_path: Path) -> None:
+    made = zero_material(tmp_path)
+    assert zero.worst(made.rows) == pytest.approx(0, abs=1e-12)
+    one = next(row for row in made.rows if row.point.strategy == "fsdp" and row.point.devices == 4)
+    assert one.point.record is not None
+    one.point.record.facts["state_bytes"] += 40
+    assert zero.worst(made.rows) == pytest.approx(0.01)
+
+
+def test_zero_without_gradients_is_no_figure(tmp_path: Path) -> None:
+    assert zero.draw(zero_material(tmp_path, gradients=False)) is None
+
+
+def test_model_parallel_strategies_have_no_stage() -> None:
+    assert zero.stage("tensor") is None and zero.stage("shard_map") is zero.DP and zero.stage("fsdp") is zero.PARAMETERS
+
+
+def test_tensor_has_percents_speedups_and_bytes(tmp_path: Path) -> None:
+    made = spread_material(tmp_path, cores=2)
+    weak, strong, sent = draw(tensor, made).axes
+    law = fabricate.amdahl(0.05)
+    assert marked(weak, 0) == pytest.approx({n: 100 * law("weak", n) / n for n in (1, 2, 4, 8)})
+    assert marked(strong, 0) == pytest.approx({n: law("strong", n) for n in (1, 2, 4, 8)})
+    assert marked(sent, 0) == {1: 0, 2: 4, 4: 8, 8: 16}
+    assert hollow(weak) == hollow(strong) == {4, 8} and not hollow(sent)
+    assert {sent_bytes(row) for row in made.rows if row.point.devices == 8} == {16e6}
+
+
+def test_tensor_overlays_megatron(tmp_path: Path) -> None:
+    figure = draw(tensor, spread_material(tmp_path))
+    weak, strong, sent = figure.axes
+    assert published_points(weak) == [[100, 95, 82, 77], [96, 83, 79, 74]]
+    assert published_points(strong) == [[1, 1.64, 2.34, 2.98]] and not published_points(sent)
+    assert "Shoeybi et al., 2019" in texts(figure) and "n = 10 blocks in 5 rounds" in texts(figure)
+
+
+def test_published_speedups_are_over_one_device(tmp_path: Path) -> None:
+    figure = draw(tensor, spread_material(tmp_path, devices=(2, 4)))
+    assert not published_points(figure.axes[1]) and "these over 2 devices" in texts(figure)
+
+
+def test_tensor_leaves_out_what_was_not_timed(tmp_path: Path) -> None:
+    figure = draw(tensor, spread_material(tmp_path, scalings=("strong",)))
+    assert [axes.get_title(loc="left")[:6] for axes in figure.axes] == ["strong", "MB rec"]
+    bytes_alone = draw(tensor, spread_material(tmp_path / "untimed", rounds=0))
+    assert len(bytes_alone.axes) == 1 and "Shoeybi" not in texts(bytes_alone)
+    assert tensor.draw(SpreadMaterial(experiment="none", rows=[])) is None
+
+
+def test_a_wrong_point_is_a_cross(tmp_path: Path) -> None:
+    figure = draw(tensor, spread_material(tmp_path, wrong=("tensor/strong/8",)))
+    assert 8 not in marked(figure.axes[1], 0) and marks.WRONG in texts(figure)
+
+
+def test_context_has_lengths_memory_and_times(tmp_path: Path) -> None:
+    figure = draw(context, context_material(tmp_path, devices=(1, 2, 4), cores=2))
+    lengths, memory, times = figure.axes
+    assert [marked(lengths, look) for look in range(3)] == [{1: 64}, {2: 120}, {4: 240}]
+    guide = next(line for line in lengths.lines if list(line.get_ydata()) == [64, 128, 256])
+    assert guide.get_linestyle() != "-"
+    assert marked(memory, 1) == {64: 500_000, 120: 980_000}
+    assert any(list(line.get_ydata()) == [1_000_000] * 2 for line in memory.lines), "the limit"
+    assert hollow(times, 2) == {4} and not hollow(times, 0) and not hollow(lengths, 2)
+    said = texts(figure)
+    assert "1,000,000 bytes per device (config.search_bytes)" in said and "limit 1 MB" in said
+
+
+def test_context_times_are_the_medians(tmp_path: Path) -> None:
+    made = context_material(tmp_path, search=False, devices=(1, 2, 4), noise=0, drift=0)
+    (times,) = draw(context, made).axes
+    law = fabricate.amdahl(0.05)
+    for look, n in enumerate((1, 2, 4)):
+        assert marked(times, look) == pytest.approx({n: 0.0123 / law("strong", n)})
+
+
+def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
+    searched = context_material(tmp_path, rounds=0, devices=(1, 2, 4))
+    assert len(draw(context, searched).axes) == 2
+    assert context.draw(dataclasses.replace(searched, longest=None)) is None
+
+
+@pytest.mark.parametrize("module", [zero, tensor, context])
+def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, module: Any) -> None:
+    make = {zero: zero_material, tensor: spread_material, context: context_material}[module]
+    made = make(tmp_path)
+    first, second = (canvas.render(lambda: module.draw(made)) for _ in range(2))
+    assert first == second and set(first) == {"svg", "pdf", "png"}
