@@ -3,8 +3,8 @@
 
 Each comparison is one run of the suite on two devices of a core each, all its points interleaved in rounds; a ratio is
 of medians over the rounds both were measured in, with its 95 % interval. Goals: fsdp at most 1.3 times jit_auto's data
-parallelism, for mlp and gpt; the best of one fused and of bucketed all-reduces at most 1.0 times, as far as can be told;
-a pipeline of K = 2 stages and M = 8 micro-batches at most 1.25 times (M + K - 1) / (M K) of one device's time.
+parallelism, for mlp and gpt; one fused all-reduce and bucketed ones at most 1.0 times; a pipeline of K = 2 stages and
+M = 8 micro-batches at most 1.25 times (M + K - 1) / (M K) of one device's time.
 
 Run: python -m benchmarks.strategies [--only=fsdp_mlp,fsdp_gpt,reduction,pipeline] [--rounds=20]
 """

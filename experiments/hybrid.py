@@ -2,7 +2,8 @@
 """Every way to lay data, fsdp, stage and tensor axes over the devices, ranked by time, memory and bytes sent (5 min).
 
     make run EXP=hybrid
-    make run EXP=hybrid ARGS='--config.lever.mesh="data=2,tensor=4;fsdp=8"'
+    make run EXP=hybrid ARGS="--config.mesh.devices=8"
+    make run EXP=hybrid ARGS='--config.lever.mesh="data=2,tensor=2;fsdp=4"'
 
 Each arm is a mesh: all factorings of the device count, beside the plain data parallelism that comes first. Memory and
 bytes are exact, also on more devices than cores; there the ranking by time means nothing, and is drawn hollow.
@@ -25,7 +26,7 @@ def get_config() -> ConfigDict:
     config.model.layers, config.model.heads = 8, 8
     config.model.context = 64
     config.lever = ConfigDict({"mesh": "all", "accumulate": "4"})
-    config.mesh = ConfigDict({"devices": "8", "oversubscribe": True})
+    config.mesh = ConfigDict({"devices": "4", "oversubscribe": True})
     config.report = ConfigDict({"view": "hybrid"})
     return config
 

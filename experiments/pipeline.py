@@ -22,10 +22,10 @@ def get_config() -> ConfigDict:
     config.strategy = "pipeline"
     config.scaling = "strong"
     config.batch = 32
-    config.model.layers = 16
+    config.model.layers = 8
     config.model.context = 64
     config.lever = ConfigDict({"accumulate": "1,4,32", "schedule": "gpipe,1f1b"})
-    config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
+    config.mesh = ConfigDict({"devices": "2,4,8", "oversubscribe": True})
     config.report = ConfigDict({"view": "pipeline"})
     return config
 

@@ -37,7 +37,7 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
         if not hasattr(module, "grow"):
             raise UserError(f"--config.weak=model: '{experiment}' defines no grow(config, devices): use batch.")
         with discovery.explained(module):
-            config = module.grow(config, grown)
+            config = module.grow(copy.deepcopy(config), grown)
     workload = discovery.build(experiment, config)
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")

@@ -258,6 +258,7 @@ class Bench:
                 passport.expected_gradient_bytes,
                 point.devices,
                 stateful=stateful(expected.model_state),
+                itemsize=min(leaf.dtype.itemsize for leaf in jax.tree.leaves(expected.start)),
                 form=None if program.expected is None else program.expected(point.global_batch),
             ),
         )

@@ -41,6 +41,14 @@ def test_gradients_in_16_bits_are_known_by_their_number():
     assert not census.verify([Collective(kind="all-reduce", count=1, bytes=16, elements=4)], 32, 2).ok
 
 
+def test_parameters_of_16_bits_may_be_reduced_in_32_but_not_twice():
+    widened = Collective(kind="all-reduce", count=1, bytes=64, elements=16)
+    assert census.verify([widened], 32, 2, itemsize=2).ok
+    assert "16 bits once in float32" in census.verify([widened], 32, 2, itemsize=2).reason
+    assert not census.verify([widened], 32, 2).ok  # parameters of 32 bits, each twice
+    assert not census.verify([Collective(kind="all-reduce", count=2, bytes=64, elements=32)], 32, 2, itemsize=2).ok
+
+
 def test_statistics_of_a_stateful_model_may_be_reduced_too():
     more = [Collective(kind="all-reduce", count=3, bytes=48, elements=12)]
     assert census.verify(more, 32, 2, stateful=True).ok

@@ -32,6 +32,7 @@ def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array
     kernel, outputs = layer.kernel[...], layer.kernel.shape[1:]
     assert layer.bias is not None
     y = x_BTD.reshape(-1, x_BTD.shape[-1]) @ kernel.reshape(kernel.shape[0], -1) + layer.bias[...].reshape(-1)
+    y = y.reshape(*x_BTD.shape[:2], -1)  # in two steps: with explicit sharding JAX knows no way to do both in one
     return y.reshape(*x_BTD.shape[:2], *outputs)
 
 
@@ -40,7 +41,8 @@ def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
     kernel = layer.kernel[...]
     assert layer.bias is not None
     width = kernel.shape[-1]
-    y = x.reshape(x.shape[0] * x.shape[1], -1) @ kernel.reshape(-1, width)
+    x = x.reshape(*x.shape[:2], -1)
+    y = x.reshape(-1, x.shape[-1]) @ kernel.reshape(-1, width)
     if spread.current().tensor is None:
         return (y + layer.bias[...]).reshape(*x.shape[:2], width)
     return _summed(y.reshape(*x.shape[:2], width)) + layer.bias[...]
