@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """What a core is worth while all others work too: the most that any scaling on this machine's cores can reach.
 
-One process a core multiplies small matrices that fit its cache, alone or all at once, and shares nothing with the others:
-no data, no lock, no framework. What they lose together is the machine's (two cores that are one, a clock that falls, a
-neighbour on the same host), and no training step can scale better. Alone and together take turns.
+One process a core multiplies small matrices that fit its cache, alone or all at once, and shares nothing with the
+others: no data, no lock, no framework. What they lose together is the machine's (two cores that are one, a clock that
+falls, a neighbour on the same host), and no training step can scale better. Alone and together take turns.
 
 Run: python -m benchmarks.cores [--rounds=20] [--block_s=0.5]
 """

@@ -25,9 +25,9 @@ def get_config() -> ConfigDict:
     config.batch = 4
     config.model.context = 512
     config.search = "context"
-    config.search_bytes = 256 * 2**20
+    config.search_bytes = 512 * 2**20
     config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
-    config.report = ConfigDict({"view": "context"})
+    config.report = ConfigDict({"view": "context", "overlay": ""})
     return config
 
 

@@ -23,11 +23,11 @@ def get_config() -> ConfigDict:
     config.strategy = "hybrid"
     config.scaling = "strong"
     config.batch = 32
-    config.model.layers, config.model.heads = 8, 8
-    config.model.context = 64
+    config.model.update({"layers": 8, "width": 64, "heads": 8, "context": 32})
+    config.measure = ConfigDict({"rounds": 5})
     config.lever = ConfigDict({"mesh": "all", "accumulate": "4"})
     config.mesh = ConfigDict({"devices": "4", "oversubscribe": True})
-    config.report = ConfigDict({"view": "hybrid"})
+    config.report = ConfigDict({"view": "hybrid", "overlay": ""})
     return config
 
 

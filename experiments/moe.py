@@ -23,7 +23,7 @@ def get_config() -> ConfigDict:
     config.batch = 8
     config.model.experts = 8
     config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
-    config.report = ConfigDict({"view": "moe"})
+    config.report = ConfigDict({"view": "moe", "overlay": ""})
     return config
 
 

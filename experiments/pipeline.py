@@ -22,11 +22,12 @@ def get_config() -> ConfigDict:
     config.strategy = "pipeline"
     config.scaling = "strong"
     config.batch = 32
-    config.model.layers = 8
-    config.model.context = 64
+    # Small, and few rounds: on more devices than cores a tick costs what waking up all of them costs.
+    config.model.update({"layers": 8, "width": 64, "heads": 4, "context": 32})
+    config.measure = ConfigDict({"rounds": 3})
     config.lever = ConfigDict({"accumulate": "1,4,32", "schedule": "gpipe,1f1b"})
     config.mesh = ConfigDict({"devices": "2,4,8", "oversubscribe": True})
-    config.report = ConfigDict({"view": "pipeline"})
+    config.report = ConfigDict({"view": "pipeline", "overlay": ""})
     return config
 
 

@@ -28,7 +28,7 @@ def get_config() -> ConfigDict:
     config.weak = "model"
     config.model.update({"layers": 4, "width": 12 * HEADS[1], "heads": HEADS[1]})
     config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
-    config.report = ConfigDict({"view": "tensor"})
+    config.report = ConfigDict({"view": "tensor", "overlay": ""})
     return config
 
 

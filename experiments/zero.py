@@ -24,7 +24,7 @@ def get_config() -> ConfigDict:
     config.lever = ConfigDict({"precision": "mixed"})
     config.mesh = ConfigDict({"devices": "1,2,4,8"})
     config.measure = ConfigDict({"gradients": True})
-    config.report = ConfigDict({"view": "zero"})
+    config.report = ConfigDict({"view": "zero", "overlay": ""})
     return config
 
 
