@@ -23,7 +23,7 @@ def get_config() -> ConfigDict:
     config.strategy = "context"
     config.scaling = "strong"
     config.batch = 4
-    config.model.context = 512
+    config.model.layers, config.model.context = 2, 512
     config.search = "context"
     config.search_bytes = 512 * 2**20
     config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Tensor parallelism of a transformer: a model that grows with the devices, and one that does not (4 min).
+"""Tensor parallelism of a transformer: a model that grows with the devices, and one that does not (5 min).
 
     make run EXP=tensor_parallel
 

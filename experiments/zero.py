@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO: what one device holds of a model's state when data parallelism shares it out, stage by stage (2 min).
+"""ZeRO: what one device holds of a model's state when data parallelism shares it out, stage by stage (3 min).
 
     make run EXP=zero
 

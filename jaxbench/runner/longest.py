@@ -2,7 +2,7 @@
 """The longest sequence whose step fits a device's memory, by number of devices, from compiling alone.
 
 A length fits if what the compiled step says it holds (`peak_bytes`) is within the limit. Lengths are doubled until one
-does not fit, then the gap is narrowed to a sixteenth of the length, along the power law through its two ends.
+does not fit, then the gap is narrowed to an eighth of the length, along the power law through its two ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxbench.runner.search import Limit
 
 FILE = "longest.json"
 LENGTH = "context"  # the field of config.model that says how many positions a sequence has
-SHARPNESS = 16  # the answer is exact to this part of itself
+SHARPNESS = 8  # the answer is exact to this part of itself
 
 
 def run(

@@ -128,7 +128,7 @@ def _notes(longest: dict[str, Any] | None, timed: Sequence[Row]) -> list[str]:
     found, shared = [], []
     if longest is not None and longest["rows"]:
         found.append(f"limit: {longest['limit_bytes']:,} bytes per device ({longest['limit_source']})")
-        found.append(f"memory by the compiler's count; the longest to about a sixteenth of itself; {EXACT}")
+        found.append(f"memory by the compiler's count; the longest to about an eighth of itself; {EXACT}")
         shared.append("twice the length")
     if timed:
         shared.append("half the time")
