@@ -22,7 +22,7 @@ from train_cases import STEPS_PER_EPOCH, Clusters, before_step, clusters, toy_wo
 from jaxbench import discovery
 from jaxbench.config import compose
 from jaxbench.errors import UserError
-from jaxbench.parallel import strategies
+from jaxbench.parallel import of_any_model
 from jaxbench.training import loop as train_loop
 from jaxbench.training import run
 from jaxbench.training.evaluate import Evaluator, require_inference
@@ -112,7 +112,7 @@ def test_eight_devices_then_four_then_one(whole, tmp_path):
     assert rows[-1]["train_loss"] == pytest.approx(expected[-1]["train_loss"], rel=0.05)
 
 
-@pytest.mark.parametrize("strategy", strategies())
+@pytest.mark.parametrize("strategy", of_any_model())
 def test_every_strategy_resumes_to_its_own_bits(tmp_path, strategy):
     expected = train_toy(tmp_path / "whole", strategy=strategy, devices=2, epochs=1)
     train_toy(tmp_path / "cut", strategy=strategy, devices=2, epochs=1, wrap=stop_at(4))
