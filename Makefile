@@ -18,15 +18,15 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken as they were typed, a $$ included, and reach the shell as "$$NAME", through the environment: no character
 # in them is special to make or to the shell.
-$(foreach name,ARGS EXP K PRESET RUN WORKDIR,\
+$(foreach name,A ACROSS ARGS B CARD EXP FILTER K NAME PRESET RUN WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
-export ARGS EXP K JOBS PRESET PYTHON RUN VENV WORKDIR
+export A ACROSS ARGS B CARD EXP FILTER K JOBS NAME PRESET PYTHON RUN VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run train machine report list test lint peers lock clean ci help need-exp need-run
+.PHONY: run train machine report compare ab calibrate baseline check card cards repro doctor list test lint peers lock clean ci help need-exp need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -39,6 +39,33 @@ machine: $(runtime)  ## what this machine can do (peaks, launch cost, links): un
 
 report: need-run $(runtime)  ## draw the figures and pages of a run again: make report RUN=results/...
 	@$(app) report --run="$$RUN"
+
+compare: $(runtime)  ## is run B faster, slower, the same as A, or can that not be told: make compare A=results/x B=results/y
+	@$(app) compare --a="$$A" --b="$$B" $(if $(ACROSS),--across="$$ACROSS") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+ab: need-exp $(runtime)  ## the same, measured until it is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto"
+	@$(app) ab "$$EXP" --a="$$A" --b="$$B" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+calibrate: $(runtime)  ## what this machine differs from itself by, for gates: make calibrate [EXP=mlp]
+	@$(app) calibrate "$${EXP:-mlp}" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+baseline: need-run need-name $(runtime)  ## keep a run for gates: make baseline RUN=results/... NAME=main-mlp
+	@$(app) baseline --run="$$RUN" --name="$$NAME"
+
+check: need-exp need-name $(runtime)  ## a gate, with junit.xml and summary.md: make check EXP=mlp NAME=main-mlp
+	@$(app) check "$$EXP" --name="$$NAME" $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+card: need-run $(runtime)  ## a run as one document under cards/: make card RUN=results/...
+	@$(app) card --run="$$RUN"
+
+cards: $(runtime)  ## all cards as one table and one figure: make cards FILTER="experiment=cnn devices=8"
+	@$(app) cards $$FILTER
+
+repro: $(runtime)  ## measure a card again: within its interval or outside? make repro CARD=cards/....json
+	@$(app) repro --card="$$CARD" $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+doctor: $(runtime)  ## is this machine fit to measure on?
+	@$(app) doctor
 
 list: $(runtime)  ## the experiments and presets there are
 	@$(app) list
@@ -77,7 +104,10 @@ need-exp:
 	@:$(if $(strip $(EXP)),,$(error EXP is missing, say which experiment: make $(firstword $(MAKECMDGOALS)) EXP=cnn (see: make list)))
 
 need-run:
-	@:$(if $(strip $(RUN)),,$(error RUN is missing, say which run folder: make report RUN=results/name))
+	@:$(if $(strip $(RUN)),,$(error RUN is missing, say which run folder: make $(firstword $(MAKECMDGOALS)) RUN=results/name))
+
+need-name:
+	@:$(if $(strip $(NAME)),,$(error NAME is missing, say which baseline: make $(firstword $(MAKECMDGOALS)) ... NAME=main-mlp))
 
 # A stamp is written after its step succeeded, so an interrupted installation is taken up again by the next make.
 $(created):
@@ -130,7 +160,7 @@ try:
     args = shlex.split(os.environ.get("ARGS", ""))
 except ValueError as error:
     sys.exit(f"ARGS cannot be split into words: {error}.")
-ours = "ARGS EXP K JOBS PRESET PYTHON RUN VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
+ours = "A ACROSS ARGS B CARD EXP FILTER K NAME JOBS PRESET PYTHON RUN VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
 for name in ours.split():
     os.environ.pop(name, None)
 os.execv(sys.executable, [sys.executable, "-m", *sys.argv[1:], *args])

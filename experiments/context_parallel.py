@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Context parallelism: the longest sequence that fits, and what a step costs, when positions are split (4 min).
+"""Context parallelism: the longest sequence that fits, and what a step costs, when positions are split (6 min).
 
     make run EXP=context_parallel
     make run EXP=context_parallel ARGS="--config.search_bytes=1073741824"

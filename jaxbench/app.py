@@ -5,11 +5,20 @@
   train EXPERIMENT   train it on real data to its target accuracy
   machine            what this machine can do: its peaks, launch cost and links, and its card, machine.json
   report --run=DIR   rebuild the tables, figures and page of a run
+  compare --a=DIR --b=DIR      is run B faster, slower, the same as A, or can that not be told?
+  ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   the same question, measured until it is answered
+  calibrate EXPERIMENT         what this machine differs from itself by; gates take their threshold from it
+  baseline --run=DIR --name=N  keep a run, for check EXPERIMENT --name=N to be held against
+  card --run=DIR     a run as one document; cards: all that are kept; repro --card=FILE: measure it again
+  doctor             is this machine fit to measure on?
   list               the experiments and presets there are
 
 Flags: --preset=auto|smoke|paper, --workdir=DIR (an old one is continued), --dry_run, --verbosity=1 (stack traces),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. Every field stands in the run's config.json.
+
+Verdicts take --metric=step_s|throughput, --margin=0.02, compare also --across=FIELD,... and ab --budget_s=600. They end
+with 0: same or faster, 1: slower, 2: cannot tell, 3: no answer.
 """
 
 from __future__ import annotations
@@ -86,6 +95,25 @@ def report(workdir: Path, console: Console) -> int:
     return 0 if outcome.ok else 1
 
 
+def doctor(console: Console) -> int:
+    from jaxbench.doctor import examine
+
+    findings = examine.examine(console, folder=Path("."))
+    examine.write(findings, Path(examine.FILE))
+    return 0 if examine.ok(findings) else 1
+
+
+def verdict(verb: str, name: str, words: list[str], console: Console) -> int:
+    """One of the verbs that answer. name: of the folder for what it measures, if it measures."""
+    from jaxbench import verdict_verbs
+
+    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(name, f"-{verb}")
+    try:
+        return int(getattr(verdict_verbs, verb)(*words, workdir, FLAGS, console))
+    except KeyboardInterrupt:
+        return stopped(workdir, console)
+
+
 def list_all(console: Console) -> int:
     for title, files in (("experiments", discovery.experiments()), ("presets", discovery.presets())):
         console.print(title, style="bold")
@@ -104,6 +132,16 @@ def dispatch(argv: list[str]) -> int:
             return train(experiment, console)
         case ["machine"]:
             return machine(console)
+        case ["ab" | "check" | "calibrate" as verb, experiment]:
+            return verdict(verb, experiment, [experiment], console)
+        case ["compare" | "baseline" | "card" | "repro" as verb]:
+            return verdict(verb, "", [], console)
+        case ["cards", *filters]:
+            from jaxbench.cards import gallery
+
+            return gallery.cards(gallery.FOLDER, filters, console)
+        case ["doctor"]:
+            return doctor(console)
         case ["report"]:
             if not FLAGS.run:
                 raise UserError("jaxbench report needs --run=DIR, the folder of a run.")

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
 from absl import flags, logging
-from ml_collections import config_flags
+from ml_collections import ConfigDict, config_flags
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
@@ -20,11 +19,23 @@ from jaxbench.errors import UserError, did_you_mean
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
 flags.DEFINE_string("workdir", None, "The run folder; the default is a new one under results/.")
 flags.DEFINE_bool("dry_run", False, "Say what would be measured, how long and with how much memory; measure nothing.")
-flags.DEFINE_string("run", None, "report: the run folder.")
+flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
+flags.DEFINE_string("a", None, "compare: a run folder. ab: the settings of one arm.")
+flags.DEFINE_string("b", None, "compare: the other run folder, which is judged. ab: the settings of the other arm.")
+flags.DEFINE_string("across", "", "compare: the fields that differ because that is the question.")
+flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
+flags.DEFINE_float("margin", 0.02, "compare, ab: a smaller difference is none, as a share.")
+flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no further pair of processes is begun.")
+flags.DEFINE_string("name", "", "baseline, check: what the baseline is called.")
+flags.DEFINE_string("card", None, "repro: the file of a card.")
 
 # The whole list; a test holds it frozen. What is measured is set by --config.<field>, not by flags.
-OWN_FLAGS = ("preset", "workdir", "dry_run", "run", "verbosity", "config.<field>")
-VERBS = ("run", "train", "machine", "report", "list", "help")
+VERDICTS = ("compare", "ab", "baseline", "check", "calibrate")
+NO_ANSWER = 3  # exit code of a verdict that there is none of
+VERDICT_FLAGS = ("a", "b", "across", "metric", "margin", "budget_s", "name", "card")
+OWN_FLAGS = ("preset", "workdir", "dry_run", "run", *VERDICT_FLAGS, "verbosity", "config.<field>")
+VERBS = ("run", "train", "machine", "report", *VERDICTS, "card", "cards", "repro", "doctor", "list", "help")
+CONFIGURED = ("run", "train", "ab", "calibrate")  # they take --config settings
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -43,8 +54,10 @@ def parse(argv: list[str]) -> list[str]:
         if unknown:
             name = unknown[0].lstrip("-").partition("=")[0]
             raise UserError(f"there is no flag --{name}: {did_you_mean(name, OWN_FLAGS)}")
-        if verb in ("run", "train"):
+        if verb in CONFIGURED:
             _define_config(verb, names, argv)
+        elif verb == "check" and len(names) != 1:
+            raise UserError("jaxbench check takes one experiment, that of the baseline.")
         elif len(names) < len(rest):
             raise UserError(f"jaxbench {verb} takes no --config settings: jaxbench run EXPERIMENT does.")
         return flags.FLAGS(argv)
@@ -56,15 +69,36 @@ def _define_config(verb: str, names: list[str], argv: list[str]) -> None:
     if len(names) != 1:
         known = ", ".join(discovery.experiments())
         raise UserError(f"jaxbench {verb} takes one experiment: {known}, or the path of a .py file.")
-    if verb == "run":
+    if verb != "train":
+        import jax  # not above: the doctor must be able to say that jax does not start
+
         # Only workers may start accelerators. A model file that computes at import must not take their memory here.
         jax.config.update("jax_platforms", "cpu")
     module, preset = discovery.load_experiment(names[0]), discovery.load_preset(flags.FLAGS.preset)
-    config = config_lib.compose(Path(names[0]).stem, module, preset, tiny=verb == "run")
+    config = config_lib.compose(Path(names[0]).stem, module, preset, tiny=verb != "train")
+    if verb in VERDICTS:
+        from jaxbench import verdict_verbs
+
+        verdict_verbs.prepare(verb, config)
     if verb == "train" and config.get("measures") == "cases":
         raise UserError(f"'{names[0]}' is no model and is not trained: jaxbench run {names[0]} measures it.")
+    _define(config, argv, flags.FLAGS)
+
+
+def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> None:
     config_lib.check_overrides(argv, config)
-    config_flags.DEFINE_config_dict("config", config, sys_argv=argv)
+    config_flags.DEFINE_config_dict("config", config, flag_values=values, sys_argv=argv)
+
+
+def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
+    """A copy with these --config settings. Raises UserError for any other word."""
+    other = [word for word in words if not word.startswith("--config.") or "=" not in word]
+    if other:
+        raise UserError(f"'{other[0]}' is no setting: write --config.strategy=pmap, say.")
+    argv, values = ["jaxbench", *words], flags.FlagValues()
+    _define(config.copy_and_resolve_references(), argv, values)
+    values(argv)
+    return values.config
 
 
 def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -77,6 +111,8 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
             if logging.level_debug():
                 traceback.print_exc()
             sys.stderr.write(f"jaxbench: {error}\n")
-            sys.exit(2)
+            # 2 is an answer of the verbs that answer: without one they end with 3.
+            asked = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+            sys.exit(NO_ANSWER if asked in (*VERDICTS, "repro") else 2)
 
     return run

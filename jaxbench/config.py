@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -42,8 +43,11 @@ def defaults() -> ConfigDict:
     config.depths = ""  # "4,8,16": compile the step at these numbers of blocks too, for the memory of each lever.remat
     config.profile = False  # trace one block of each point, and say what its time goes to
     # train_steps: steps of real training per point before it is timed, whose loss and accuracy stand beside its speed
+    # processes: among how many, one after the other, the rounds are divided; `jaxbench compare` needs 3
     # gradients: also measure what one device holds of them
-    config.measure = ConfigDict({"rounds": 10, "blocks": 1, "block_s": 0.05, "train_steps": 0, "gradients": False})
+    config.measure = ConfigDict(
+        {"rounds": 10, "blocks": 1, "block_s": 0.05, "processes": 1, "train_steps": 0, "gradients": False}
+    )
     config.model = ConfigDict()
     config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
     config.data = ConfigDict({"path": ""})
@@ -74,7 +78,7 @@ def case_defaults() -> ConfigDict:
     config.cores = "all"  # CPU cores of kernels: "all", "1", or "1,all"
     config.most_bytes = 0  # leave out what holds more at once; 0: a part of the memory
     config.mesh = ConfigDict({"platform": "auto", "devices": "auto", "shape": "auto"})  # shape: "2x4", or "auto"
-    config.measure = ConfigDict({"rounds": 5, "blocks": 1, "block_s": 0.02})
+    config.measure = ConfigDict({"rounds": 5, "blocks": 1, "block_s": 0.02, "processes": 1})
     return config
 
 
@@ -157,6 +161,25 @@ _READERS: dict[type, Callable[[str], Any]] = {
 }
 
 
+def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
+    """The config of a finished run, as its config.json holds it, for measuring the same again.
+
+    Raises UserError for a field that this jaxbench does not have any more, or that has another type now.
+    """
+    module, preset = discovery.load_experiment(experiment), discovery.load_preset("auto")
+    config = compose(Path(experiment).stem, module, preset, tiny=False)
+    known, given = flatten(plain(config)), flatten(old)
+    gone = sorted(given.keys() - known.keys())
+    if gone:
+        raise UserError(f"it was measured with {gone[0]}={given[gone[0]]!r}, a field that this jaxbench does not have.")
+    try:
+        with config.unlocked():
+            config.update_from_flattened_dict(given)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"its config does not fit this jaxbench ({' '.join(str(error).split())}).") from error
+    return config
+
+
 def plain(config: ConfigDict) -> dict[str, Any]:
     """The config as nested dictionaries, ready for JSON."""
     return config.to_dict()
@@ -183,16 +206,16 @@ class Settings:
     swept: tuple[str, ...]
     profile: bool
     rounds: int
+    processes: int = 1
     blocks: int
     block_s: float
 
 
-def parse(config: ConfigDict, strategies: list[str], every: list[str] | None = None) -> Settings:
-    """Reads the harness fields. strategies: the names there are; every: those that "all" means, None: all of them.
+def parse(config: ConfigDict, strategies: list[str], every: list[str]) -> Settings:
+    """Reads the harness fields. strategies: the names there are; every: those that "all" means.
 
     Raises UserError naming the field and its value.
     """
-    every = strategies if every is None else every
     overlay = str(config.report.overlay)
     if overlay:
         _one_of("report.overlay", overlay, published.overlays())
@@ -217,6 +240,7 @@ def parse(config: ConfigDict, strategies: list[str], every: list[str] | None = N
         swept=levers.swept(config.lever),
         profile=config.profile,
         rounds=_at_least("measure.rounds", config.measure.rounds, 1),
+        processes=_processes(config.measure),
         blocks=_at_least("measure.blocks", config.measure.blocks, 1),
         block_s=_positive("measure.block_s", config.measure.block_s),
     )
@@ -235,6 +259,7 @@ class CaseSettings:
     cores: tuple[str, ...]  # "all", "1"
     most_bytes: int  # 0: by the memory there is
     rounds: int
+    processes: int = 1
     blocks: int
     block_s: float
 
@@ -252,6 +277,7 @@ def parse_cases(config: ConfigDict) -> CaseSettings:
         cores=_names("cores", str(config.cores), ("all", "1")),
         most_bytes=_at_least("most_bytes", config.most_bytes, 0),
         rounds=_at_least("measure.rounds", config.measure.rounds, 1),
+        processes=_processes(config.measure),
         blocks=_at_least("measure.blocks", config.measure.blocks, 1),
         block_s=_positive("measure.block_s", config.measure.block_s),
     )
@@ -294,3 +320,12 @@ def _positive(field: str, value: float) -> float:
     if not 0 < value < math.inf:
         raise UserError(f"--config.{field}={value} must be above 0 and finite, such as 0.05.")
     return float(value)
+
+
+def _processes(measure: ConfigDict) -> int:
+    if not 1 <= measure.processes <= measure.rounds:
+        raise UserError(
+            f"--config.measure.processes={measure.processes} cannot share {measure.rounds} rounds: "
+            f"use 1 to {measure.rounds}, or more --config.measure.rounds."
+        )
+    return int(measure.processes)

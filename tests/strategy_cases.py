@@ -14,8 +14,8 @@ from jaxbench.workloads.base import TrainWorkload
 BATCH = 16
 
 
-def verdicts(workload: TrainWorkload, program: parallel.Program, reference: object = None):
-    compiled = compile_step(workload, program, BATCH)
+def verdicts(workload: TrainWorkload, program: parallel.Program, reference: object = None, options: dict | None = None):
+    compiled = compile_step(workload, program, BATCH, options=options)
     batch = workload.synthetic(KEY, BATCH)
     if reference is None:
         reference = one_device(workload, batch)

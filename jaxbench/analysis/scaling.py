@@ -43,6 +43,11 @@ class Row:
     notes: tuple[str, ...] = ()
 
     @property
+    def believed(self) -> bool:
+        """Right as far as is known."""
+        return self.point.check_ok is not False
+
+    @property
     def relative_devices(self) -> float:
         """Devices in units of the base's."""
         return self.point.devices / self.base.devices if self.base is not None else float("nan")

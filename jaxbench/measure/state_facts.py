@@ -19,13 +19,13 @@ SAID = ("busy_share", "dropped")
 def measure(program: Program, state: TrainState, batch: Batch, *, gradients: bool) -> dict[str, float]:
     """Bytes on the mesh's first device, from its shards. state_bytes: parameters and optimizer's state.
 
-    gradients: measure gradient_bytes too, of the gradients as the strategy holds them while more are added. That
+    gradients: measure held_gradient_bytes too, of the gradients as the strategy holds them while more are added. That
     compiles and runs a second program, if they do not lie as the parameters do.
     """
     facts = {"state_bytes": held((state.params, state.opt_state), program)}
     if gradients:
         grads = state.params if program.gradients is None else program.gradients(state, batch)
-        facts["gradient_bytes"] = held(grads, program)
+        facts["held_gradient_bytes"] = held(grads, program)
     return facts
 
 

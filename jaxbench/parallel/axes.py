@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import jax
 import numpy as np
@@ -13,23 +12,15 @@ from jax.sharding import AxisType, Mesh
 
 from jaxbench.errors import UserError, did_you_mean
 
-
-@dataclass(frozen=True)
-class Axis:
-    """batch: whether the devices along it have different examples. splits: what it splits, for people."""
-
-    batch: bool
-    splits: str
-
-
-# From the outermost to the innermost: devices that are neighbours are those that talk most.
+# From the outermost to the innermost, for neighbours are the devices that talk most: whether the devices along an axis
+# have different examples.
 AXES = {
-    "data": Axis(True, "the batch"),
-    "fsdp": Axis(True, "the batch, and each parameter's elements"),
-    "expert": Axis(True, "the batch, and the experts"),
-    "stage": Axis(False, "the row of blocks"),
-    "context": Axis(False, "the positions"),
-    "tensor": Axis(False, "heads, hidden units and vocabulary"),
+    "data": True,  # splits the batch
+    "fsdp": True,  # the batch, and each parameter's elements
+    "expert": True,  # the batch, and the experts
+    "stage": False,  # the row of blocks
+    "context": False,  # the positions
+    "tensor": False,  # heads, hidden units and vocabulary
 }
 # A model's table says which logical axis each dimension of a parameter is (`workloads.base.Partition`); this says where
 # the logical axes lie.
@@ -88,7 +79,7 @@ def sizes(strategy: str, devices: int, mesh: str) -> dict[str, int]:
 
 def batch_parts(sizes: Sizes) -> int:
     """In how many parts a mesh splits the batch."""
-    return math.prod(size for name, size in sizes.items() if AXES[name].batch)
+    return math.prod(size for name, size in sizes.items() if AXES[name])
 
 
 # What a pipeline's mesh may have, and what another's.

@@ -8,7 +8,6 @@ parameters do that it belongs to.
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import math
 from collections.abc import Callable
@@ -31,12 +30,13 @@ from jaxbench.workloads.base import PyTree, TrainWorkload
 @dataclass(frozen=True)
 class Cut:
     """How one parameter lies. shape: canonical. dims: (dimension, mesh axis) of those that are split, in order.
-    flat: over how many devices of `fsdp` the rest is cut."""
+    flat: over how many devices of the axis `over` the rest is cut."""
 
     shape: tuple[int, ...]
-    dims: tuple[tuple[int, str], ...]
-    sizes: tuple[int, ...]
-    flat: int
+    dims: tuple[tuple[int, str], ...] = ()
+    sizes: tuple[int, ...] = ()
+    flat: int = 1
+    over: str = "fsdp"
 
     @property
     def local(self) -> tuple[int, ...]:
@@ -49,14 +49,14 @@ class Cut:
     @property
     def spec(self) -> PartitionSpec:
         if self.flat > 1:
-            return PartitionSpec(*(axis for _, axis in self.dims), "fsdp")
+            return PartitionSpec(*(axis for _, axis in self.dims), self.over)
         on = dict(self.dims)
         return PartitionSpec(*(on.get(dim) for dim in range(len(self.shape)))) if on else PartitionSpec()
 
     @property
     def axes(self) -> tuple[str, ...]:
         """The mesh axes over which devices hold different parts."""
-        return (*(axis for _, axis in self.dims), *(("fsdp",) if self.flat > 1 else ()))
+        return (*(axis for _, axis in self.dims), *((self.over,) if self.flat > 1 else ()))
 
     def _grouped(self) -> tuple[list[int], list[int]]:
         """The canonical shape with each split dimension as (devices, rest), and where the devices' axes are in it."""
@@ -86,71 +86,88 @@ class Cut:
         return np.moveaxis(rows, range(len(at)), at).reshape(self.shape)
 
     def whole(self, shard: jax.Array) -> jax.Array:
-        """Inside `shard_map`: this device's part, of shape `local`, by an all-gather over `fsdp`."""
+        """Inside `shard_map`: this device's part, of shape `local`, by an all-gather of what is flat."""
         if self.flat == 1:
             return shard
-        everything = jax.lax.all_gather(shard.reshape(-1), "fsdp", tiled=True)
+        everything = jax.lax.all_gather(shard.reshape(-1), self.over, tiled=True)
         return jax.lax.reshape(jax.lax.slice(everything, (0,), (math.prod(self.local),)), self.local)
 
     def bytes(self, itemsize: int) -> int:
-        """Of a device's part when it is whole over `fsdp`, with its filling."""
+        """Of a device's part before it is laid flat, with the filling."""
         return itemsize * padded(math.prod(self.local), self.flat)
 
 
-class Layout:
-    """The layout of a workload's state on a mesh of `sizes`. Raises UserError for what cannot be split so."""
+class Mirrored:
+    """A state as its parameters, the parts of the optimizer's state that are built like them, and the rest."""
 
-    def __init__(self, workload: TrainWorkload, sizes: Sizes):
-        key = jax.ShapeDtypeStruct((2,), "uint32")
-        self.canonical: TrainState = jax.eval_shape(partial(create_state, workload), key)
-        self.params = self.canonical.params
-        self.cuts = cuts(workload, self.params, sizes)
+    def __init__(self, canonical: TrainState):
+        params = canonical.params
 
-    def cut(self, state: TrainState) -> TrainState:
-        """From the canonical state to the global arrays."""
-        return self._mapped(state, lambda x, cut: cut.cut(x), lambda x: x)
+        def mirrors(tree: PyTree) -> bool:
+            alike = jax.tree.structure(tree) == jax.tree.structure(params)  # type: ignore[operator]
+            return bool(alike) and jax.tree.all(jax.tree.map(lambda a, b: a.shape == b.shape, tree, params))
 
-    def specs(self) -> TrainState:
-        """A state-shaped tree of PartitionSpec."""
-        return self._mapped(self.canonical, lambda _, cut: cut.spec, lambda _: PartitionSpec())
+        parts: list[Any]
+        self._outside: Any
+        parts, self._outside = jax.tree.flatten(canonical.opt_state, is_leaf=mirrors)
+        self._mirrors = [mirrors(part) for part in parts]
 
-    def export(self, state: TrainState) -> TrainState:
-        """From global arrays to the canonical state, as host arrays."""
-        return self._mapped(state, lambda x, cut: cut.join(np.asarray(x)), np.asarray)
-
-    def _mapped(
-        self, state: TrainState, of_parameter: Callable[[Any, Cut], Any], of_other: Callable[[Any], Any]
+    def map(
+        self,
+        state: TrainState,
+        params: Callable[[PyTree], PyTree],
+        other: Callable[[Any], Any],
+        moments: Callable[[PyTree], PyTree] | None = None,
     ) -> TrainState:
-        def params(tree: PyTree) -> PyTree:
-            return jax.tree.map(of_parameter, tree, self.cuts)
-
-        others = partial(jax.tree.map, of_other)
-        return dataclasses.replace(
-            state,
-            step=of_other(state.step),
+        """Each by its function. moments: of what is built like the parameters; None: as `params`."""
+        moments, others = moments or params, partial(jax.tree.map, other)
+        parts = zip(self._outside.flatten_up_to(state.opt_state), self._mirrors, strict=True)
+        return TrainState(
+            step=other(state.step),
             params=params(state.params),
             model_state=others(state.model_state),
-            opt_state=like_parameters(self.params, params, others)(state.opt_state),
-            key=of_other(state.key),
+            opt_state=self._outside.unflatten([moments(p) if mirrors else others(p) for p, mirrors in parts]),
+            key=other(state.key),
         )
 
 
-def like_parameters(
-    params: PyTree, of_parameters: Callable[[PyTree], PyTree], of_other: Callable[[Any], Any]
-) -> Callable[[PyTree], PyTree]:
-    """Maps an optimizer's state: each subtree of it that is built as `params` by one function, the rest by another."""
-    structure = jax.tree.structure(params)
+class Layout:
+    """Where a workload's state lies. cuts: params-shaped tree of Cut. moments: the same of what the optimizer keeps for
+    each parameter; None: as the parameters themselves."""
 
-    def mirrors(tree: PyTree) -> bool:
-        return bool(jax.tree.structure(tree) == structure)  # type: ignore[operator]
+    def __init__(self, workload: TrainWorkload, cuts: PyTree, moments: PyTree | None = None):
+        self.canonical = canonical_avals(workload)
+        self.params, self.cuts, self._moments = self.canonical.params, cuts, cuts if moments is None else moments
+        self._mirrored = Mirrored(self.canonical)
 
-    return lambda state: jax.tree.map(
-        lambda tree: of_parameters(tree) if mirrors(tree) else of_other(tree), state, is_leaf=mirrors
-    )
+    def cut(self, state: TrainState) -> TrainState:
+        """From the canonical state to the global arrays."""
+        return self._map(state, lambda x, cut: cut.cut(x), lambda x: x)
+
+    def specs(self) -> TrainState:
+        """A state-shaped tree of PartitionSpec."""
+        return self._map(self.canonical, lambda _, cut: cut.spec, lambda _: PartitionSpec())
+
+    def export(self, state: TrainState) -> TrainState:
+        """From global arrays to the canonical state, as host arrays."""
+        return self._map(state, lambda x, cut: cut.join(np.asarray(x)), np.asarray)
+
+    def _map(self, state: TrainState, of_array: Callable[[Any, Cut], Any], other: Callable[[Any], Any]) -> TrainState:
+        def by(cuts: PyTree) -> Callable[[PyTree], PyTree]:
+            return lambda tree: jax.tree.map(of_array, tree, cuts)
+
+        return self._mirrored.map(state, by(self.cuts), other, by(self._moments))
 
 
-def cuts(workload: TrainWorkload, params: PyTree, sizes: Sizes) -> PyTree:
-    """A params-shaped tree of Cut. Raises UserError when a dimension does not divide, or nothing lies on an axis."""
+def canonical_avals(workload: TrainWorkload) -> TrainState:
+    return jax.eval_shape(partial(create_state, workload), jax.ShapeDtypeStruct((2,), "uint32"))
+
+
+def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
+    """A params-shaped tree of Cut, on a mesh of `sizes`.
+
+    Raises UserError when a dimension does not divide, or nothing lies on an axis.
+    """
     table = workload.partition.axes if workload.partition is not None else {}
     logical = {name for axes in table.values() for name in axes if name}
     for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
@@ -165,7 +182,7 @@ def cuts(workload: TrainWorkload, params: PyTree, sizes: Sizes) -> PyTree:
             _require_divides(axes[dim], aval.shape[dim], axis, sizes[axis])
         return Cut(aval.shape, tuple(dims), tuple(sizes[axis] for _, axis in dims), sizes.get("fsdp", 1))
 
-    return jax.tree.map_with_path(cut, params)
+    return jax.tree.map_with_path(cut, canonical_avals(workload).params)
 
 
 def _nothing_to_split(workload: TrainWorkload, axis: str) -> str:

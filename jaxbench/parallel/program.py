@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,7 @@ class Program:
         parallelism.
       gradients: jitted (state, batch) -> the gradients as the strategy holds them while more are added to them; None:
         like the parameters.
+      disabled_passes: of the compiler, without which the step must be compiled.
       batch_parts: in how many parts the mesh splits the batch; None: one for each device.
     """
 
@@ -65,6 +66,7 @@ class Program:
     expected: Callable[[int], Wire] | None = None
     gradients: Any = None
     batch_parts: int | None = None
+    disabled_passes: tuple[str, ...] = ()
 
     @property
     def parts(self) -> int:
@@ -82,6 +84,18 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
         opt_state=workload.optimizer.init(params),
         key=jax.random.fold_in(key, 1),
     )
+
+
+def without(passes: Iterable[str]) -> dict[str, Any]:
+    """What the compiler is told to leave passes out."""
+    named = ",".join(dict.fromkeys(passes))
+    return {"xla_disable_hlo_passes": named} if named else {}
+
+
+def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
+    """The passes to leave out for a step that computes or sends something twice on purpose: XLA's CPU compiler drops
+    the barriers that keep the second time from being merged with the first."""
+    return ("cse_barrier_expander",) if mesh.devices.flat[0].platform == "cpu" else ()
 
 
 def jit_once(function: Callable[..., Any], **options: Any) -> Any:

@@ -21,8 +21,18 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxbench.errors import UserError
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.flat import WIDENED
-from jaxbench.parallel.layout import Cut, Layout
-from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
+from jaxbench.parallel.layout import Cut, Layout, cuts
+from jaxbench.parallel.program import (
+    Program,
+    TrainState,
+    create_state,
+    gradients,
+    jit_once,
+    keep_barriers,
+    mean_over,
+    update,
+    without,
+)
 from jaxbench.workloads import positions, spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
 
@@ -36,7 +46,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     Raises UserError for what the workload cannot be split over.
     """
     require(workload, sizes, sequence=sequence)
-    layout, mesh, means = Layout(workload, sizes), mesh_of(devices, sizes), mean_axes(sizes)
+    layout, mesh, means = Layout(workload, cuts(workload, sizes)), mesh_of(devices, sizes), mean_axes(sizes)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         grads, model_state, metrics = local_gradients(state, batch)
@@ -56,7 +66,9 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 
     width = WIDENED.get(devices[0].platform, 1)
     form = partial(expected, workload, layout, sizes, sequence=sequence, least_width=width)
-    return program(workload, layout, mesh, sizes, local_step, form, again=AGAIN & {*sizes}, grads=local_gradients)
+    passes = keep_barriers(mesh) if AGAIN & {*sizes} else ()
+    held = lambda *given: local_gradients(*given)[0], layout.specs().params  # noqa: E731
+    return program(workload, layout, mesh, sizes, local_step, form, held=held, disabled_passes=passes)
 
 
 def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) -> None:
@@ -81,7 +93,7 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
 
 def mean_axes(sizes: Sizes) -> tuple[str, ...]:
     """The axes over which gradients are averaged: devices along them see other examples or other positions."""
-    return tuple(axis for axis in sizes if AXES[axis].batch or axis == "context")
+    return tuple(axis for axis in sizes if AXES[axis] or axis == "context")
 
 
 def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
@@ -139,18 +151,21 @@ def program(
     local_step: Callable[..., Any],
     form: Callable[[int], Wire],
     *,
-    again: set[str] | None = None,
-    grads: Callable[..., Any] | None = None,
+    held: tuple[Callable[..., PyTree], PyTree] | None = None,
+    disabled_passes: tuple[str, ...] = (),
+    typed: bool = True,
 ) -> Program:
     """The Program of a step on one device's parts. layout: a `Layout`, or what has its `cut`, `specs` and `export`.
-    again: the axes in AGAIN that the mesh has."""
+
+    held: what a device holds of gradients, from (state, batch), and its specs. typed: `shard_map` checks what is the
+    same on all devices.
+    """
     specs, whole = layout.specs(), PartitionSpec()
-    examples = tuple(axis for axis in sizes if AXES[axis].batch)
+    examples = tuple(axis for axis in sizes if AXES[axis])
     split = PartitionSpec(examples) if examples else whole
     shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
     batch_sharding = NamedSharding(mesh, split)
-    run = partial(jax.shard_map, mesh=mesh, in_specs=(specs, split))
-    held = None if grads is None else jax.jit(run(lambda *given: grads(*given)[0], out_specs=specs.params))
+    run = partial(jax.shard_map, mesh=mesh, in_specs=(specs, split), check_vma=typed)
     return Program(
         mesh=mesh,
         init=jit_once(lambda key: layout.cut(create_state(workload, key)), out_shardings=shardings),
@@ -158,7 +173,7 @@ def program(
             run(local_step, out_specs=(specs, whole)),
             donate_argnums=0,
             out_shardings=(shardings, NamedSharding(mesh, whole)),
-            compiler_options=_options(mesh) if again else None,
+            compiler_options=without(disabled_passes),
         ),
         state_sharding=shardings,
         batch_sharding=batch_sharding,
@@ -166,14 +181,10 @@ def program(
         export=layout.export,
         load=lambda state: jax.device_put(jax.device_get(layout.cut(state)), shardings, may_alias=False),
         expected=form,
-        gradients=held,
+        gradients=None if held is None else jax.jit(run(held[0], out_specs=held[1])),
         batch_parts=batch_parts(sizes),
+        disabled_passes=disabled_passes,
     )
-
-
-def _options(mesh: Any) -> dict[str, Any]:
-    """XLA's CPU compiler would merge the second gathering with the first: see `runner.arm.compiler_options`."""
-    return {"xla_disable_hlo_passes": "cse_barrier_expander"} if mesh.devices.flat[0].platform == "cpu" else {}
 
 
 def expected(

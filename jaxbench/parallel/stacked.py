@@ -7,9 +7,6 @@ model's table splits of a block's own arrays, lies as in any other strategy (see
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -20,7 +17,7 @@ from jax.sharding import PartitionSpec
 from jaxbench.errors import UserError
 from jaxbench.parallel import layout as layouts
 from jaxbench.parallel.axes import Sizes
-from jaxbench.parallel.program import TrainState, create_state
+from jaxbench.parallel.program import TrainState
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 OUTER, BLOCKS = "outer", "blocks"
@@ -33,26 +30,24 @@ class Stacked:
         assert workload.partition is not None and workload.partition.stages is not None
         self.stages, self.chunks = sizes.get("stage", 1), chunks
         self._key = workload.partition.stages.blocks
-        key = jax.ShapeDtypeStruct((2,), "uint32")
-        self.canonical: TrainState = jax.eval_shape(partial(create_state, workload), key)
+        self.canonical = layouts.canonical_avals(workload)
         self._count = len(self.canonical.params[self._key])
         _require_even(workload, self._count, self.stages, chunks)
         self.chunk = self._count // self.stages // chunks  # blocks of one
-        self._cuts = layouts.cuts(workload, self.canonical.params, sizes)
+        self._cuts, self._mirrored = layouts.cuts(workload, sizes), layouts.Mirrored(self.canonical)
         self.params = jax.eval_shape(self._stack, self.canonical.params)
 
     def cut(self, state: TrainState) -> TrainState:
         """From the canonical state to the global arrays."""
-        return self._mapped(self.canonical.params, state, self._stack, lambda x: x)
+        return self._mirrored.map(state, self._stack, lambda x: x)
 
     def export(self, state: TrainState) -> TrainState:
         """From global arrays to the canonical state, as host arrays."""
-        return self._mapped(self.params, state, self._unstack, np.asarray)
+        return self._mirrored.map(state, self._unstack, np.asarray)
 
     def specs(self) -> TrainState:
         """A state-shaped tree of PartitionSpec."""
-        canonical = self.canonical.params
-        return self._mapped(canonical, self.canonical, lambda _: self._param_specs(), lambda _: PartitionSpec())
+        return self._mirrored.map(self.canonical, lambda _: self._param_specs(), lambda _: PartitionSpec())
 
     def _param_specs(self) -> PyTree:
         block = next(iter(self._cuts[self._key].values()))
@@ -80,23 +75,6 @@ class Stacked:
         rows = jax.tree.map(flat, params[BLOCKS])
         blocks = {name: jax.tree.map(lambda x, i=i: x[i], rows) for i, name in enumerate(names)}
         return {**jax.tree.map(np.asarray, params[OUTER]), self._key: blocks}
-
-    def _mapped(
-        self,
-        like: PyTree,
-        state: TrainState,
-        params: Callable[[PyTree], PyTree],
-        other: Callable[[Any], Any],
-    ) -> TrainState:
-        others = partial(jax.tree.map, other)
-        return dataclasses.replace(
-            state,
-            step=other(state.step),
-            params=params(state.params),
-            model_state=others(state.model_state),
-            opt_state=layouts.like_parameters(like, params, others)(state.opt_state),
-            key=other(state.key),
-        )
 
 
 def _require_even(workload: TrainWorkload, blocks: int, stages: int, chunks: int) -> None:

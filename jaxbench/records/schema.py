@@ -85,7 +85,7 @@ class PointRecord:
     arm: str = ""  # what tells it from the run's other settings of levers: "precision=bfloat16"
     levers: dict[str, str] = dataclasses.field(default_factory=dict)  # every lever, also those at their defaults
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # what a short training came to
-    # what a step shows besides its time: state_bytes and gradient_bytes of a device, busy_share, dropped
+    # what a step shows besides its time: state_bytes and held_gradient_bytes of a device, busy_share, dropped
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
     kind: str = "point"
     schema: int = SCHEMA_VERSION

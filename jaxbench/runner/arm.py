@@ -16,14 +16,17 @@ from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
 from jaxbench.parallel import axes, parts, reduction
-from jaxbench.parallel.program import Program
+from jaxbench.parallel.program import Program, keep_barriers
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 CHANGES = ("precision", "remat", "accumulate", "freeze", "reduction")  # the levers that a workload depends on
 # XLA's fusion passes, by the names that its CPU and GPU compilers know them by.
-FUSION_PASSES = "fusion,priority-fusion,multi_output_fusion,horizontal_loop_fusion,horizontal_input_fusion"
+FUSION_PASSES = (
+    *("fusion", "priority-fusion", "multi_output_fusion"),
+    *("horizontal_loop_fusion", "horizontal_input_fusion"),
+)
 
 
 def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> TrainWorkload:
@@ -126,11 +129,11 @@ def _settings(strategy: str, devices: int, levers: dict[str, str]) -> dict[str, 
     return {name: known[name] for name in takes.get(strategy, ())}
 
 
-def compiler_options(levers: dict[str, str], platform: str) -> dict[str, Any]:
-    """What the compiler is told besides its defaults."""
-    passes = [FUSION_PASSES] if levers.get("execution") in ("unfused", "eager") else []
-    if platform == "cpu" and (levers.get("remat", "none") != "none" or levers.get("accumulate", "1") != "1"):
-        # XLA's CPU compiler drops the barriers that keep a recomputation from being merged with the first computation,
-        # and a micro-batch from being computed beside the one before.
-        passes.append("cse_barrier_expander")
-    return {"xla_disable_hlo_passes": ",".join(passes)} if passes else {}
+def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]:
+    """The compiler's passes that an arm is compiled without, its Program's own among them."""
+    passes = program.disabled_passes
+    if levers.get("execution") in ("unfused", "eager"):
+        passes += FUSION_PASSES
+    if levers.get("remat", "none") != "none" or levers.get("accumulate", "1") != "1":
+        passes += keep_barriers(program.mesh)
+    return passes

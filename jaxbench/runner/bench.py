@@ -20,9 +20,9 @@ from jaxbench.measure import census, check, memory, outcome, profile, state_fact
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
-from jaxbench.parallel.program import Program, jit_once
+from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
-from jaxbench.runner.arm import Arms, build_program, build_workload, compiler_options
+from jaxbench.runner.arm import Arms, build_program, build_workload, disabled_passes
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
@@ -90,7 +90,7 @@ class Bench:
             workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
         with stage("compile"):
-            options = compiler_options(point.levers, self.devices[0].platform)
+            options = without(disabled_passes(point.levers, program))
             compiled = compile_step(workload, program, point.global_batch, options=options)
             require_threads(point.devices, collectives_at_once(compiled.hlo))
             return workload, program, compiled

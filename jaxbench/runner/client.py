@@ -48,6 +48,11 @@ class Worker:
         self._started = False
         self._start_error: WorkerError | None = None
 
+    @property
+    def learned(self) -> dict[str, Any]:
+        """What of its setup it found out itself, for the process that takes its place."""
+        return {"at_once": self._setup["at_once"]} if "at_once" in self._setup else {}
+
     def wait_ready(self) -> None:
         """Waits until the worker has its devices, or has failed to get them, which the first `ask` will raise."""
         if not self._started:

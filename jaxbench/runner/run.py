@@ -45,7 +45,7 @@ SAME_SESSION_KEYS = (
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """What a config asks for on this machine. notes: sentences for the person who asked."""
 
     settings: Settings | CaseSettings
@@ -55,7 +55,7 @@ class _Asked:
     facts: dict[str, Any]  # further fields of the plan in the manifest
 
 
-def _ask(experiment: str, config: ConfigDict, console: Console) -> _Asked:
+def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     """Reads the config and looks at the machine. Raises UserError."""
     if config.get("measures") == "cases":
         chosen = config_lib.parse_cases(config)
@@ -63,7 +63,7 @@ def _ask(experiment: str, config: ConfigDict, console: Console) -> _Asked:
         machine = _machine(chosen.platform, console)
         placed, left_out = placement.place(cases, chosen, machine)
         facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
-        return _Asked(chosen, machine, placed, left_out, facts)
+        return Asked(chosen, machine, placed, left_out, facts)
     settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
     machine = _machine(settings.platform, console)
     points = plan.make(settings, machine)
@@ -71,21 +71,21 @@ def _ask(experiment: str, config: ConfigDict, console: Console) -> _Asked:
     counts = ", ".join(map(str, missing))
     notes = [f"Left out: {counts} devices, over which a batch of {settings.batch} does not divide."] if missing else []
     facts = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
-    return _Asked(settings, machine, points, notes, facts)
+    return Asked(settings, machine, points, notes, facts)
 
 
 def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
     """Measures every point of the sweep that the folder lacks. Raises UserError; KeyboardInterrupt loses nothing."""
-    asked = _ask(experiment, config, console)
+    asked = ask(experiment, config, console)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
-        session = _begin_session(folder, _session(asked, experiment))
-        job = _job(folder, asked.points, config, experiment, session=session)
+        session = begin_session(folder, session_of(asked, experiment))
+        job = job_of(folder, asked.points, config, experiment, session=session)
         said = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds, into {workdir}"
         console.print(said, highlight=False, soft_wrap=True)
         for note in (*folder.notes, *asked.notes):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
-        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGTERM, interrupt)
         if isinstance(asked.settings, Settings):
             _before(asked.settings, asked, job, console)
         sweep.run(job, console)
@@ -93,7 +93,7 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
         folder.close()
 
 
-def _before(settings: Settings, asked: _Asked, job: sweep.Job, console: Console) -> None:
+def _before(settings: Settings, asked: Asked, job: sweep.Job, console: Console) -> None:
     """What is found by compiling, before anything is timed."""
     points = cast(Sequence[plan.Point], asked.points)
     about: dict[str, Any] = {"experiment": job.experiment, "config": job.config, "folder": job.run.path}
@@ -108,12 +108,12 @@ def _before(settings: Settings, asked: _Asked, job: sweep.Job, console: Console)
 
 def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Compiles every point, runs and writes nothing; says what, how long and how much memory. True: all compile."""
-    asked = _ask(experiment, config, console)
+    asked = ask(experiment, config, console)
     title = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
     with tempfile.TemporaryDirectory() as folder:
-        job = _job(RunFolder(folder), asked.points, config, experiment, session=0)
+        job = job_of(RunFolder(folder), asked.points, config, experiment, session=0)
         with sweep.Workers(job, asked.points) as workers:
             for point in asked.points:
                 cells, guess_s = _dry_point(point, workers, asked)
@@ -134,7 +134,7 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     return not failing
 
 
-def _dry_point(point: plan.Placed, workers: sweep.Workers, asked: _Asked) -> tuple[list[str], float | None]:
+def _dry_point(point: plan.Placed, workers: sweep.Workers, asked: Asked) -> tuple[list[str], float | None]:
     """The cells of a point's row, and a guess of the seconds it would take on a CPU; None if it would fail."""
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})
@@ -170,7 +170,7 @@ def _machine(platform: str, console: Console) -> dict[str, Any]:
     return machine
 
 
-def _job(
+def job_of(
     folder: RunFolder, points: Sequence[plan.Placed], config: ConfigDict, experiment: str, *, session: int
 ) -> sweep.Job:
     return sweep.Job(
@@ -186,7 +186,7 @@ def _absolute(experiment: str) -> str:
     return str(Path(experiment).expanduser().resolve()) if experiment.endswith(".py") else experiment
 
 
-def _session(asked: _Asked, experiment: str) -> dict[str, Any]:
+def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
     """The manifest of this start of the run."""
     source, settings, machine = discovery.experiment_path(experiment), asked.settings, asked.machine
     return {
@@ -207,7 +207,7 @@ def _session(asked: _Asked, experiment: str) -> dict[str, Any]:
     }
 
 
-def _begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
+def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
     """Writes the manifest, or adds a session to it when the machine is the same. Returns the session's number."""
     path = folder.path / MANIFEST
     digest = hashlib.sha256(json.dumps(folder.config(), sort_keys=True).encode()).hexdigest()
@@ -226,5 +226,5 @@ def _begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
     return len(sessions)
 
 
-def _interrupt(number: int, frame: Any) -> None:
+def interrupt(number: int, frame: Any) -> None:
     raise KeyboardInterrupt

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from absl import logging
@@ -35,6 +36,12 @@ class Job:
     def rounds(self) -> int:
         return self.config["measure"]["rounds"]
 
+    @property
+    def fresh(self) -> list[int]:
+        """The rounds before which every process is replaced, so that each point is measured by several."""
+        processes = self.config["measure"]["processes"]
+        return [self.rounds * i // processes for i in range(1, processes)]
+
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
     """For each point that is not complete, the rounds it lacks."""
@@ -49,21 +56,26 @@ def missing_rounds(records: list[schema.Record], points: Sequence[Placed], round
 class Workers:
     """The worker processes of a sweep, by group; a dead one is started anew."""
 
-    def __init__(self, job: Job, points: Sequence[Placed]):
+    def __init__(self, job: Job, points: Sequence[Placed], *, begun: int = 0):
+        """begun: how many processes each group has had already."""
         self._job = job
         self._groups = groups(points)
+        self._started: Counter[str] = Counter(dict.fromkeys(self._groups, begun))
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._workers = {name: self._start(name) for name in self._groups}
         self._lost: set[str] = set()
 
-    def _start(self, name: str) -> Worker:
+    def _start(self, name: str, learned: Mapping[str, Any] = MappingProxyType({})) -> Worker:
         logs = self._job.run.path / "logs"
         logs.mkdir(exist_ok=True)
+        again = f"#{self._started[name]}" if self._started[name] else ""
+        self._started[name] += 1
         setup = {
             **self._groups[name][1],
+            **learned,
             "experiment": self._job.experiment,
             "config": self._job.config,
-            "worker": f"session{self._job.session}/{name}",
+            "worker": f"session{self._job.session}/{name}{again}",
         }
         return Worker(setup, logs / f"{name}.log")
 
@@ -71,6 +83,13 @@ class Workers:
         """Waits until no worker is starting any more, which would take cores from the first that compiles."""
         for worker in self._workers.values():
             worker.wait_ready()
+
+    def renew(self) -> None:
+        """Replaces every process; what they had prepared is lost."""
+        for name, worker in self._workers.items():
+            worker.close()
+            self._workers[name] = self._start(name, worker.learned)
+        self.wait_ready()
 
     def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
         """Raises WorkerError; if that killed the worker, a new one is ready for the group's other points."""
@@ -114,10 +133,13 @@ def run(job: Job, console: Console) -> None:
     points = [point for point in job.points if point.point in todo]
     if not points:
         return
-    tasks = [("prepare", p.point) for p in points] + [("round", p) for p, lacking in todo.items() for _ in lacking]
+    first = min(min(lacking) for lacking in todo.values())
+    fresh = [number for number in job.fresh if number > first]
+    tasks = [("prepare", p.point) for p in points for _ in range(1 + len(fresh))]
+    tasks += [("round", p) for p, lacking in todo.items() for _ in lacking]
     with Workers(job, points) as workers, SweepProgress(console, tasks) as progress:
         workers.wait_ready()
-        _Sweep(job, workers, progress, points, todo).run()
+        _Sweep(job, workers, progress, points, todo).run(fresh)
 
 
 class _Sweep:
@@ -129,11 +151,15 @@ class _Sweep:
         self.ready: set[str] = set()
         self.failed: set[str] = set()
 
-    def run(self) -> None:
-        for point in self.points.values():
-            self.prepare(point)
+    def run(self, fresh: Sequence[int]) -> None:
+        """fresh: the rounds that new processes begin with."""
+        self.prepare_all()
         random_order = random.Random(f"{self.job.config['seed']}/{self.job.session}")
         for number in range(self.job.rounds):
+            if number in fresh:
+                self.ready.clear()
+                self.workers.renew()
+                self.prepare_all()
             names = [name for name in self.points if number in self.todo[name]]
             random_order.shuffle(names)
             for name in names:
@@ -141,6 +167,11 @@ class _Sweep:
         if self.job.config.get("profile"):
             for name in sorted(self.ready):
                 self.trace(name)
+
+    def prepare_all(self) -> None:
+        for name, point in self.points.items():
+            if name not in self.failed:
+                self.prepare(point)
 
     def prepare(self, point: Placed) -> None:
         text = f"compile and check {point.text}"

@@ -7,7 +7,9 @@ import ast
 
 from house.tree import ROOT, findings, python_files
 
-FLAGS = {"preset", "workdir", "dry_run", "run", "config"}
+FLAGS = {"preset", "workdir", "dry_run", "run", "config"} | {
+    "a", "b", "across", "metric", "margin", "budget_s", "name", "card",
+}  # fmt: skip
 
 
 def flags_defined(path: str, text: str) -> list[str]:

@@ -24,10 +24,29 @@ FLOORS = (
     {"training"},
 )
 # The right wing meets the left one only in files.
-WINGS = {"analysis": {"errors", "catalog", "records"}, "report": {"errors", "catalog", "records", "analysis"}}
-ROOF = {"app", "characterise", "commandline", "__main__"}
+WINGS = {
+    "analysis": {"errors", "catalog", "records"},
+    "verdicts": {"errors", "catalog", "records", "analysis"},
+    "report": {"errors", "catalog", "records", "analysis", "verdicts"},
+    # A card is read by the right wing and measured again by the left one.
+    "cards": {
+        "errors",
+        "catalog",
+        "records",
+        "discovery",
+        "config",
+        "machine",
+        "runner",
+        "analysis",
+        "verdicts",
+        "report",
+    },
+    # Beside the house: it examines the machine, and nothing is built on it.
+    "doctor": {"errors", "records", "machine", "analysis"},
+}
+ROOF = {"app", "ab", "characterise", "commandline", "verdict_verbs", "__main__"}
 OUTSIDE = {"experiments": {"errors", "discovery", "workloads"}, "configs": {"errors"}}
-NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "report", "configs"}
+NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "verdicts", "report", "configs"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 
 

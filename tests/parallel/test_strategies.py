@@ -39,18 +39,27 @@ OTHERS = sorted({*parallel.of_any_model()} - {*PLAIN})
 SHARDED = [
     (strategy, *where) for strategy in OTHERS for where in WHERE if where[0] in {*SMALL, "gpt", "resnet18", "lstm"}
 ]
-FAR = pytest.mark.xfail(strict=True, reason="2.2e-5 from one device where 1e-5 is asked; why is not known")
-KNOWN = [pytest.param("fsdp", "resnet164", 8, marks=FAR)]
 
 
-@pytest.mark.parametrize(("strategy", "name", "devices"), EVERYWHERE + SHARDED + KNOWN)
+@pytest.mark.parametrize(("strategy", "name", "devices"), EVERYWHERE + SHARDED + [("fsdp", "resnet164", 8)])
 def test_same_parameters_as_one_device(name, devices, strategy):
-    workload, reference = case(name)
-    program = parallel.build(strategy, workload, jax.devices()[:devices])
-    parameters, collectives, passport = verdicts(workload, program, reference(devices if stateful(workload) else 1))
+    parameters, collectives, passport = compared(strategy, name, devices)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
     assert passport.expected_gradient_bytes == (4 * passport.parameters if devices > 1 else 0)
+
+
+def test_optimised_code_of_the_deepest_model_rounds_more():
+    """2.2e-5 with jax 0.10.2, 1e-5 with 0.12: rounding, for the unoptimised step of the test above keeps 1e-5."""
+    parameters, collectives, _ = compared("fsdp", "resnet164", 8, {"xla_backend_optimization_level": 3})
+    assert parameters.value <= 5e-5, parameters.reason
+    assert collectives.ok, collectives.reason
+
+
+def compared(strategy, name, devices, options=None):
+    workload, reference = case(name)
+    program = parallel.build(strategy, workload, jax.devices()[:devices])
+    return verdicts(workload, program, reference(devices if stateful(workload) else 1), options)
 
 
 @pytest.mark.parametrize("strategy", parallel.of_any_model())

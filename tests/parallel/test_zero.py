@@ -16,9 +16,11 @@ from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
+from jaxbench.measure import state_facts
 from jaxbench.measure.passport import compile_step
 from jaxbench.parallel import flat
-from jaxbench.workloads.base import PyTree
+from jaxbench.parallel.layout import Cut, Mirrored
+from jaxbench.parallel.program import TrainState
 
 # Model state in bytes per parameter on one of N devices, of mixed-precision Adam: table 1 of arXiv:1910.02054.
 PUBLISHED = {
@@ -29,12 +31,6 @@ PUBLISHED = {
 }
 
 
-def bytes_on_first_device(tree: PyTree) -> int:
-    """Of arrays; single numbers, such as a count of steps, are left out."""
-    shards = [shard for leaf in jax.tree.leaves(tree) if leaf.ndim for shard in leaf.addressable_shards]
-    return sum(shard.data.nbytes for shard in shards if shard.device == jax.devices()[0])
-
-
 @pytest.mark.parametrize("devices", [1, 2, 4, 8])
 @pytest.mark.parametrize("strategy", PUBLISHED)
 def test_the_model_state_on_a_device_is_the_published_one(strategy, devices):
@@ -43,11 +39,8 @@ def test_the_model_state_on_a_device_is_the_published_one(strategy, devices):
     filling = sum(flat.padded(size, devices) - size for size in sizes) / devices
     program = parallel.build(strategy, workload, jax.devices()[:devices])
     with jax.set_mesh(program.mesh):
-        state = program.init(KEY)
-        held = [state.params, state.opt_state]
-        # Data parallelism as it is holds gradients like parameters.
-        grads = program.gradients(state, program.put(workload.synthetic(KEY, 8))) if program.gradients else state.params
-        found = bytes_on_first_device([*held, grads])
+        batch = program.put(workload.synthetic(KEY, 8))
+        found = sum(state_facts.measure(program, program.init(KEY), batch, gradients=True).values())
     assert found == pytest.approx(PUBLISHED[strategy](devices) * sum(sizes), abs=16 * filling)
     if all(size % devices == 0 for size in sizes):
         assert found == PUBLISHED[strategy](devices) * sum(sizes)
@@ -100,14 +93,15 @@ def test_arrays_are_cut_and_joined():
     x = jnp.arange(15.0).reshape(3, 5)
     whole = flat.cut(x, 4)
     assert whole.shape == (16,) and whole[-1] == 0
-    np.testing.assert_array_equal(flat.joined(whole, (3, 5)), x)
+    np.testing.assert_array_equal(Cut((3, 5), flat=4).join(np.asarray(whole)), x)
     assert flat.padded(16, 4) == 16 and flat.padded(17, 4) == 20
 
 
-def test_moments_are_told_from_counts():
+@pytest.mark.parametrize("params", [{"a": jnp.ones(8), "b": jnp.ones(())}, jnp.ones(8)], ids=["tree", "array"])
+def test_moments_are_told_from_counts(params):
     import optax
 
-    params = {"a": jax.ShapeDtypeStruct((8,), jnp.float32), "b": jax.ShapeDtypeStruct((), jnp.float32)}
-    marks = flat.like_parameters(optax.adam(0.1), params)
-    assert marks[0].count is False
-    assert marks[0].mu == {"a": True, "b": True} and marks[0].nu == {"a": True, "b": True}
+    state = TrainState(jnp.zeros((), int), params, {}, optax.adam(0.1).init(params), KEY)
+    told = Mirrored(state).map(state, lambda tree: "params", lambda leaf: "other", lambda tree: "moments")
+    assert (told.opt_state[0].count, told.opt_state[0].mu, told.opt_state[0].nu) == ("other", "moments", "moments")
+    assert (told.params, told.step) == ("params", "other")

@@ -51,7 +51,7 @@ def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = Tru
         share = 1 / record.devices
         state = {"zero1": 2 + 12 * share, "zero2": 2 + 12 * share, "fsdp": 14 * share}.get(record.strategy, 14.0)
         grads = 2 * (share if record.strategy in ("zero2", "fsdp") else 1)
-        held = {"state_bytes": state * PARAMETERS} | ({"gradient_bytes": grads * PARAMETERS} if gradients else {})
+        held = {"state_bytes": state * PARAMETERS} | ({"held_gradient_bytes": grads * PARAMETERS} if gradients else {})
         passport = dataclasses.replace(record.passport, parameters=PARAMETERS)
         return dataclasses.replace(record, facts=held, passport=passport)
 

@@ -106,12 +106,12 @@ def texts(figure: Figure) -> str:
 
 
 def marked(axes: Axes, marker: str) -> list[tuple[float, float, bool]]:
-    """(x, y, filled) of our single points with that marker, in the order of x."""
+    """(x, y, filled) of our points with that marker, in the order of x."""
     found = [line for line in axes.lines if line.get_marker() == marker and line.get_color() in canvas.COLOURS]
     return sorted(
-        (float(line.get_xdata()[0]), float(line.get_ydata()[0]), line.get_markerfacecolor() != "white")
+        (float(x), float(y), line.get_markerfacecolor() != "white")
         for line in found
-        if len(line.get_xdata()) == 1
+        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
     )
 
 

@@ -3,48 +3,33 @@
 
 from __future__ import annotations
 
+import experiment_cases
 import jax
 import pytest
+from experiment_cases import composed, points_of
 from ml_collections import ConfigDict
 
 from jaxbench import config as config_lib
-from jaxbench import discovery, parallel
+from jaxbench import parallel
 from jaxbench.records import schema
 from jaxbench.report import views
-from jaxbench.runner import plan
 from jaxbench.runner.bench import Bench, StageError
-from jaxbench.runner.plan import Point
 
-MACHINE = {"platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 8, "memory_bytes": 2**33}
 BATCH = 16
 
 
 def small(name: str, **changes: object) -> ConfigDict:
-    config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("smoke"))
+    config = composed(name)
     with config.unlocked():
         config.strategy = "shard_map" if config.lever.part != "step" else "jit_auto"
-        config.batch, config.train.batch, config.measure.block_s = BATCH, BATCH, 0.001
+        config.batch, config.train.batch = BATCH, BATCH
         config.update_from_flattened_dict({"lever.batch": "0", **changes} if config.lever.batch == "0" else changes)
     return config
 
 
-def points_of(config: ConfigDict) -> list[Point]:
-    return plan.make(config_lib.parse(config, parallel.strategies(), parallel.of_any_model()), MACHINE)
-
-
 def measure(name: str, **changes: object) -> dict[str, schema.PointRecord]:
-    config = small(name, **changes)
-    bench = Bench(config_lib.plain(config), name, jax.devices(), "session0/here")
-    found = {}
-    for point in points_of(config):
-        record = bench.prepare(point.to_json())
-        bad = [check.reason for check in record.checks if not check.ok]
-        assert record.checks and not bad, (point.point, bad)
-        found[record.arm if point.devices == 1 else f"{record.arm} on {point.devices}"] = record
-        assert schema.from_json(schema.to_json(record)).levers == point.levers
-        measured = bench.round(point.point, 0)
-        assert min(measured.block_s) > 0 and measured.compilations == 0
-    return found
+    records = experiment_cases.measure(name, small(name, **changes))
+    return {r.arm if r.devices == 1 else f"{r.arm} on {r.devices}": r for r in records}
 
 
 def test_there_is_an_experiment_for_every_lever():

@@ -6,7 +6,7 @@ import pytest
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
-from jaxbench.runner import plan
+from jaxbench.runner import plan, sweep
 
 CPU = {"platform": "cpu", "devices": 1, "cores": 2, "device_kind": "cpu", "device_kinds": ["cpu"]}
 GPUS = {"platform": "gpu", "devices": 6, "cores": 64, "device_kind": "NVIDIA H200", "device_kinds": ["NVIDIA H200"]}
@@ -75,3 +75,18 @@ def test_what_cannot_be_is_one_sentence(changes, machine, sentence):
     with pytest.raises(UserError) as error:
         plan.make(settings(**changes), machine)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "processes", "fresh"), [(10, 1, []), (10, 3, [3, 6]), (6, 6, [1, 2, 3, 4, 5]), (7, 2, [3])]
+)
+def test_rounds_are_divided_among_processes(rounds, processes, fresh):
+    asked = {"measure": {"rounds": rounds, "processes": processes}}
+    job = sweep.Job(run=None, points=[], config=asked, experiment="", session=0)  # type: ignore[arg-type]
+    assert job.fresh == fresh
+
+
+@pytest.mark.parametrize("processes", [0, 11])
+def test_more_processes_than_rounds_are_refused(processes):
+    with pytest.raises(UserError, match=f"processes={processes} cannot share 10 rounds: use 1 to 10"):
+        settings(**{"measure.processes": processes, "measure.rounds": 10})

@@ -30,7 +30,7 @@ def draw(material: LeverMaterial) -> Figure | None:
     for number, place in enumerate(places):
         marks.line(left, place.arms, parts, _ratio, look=number)
         marks.line(right, place.arms, parts, lambda arm: exact(arm.peak_bytes), look=number)
-        marks.line(right, place.arms, parts, lambda arm: exact(arm.temp_bytes), look=number, dashed=True)
+        marks.line(right, place.arms, parts, lambda arm: exact(arm.temp_bytes), look=number, between=marks.DASHED)
     marks.unity(left, vertical=False)
     left.set_title(f"step time over that of {short(places[0].arms[0].label, 12)}", loc="left")
     right.set_title("memory per device", loc="left")

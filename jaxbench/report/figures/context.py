@@ -17,7 +17,7 @@ from jaxbench.report.figures.axes import devices_axis, log_axis, plain, seconds_
 from jaxbench.report.figures.canvas import DASHES, GREY
 from jaxbench.report.figures.marks import bytes_tick
 from jaxbench.report.figures.spread_lines import EXACT
-from jaxbench.report.figures.spread_material import SpreadMaterial, believed
+from jaxbench.report.figures.spread_material import SpreadMaterial
 
 CAPTION = (
     "Left: the longest sequence whose compiled step fits the limit of memory per device, over the devices that share "
@@ -110,7 +110,7 @@ def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
     """Strong scaling: each strategy a line through points that look as their device counts do."""
     families = spread_lines.families(timed)
     for place, rows in enumerate(families.values()):
-        good = [row for row in rows if believed(row)]
+        good = [row for row in rows if row.believed]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
         between = _BETWEEN[place % len(_BETWEEN)]
         axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=between, zorder=2)

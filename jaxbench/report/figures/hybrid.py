@@ -18,7 +18,7 @@ from jaxbench.report.figures import bars, canvas, marks, spread_lines
 from jaxbench.report.figures.axes import plain
 from jaxbench.report.figures.canvas import short
 from jaxbench.report.figures.marks import exact
-from jaxbench.report.figures.spread_material import SpreadMaterial, believed, fact, sent_bytes
+from jaxbench.report.figures.spread_material import SpreadMaterial, fact, sent_bytes
 
 CAPTION = (
     "Each row is a way to lay the same devices out in a mesh. Left: time per step. Middle: memory of one device by the "
@@ -107,7 +107,7 @@ def _memory(axes: Axes, rows: Sequence[Row]) -> None:
         if not math.isfinite(peak):
             continue
         top = max(top, peak)
-        if not believed(row):
+        if not row.believed:
             marks.cross(axes, peak, place)
             continue
         held = min(state, peak) if math.isfinite(state) else 0.0
@@ -133,7 +133,7 @@ def _lying(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title
         whole = value.has_interval and not hollow
         end = value.hi if whole else value.value
         top = max(top, end)
-        if not believed(row):
+        if not row.believed:
             marks.cross(axes, value.value, place)
             continue
         ends: Any = [[value.value - value.lo], [value.hi - value.value]] if whole else None

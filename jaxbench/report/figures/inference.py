@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -32,8 +33,8 @@ def draw(material: LeverMaterial) -> Figure | None:
     for number, (_, many) in enumerate(material.latencies):
         by_arm = {one.arm.point.point: one for one in many}
         arms = [one.arm for one in many]
-        marks.line(left, arms, global_batch, lambda arm, of=by_arm: _p50(of, arm), look=number)  # type: ignore[misc]
-        marks.line(left, arms, global_batch, lambda arm, of=by_arm: _p99(of, arm), look=number, dashed=True, shape="^")  # type: ignore[misc]
+        for value, between, shape in ((_p50, "-", ""), (_p99, marks.DASHED, "^")):
+            marks.line(left, arms, global_batch, partial(value, by_arm), look=number, between=between, shape=shape)
         marks.line(right, arms, global_batch, lambda arm: arm.timing.examples_per_s, look=number)
     batch_axes(left, show=seconds_tick, title="latency of one call")
     batch_axes(right, show=si, title=f"{short(material.unit)}/s")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,14 +16,18 @@ from matplotlib.lines import Line2D
 
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.timing import Timing
 from jaxbench.report.figures import bars
 from jaxbench.report.figures.bars import handle, style
 from jaxbench.report.figures.canvas import COLOURS, DASHES, GREY, HOLLOW, MARKERS, PALE, short
 
 WRONG = "large black x: did not pass its checks"
 PUBLISHED: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=(0, (4, 2)))  # a bar of others
+DASHED: Any = (0, (3, 1.5))
 Value = Callable[[Arm], Estimate]
 Show = Callable[[Estimate], str]
+Measured = TypeVar("Measured", Arm, Row)
 _ERROR: Any = dict(ecolor="black", elinewidth=0.8, capsize=1.8, capthick=0.8)
 
 
@@ -54,11 +58,7 @@ def remarks(places: Sequence[Place], *, paired: bool = True) -> list[str]:
     timed = [arm for place in places for arm in place.arms if arm.timing.step_s.known]
     if not timed:
         return []
-    blocks, rounds = ([getattr(arm.timing, name) for arm in timed] for name in ("samples", "rounds"))
-    of = ", ratios over shared rounds" if paired else ""
-    notes = [f"n = {_span(blocks)} blocks in {_span(rounds)} rounds an arm; error bars: 95 % intervals{of}"]
-    if any(not arm.timing.step_s.has_interval for arm in timed):
-        notes.append("no error bar: fewer than 3 rounds")
+    notes = counted([arm.timing for arm in timed], "an arm", ", ratios over shared rounds" if paired else "")
     if any(arm.point.oversubscribed for arm in timed):
         notes.append(HOLLOW)
     if any(arm.point.check_ok is False for arm in timed):
@@ -67,6 +67,16 @@ def remarks(places: Sequence[Place], *, paired: bool = True) -> list[str]:
     if missing:
         notes.append(f"not measured: {', '.join(short(name, 30) for name in dict.fromkeys(missing))}")
     return notes
+
+
+def counted(timings: Sequence[Timing], each: str, of: str = "", *, barred: Sequence[Timing] | None = None) -> list[str]:
+    """What n is, and what the error bars are, where there are any. barred: those that are drawn with one if they have
+    an interval; all by default."""
+    blocks, rounds = ([getattr(timing, name) for timing in timings] for name in ("samples", "rounds"))
+    bars = [timing.step_s.has_interval for timing in (timings if barred is None else barred)]
+    meaning = f"; error bars: 95 % intervals{of}" if any(bars) else ""
+    notes = [f"n = {_span(blocks)} blocks in {_span(rounds)} rounds {each}{meaning}"]
+    return notes if all(bars) else [*notes, "no error bar: fewer than 3 rounds"]
 
 
 def _span(values: Sequence[int]) -> str:
@@ -170,29 +180,32 @@ def cross(axes: Axes, x: float, y: float) -> None:
 
 
 def line(
-    axes: Axes, arms: Sequence[Arm], x: Callable[[Arm], float], value: Value, *, look: int, dashed: bool = False,
-    shape: str = "",
+    axes: Axes, rows: Sequence[Measured], x: Callable[[Measured], float], value: Callable[[Measured], Estimate], *,
+    look: int, between: Any = "-", shape: str = "", exact: bool = False,
 ) -> None:  # fmt: skip
-    """The line through the arms that may be believed, by x, with their intervals. shape: another marker."""
-    known = sorted((arm for arm in arms if value(arm).known and math.isfinite(x(arm))), key=x)
-    good = [arm for arm in known if arm.believed]
+    """The line through the rows (or arms) that may be believed, by x, with their intervals.
+
+    between: the style of the line. shape: another marker. exact: values that do not depend on speed: none is hollow and
+    none has an interval.
+    """
+    known = sorted((row for row in rows if value(row).known and math.isfinite(x(row))), key=x)
+    good = [row for row in known if row.believed]
     mark: dict[str, Any] = dict(color=colour(look), marker=shape or marker(look), linestyle="none")
-    between: Any = (0, (3, 1.5)) if dashed else "-"
-    axes.plot([x(a) for a in good], [value(a).value for a in good], color=colour(look), linestyle=between, zorder=2)
-    solid = [arm for arm in good if not arm.point.oversubscribed]
-    hollow = [arm for arm in good if arm.point.oversubscribed]
+    axes.plot([x(r) for r in good], [value(r).value for r in good], color=colour(look), linestyle=between, zorder=2)
+    solid = [row for row in good if exact or not row.point.oversubscribed]
+    hollow = [row for row in good if not exact and row.point.oversubscribed]
     if solid:
-        ends = np.array([_reach(value(arm)) for arm in solid]).T
+        ends = None if exact else np.array([_reach(value(row)) for row in solid]).T
         axes.errorbar(
-            [x(a) for a in solid], [value(a).value for a in solid], yerr=ends, **mark, capsize=1.8, elinewidth=0.8,
+            [x(r) for r in solid], [value(r).value for r in solid], yerr=ends, **mark, capsize=1.8, elinewidth=0.8,
             capthick=0.8, zorder=3,
         )  # fmt: skip
     if hollow:
         white: dict[str, Any] = dict(markerfacecolor="white", markeredgewidth=0.9)
-        axes.plot([x(a) for a in hollow], [value(a).value for a in hollow], **mark, **white, zorder=4)
-    for arm in known:
-        if not arm.believed:
-            cross(axes, x(arm), value(arm).value)
+        axes.plot([x(r) for r in hollow], [value(r).value for r in hollow], **mark, **white, zorder=4)
+    for row in known:
+        if not row.believed:
+            cross(axes, x(row), value(row).value)
 
 
 def _reach(value: Estimate) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from jaxbench.report.figures import bars, canvas, marks, spread_lines
 from jaxbench.report.figures.axes import devices_axis, log_axis
 from jaxbench.report.figures.canvas import DASHES, GREY, short
 from jaxbench.report.figures.marks import bytes_tick, exact
-from jaxbench.report.figures.spread_material import SpreadMaterial, believed, fact
+from jaxbench.report.figures.spread_material import SpreadMaterial, fact
 
 CAPTION = (
     "Left: the model's and the optimizer's state on one device; the grey line is one device's divided by the devices. "
@@ -43,7 +43,7 @@ def draw(material: SpreadMaterial) -> Figure | None:
     title = f"{material.experiment}: a mixture of experts over devices"
     lines = canvas.legend(figure, handles, title=title)
     notes = [spread_lines.EXACT, *_dropped(families)]
-    if any(not believed(row) for row in rows):
+    if any(not row.believed for row in rows):
         notes.append(marks.WRONG)
     if any(row.point.devices == 1 for row in rows):
         notes.append("on one device nothing is received")
@@ -115,7 +115,7 @@ def _stack(axes: Axes, place: float, row: Row, kinds: Sequence[str]) -> float:
     """Returns its height in MB, which is written above it."""
     sizes, at = received(row), 0.0
     total = sum(sizes.values()) / 1e6
-    if not believed(row):
+    if not row.believed:
         marks.cross(axes, place, total)
         return total
     for kind in kinds:
@@ -133,7 +133,7 @@ def _dropped(families: Mapping[str, Sequence[Row]]) -> list[str]:
     """Which share of positions found no place at their expert, over all device counts of a family."""
     said = []
     for family, rows in families.items():
-        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and believed(row)]
+        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and row.believed]
         if shares:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
             said.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")

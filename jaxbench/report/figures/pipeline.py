@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,11 +14,11 @@ from jaxbench.analysis import together
 from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
-from jaxbench.report.figures import canvas, spread_lines
+from jaxbench.report.figures import canvas, marks, spread_lines
 from jaxbench.report.figures.axes import devices_axis, log_axis, plain, speedup_axis
 from jaxbench.report.figures.canvas import COLOURS, GREY, MARKERS
-from jaxbench.report.figures.marks import bytes_tick, colour, cross, exact, marker
-from jaxbench.report.figures.spread_material import SpreadMaterial, believed, fact
+from jaxbench.report.figures.marks import bytes_tick, exact, marker
+from jaxbench.report.figures.spread_material import SpreadMaterial, fact
 
 CAPTION = (
     "K stages, M micro-batches of one global batch. Left: the share of places in the executed schedule that did no "
@@ -33,7 +32,6 @@ _BETWEEN: Any = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
 _THEORY: Any = dict(color=GREY, linewidth=0.6, zorder=1)
 _FIRST = 4  # looks from here on are of schedules, so that no schedule looks like a number of micro-batches
 _UNMATCHED = "*"  # published for a number of micro-batches that was not measured here
-Spot = tuple[float, Estimate, Row]
 
 
 def draw(material: SpreadMaterial) -> Figure | None:
@@ -85,7 +83,7 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     """Throughput over that of gpipe at K = 2, M = 1, by point; {} where that was not measured."""
     timed = [row for row in rows if row.timing.step_s.known]
     at = ("gpipe", 2, 1)
-    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and believed(row)]
+    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and row.believed]
     if not bases:
         return {}
     base, draws = bases[0], Draws(unit for row in rows for unit in row.point.units)
@@ -101,8 +99,8 @@ def _idle(axes: Axes, rows: Sequence[Row], looks: Mapping[int, int], counts: lis
     span = _between(min(counts), max(counts))
     for parts, chunks in _shapes(rows):
         axes.plot(span, [100 * idle(k, parts, chunks) for k in span], **_THEORY)
-    for parts, name, spots in _families(rows, lambda row: exact(100 * (1 - fact(row, "busy_share")))):
-        _line(axes, spots, look=looks[parts], between=_BETWEEN[name], exactly=True)
+    for (parts, name), mine in _families(rows).items():
+        spread_lines.line(axes, mine, _idle_share, look=looks[parts], between=_BETWEEN[name], exact=True)
     axes.set_ylim(-4, 104)
     _stages_axis(axes, counts)
     axes.set_title("idle share of the schedule, %", loc="left")
@@ -120,8 +118,10 @@ def _throughput(axes: Axes, rows: Sequence[Row], looks: Mapping[int, int], count
     span = _between(2, max(8, *counts))
     for parts, chunks in _shapes(rows):
         axes.plot(span, [k * (1 - idle(k, parts, chunks)) for k in span], **_THEORY)  # 1 at K = 2, M = 1, one chunk
-    for parts, name, spots in _families(rows, lambda row: values.get(row.point.point, UNKNOWN)):
-        _line(axes, spots, look=looks[parts], between=_BETWEEN[name])
+    for (parts, name), mine in _families(rows).items():
+        spread_lines.line(
+            axes, mine, lambda row: values.get(row.point.point, UNKNOWN), look=looks[parts], between=_BETWEEN[name]
+        )
     for parts, xs, ys in others():
         spread_lines.others(axes, xs, ys, shape=marker(looks[parts]) if parts in looks else _UNMATCHED)
     speedup_axis(axes, axes.get_title(loc="left"))
@@ -139,8 +139,7 @@ def _memory(axes: Axes, rows: Sequence[Row], schedules: Sequence[str], most: int
     for name in schedules:
         mine = [row for row in rows if schedule(row) == name and row.point.devices == most]
         look = _FIRST + list(_BETWEEN).index(name)
-        spots = [(float(micro_batches(row)), exact(_scratch(row)), row) for row in mine]
-        _line(axes, spots, look=look, between=_BETWEEN[name], exactly=True)
+        marks.line(axes, mine, micro_batches, _scratch, look=look, between=_BETWEEN[name], exact=True)
     log_axis(axes, "x", base=2, show=plain, most=6)
     parts = sorted({micro_batches(row) for row in rows})
     axes.set_xticks(parts)
@@ -149,10 +148,14 @@ def _memory(axes: Axes, rows: Sequence[Row], schedules: Sequence[str], most: int
     axes.set_title(f"scratch memory a stage, K = {most}", loc="left")
 
 
-def _scratch(row: Row) -> float:
+def _idle_share(row: Row) -> Estimate:
+    return exact(100 * (1 - fact(row, "busy_share")))
+
+
+def _scratch(row: Row) -> Estimate:
     record = row.point.record
     found = record.passport.temp_bytes if record is not None else None
-    return math.nan if found is None else float(found)
+    return UNKNOWN if found is None else exact(float(found))
 
 
 def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
@@ -160,32 +163,13 @@ def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
     return sorted({(micro_batches(row), CHUNKS.get(schedule(row), 1)) for row in rows if row.point.devices > 1})
 
 
-def _families(rows: Sequence[Row], value: Any) -> list[tuple[int, str, list[Spot]]]:
-    """(M, schedule, what each row has there by stages)."""
-    found: dict[tuple[int, str], list[Spot]] = {}
+def _families(rows: Sequence[Row]) -> dict[tuple[int, str], list[Row]]:
+    """Rows by (M, schedule)."""
+    found: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
-        spot = (float(row.point.devices), value(row), row)
-        found.setdefault((micro_batches(row), schedule(row)), []).append(spot)
-    return [(parts, name, spots) for (parts, name), spots in found.items() if name in _BETWEEN]
-
-
-def _line(axes: Axes, spots: Sequence[Spot], *, look: int, between: Any, exactly: bool = False) -> None:
-    """The line through what may be believed. exactly: the values do not depend on speed, so no mark is hollow."""
-    known = sorted((spot for spot in spots if spot[1].known), key=lambda spot: spot[0])
-    good = [spot for spot in known if believed(spot[2])]
-    axes.plot([x for x, _, _ in good], [v.value for _, v, _ in good], color=colour(look), linestyle=between, zorder=2)
-    for x, value, row in known:
-        if not believed(row):
-            cross(axes, x, value.value)
-            continue
-        hollow = row.point.oversubscribed and not exactly
-        whole = value.has_interval and not hollow
-        ends = [[value.value - value.lo], [value.hi - value.value]] if whole else None
-        axes.errorbar(
-            [x], [value.value], yerr=ends, color=colour(look), marker=marker(look), linestyle="none", capsize=1.8,
-            elinewidth=0.8, capthick=0.8, markeredgewidth=0.9, zorder=4 if hollow else 3,
-            markerfacecolor="white" if hollow else colour(look),
-        )  # fmt: skip
+        if schedule(row) in _BETWEEN:
+            found.setdefault((micro_batches(row), schedule(row)), []).append(row)
+    return found
 
 
 def _between(low: float, high: float) -> list[float]:

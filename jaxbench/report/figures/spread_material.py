@@ -25,11 +25,6 @@ class SpreadMaterial:
         return [row for row in self.rows if row.point.record is not None]
 
 
-def believed(row: Row) -> bool:
-    """Right as far as is known."""
-    return row.point.check_ok is not False
-
-
 def fact(row: Row, name: str) -> float:
     """One of the record's facts; NaN: it was not measured."""
     return float(row.point.record.facts.get(name, math.nan)) if row.point.record is not None else math.nan

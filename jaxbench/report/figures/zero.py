@@ -21,7 +21,7 @@ from jaxbench.report.figures.axes import decade_ticks, devices_axis, log_axis, p
 from jaxbench.report.figures.canvas import DASHES, MARKERS, PALE, short
 from jaxbench.report.figures.marks import exact
 from jaxbench.report.figures.spread_lines import EXACT
-from jaxbench.report.figures.spread_material import SpreadMaterial, believed, fact
+from jaxbench.report.figures.spread_material import SpreadMaterial, fact
 
 CAPTION = (
     "Bytes of model state (parameters, gradients, optimizer's state) that one device holds per parameter of the model, "
@@ -71,7 +71,7 @@ def per_parameter(row: Row) -> float:
     """Bytes of state and gradients on one device over the model's parameters; NaN: not measured."""
     if row.point.record is None or not row.point.record.passport.parameters:
         return math.nan
-    return (fact(row, "state_bytes") + fact(row, "gradient_bytes")) / row.point.record.passport.parameters
+    return (fact(row, "state_bytes") + fact(row, "held_gradient_bytes")) / row.point.record.passport.parameters
 
 
 def mixed(row: Row) -> bool:
@@ -163,7 +163,7 @@ def worst(rows: Sequence[Row]) -> float:
     found = [0.0]
     for row in rows:
         what = stage(row.point.strategy)
-        if what is not None and believed(row):
+        if what is not None and row.believed:
             found.append(abs(per_parameter(row) / what.per_parameter(row.point.devices) - 1))
     return max(found)
 
@@ -179,6 +179,6 @@ def notes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
         )
     else:
         found.append("no published lines: they are of mixed precision, 16 bytes a parameter")
-    if any(not believed(row) for row in rows):
+    if any(not row.believed for row in rows):
         found.append(marks.WRONG)
     return found

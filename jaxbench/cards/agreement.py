@@ -1,0 +1,176 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether a new run agrees with a card: of each point its step time and its efficiency, within or outside.
+
+Each question is a ratio, new over card, with the interval of `jaxbench.verdicts`, which holds what rounds differ by and
+what processes differ by. Within: 1 lies in it. A table asks several questions, so its intervals are made to hold all
+together with 95 % (Bonferroni): a card that is reproduced has no point outside 19 times of 20, however many points it
+has. An interval in which a factor of `BLIND` would go unseen is no answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jaxbench.analysis import scaling
+from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.points import Point
+from jaxbench.analysis.scaling import Row
+from jaxbench.verdicts import ratio as ratios
+from jaxbench.verdicts import samples
+from jaxbench.verdicts.comparable import Run
+from jaxbench.verdicts.ratio import Drawn, Ratio, Spread
+
+ALPHA = 0.05  # chance that anything in a table is outside by chance
+BLIND = 2.0
+WITHIN, OUTSIDE, CANNOT_TELL, NOT_JUDGED = "within", "outside", "cannot tell", ""
+Any_ = Point | CasePoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """card, now: seconds per step, or efficiency. ratio: now over card, with the table's interval."""
+
+    verdict: str = NOT_JUDGED
+    card: float = math.nan
+    now: float = math.nan
+    ratio: Estimate = UNKNOWN
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One point. outcome: OUTSIDE where it was right in the card and is not now; why says it."""
+
+    point: str
+    time: Question = Question()
+    efficiency: Question = Question()
+    outcome: str = NOT_JUDGED
+    why: str = ""
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return tuple(v for v in (self.outcome, self.time.verdict, self.efficiency.verdict) if v)
+
+
+def agree(card: Run, now: Run, spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[Answer]:
+    """All points of both runs, those of the card first. spreads: of the card's machine and of this one.
+
+    same_machine: only then step times are judged; efficiencies are in any case.
+    """
+    mine, theirs = ({point.point: point for point in run.points} for run in (card, now))
+    both = [name for name in mine if not _fault(mine[name]) and name in theirs and not _fault(theirs[name])]
+    drawn = [_draw(run, both, spread, seed) for run, spread, seed in ((card, spreads[0], 0), (now, spreads[1], 1))]
+    rows = [_rows(run) for run in (card, now)]
+    times = {name: ratios.ratio([drawn[0][name]], [drawn[1][name]]) for name in both}
+    shares = {name: found for name in both if (found := _share(name, rows, drawn)) is not None}
+    alpha = ALPHA / max(1, (len(times) if same_machine else 0) + len(shares))
+    answers = []
+    for name in dict.fromkeys((*mine, *theirs)):
+        if name not in times:
+            answers.append(_absent(name, mine.get(name), theirs.get(name)))
+            continue
+        time = _question(times[name], alpha, [math.exp(side[name].value) for side in drawn])
+        if not same_machine:
+            time = dataclasses.replace(time, verdict=NOT_JUDGED)
+        share = Question()
+        if name in shares:
+            share = _question(shares[name], alpha, [side[name].efficiency.value for side in rows])
+        answers.append(Answer(point=name, time=time, efficiency=share))
+    return answers
+
+
+def _fault(point: Any_) -> str:
+    """Why it has no time to compare; "" if it has one."""
+    if not point.rounds or point.status == "failed":
+        return f"{point.status} ({point.reason})"
+    return f"wrong ({point.reason})" if point.check_ok is False else ""
+
+
+def _absent(name: str, card: Any_ | None, now: Any_ | None) -> Answer:
+    """The answer for a point that one side has no right time of."""
+    then, here = (None if point is None else _fault(point) for point in (card, now))
+    if then is None:
+        return Answer(point=name, outcome=CANNOT_TELL, why="the card does not have it")
+    if then and (here is None or here):
+        return Answer(point=name, outcome=CANNOT_TELL, why=f"in the card {then}, now {here or 'not there'}")
+    if then:
+        return Answer(point=name, outcome=CANNOT_TELL, why=f"now right, in the card {then}")
+    if here is None:  # such as more devices than this machine has
+        return Answer(point=name, outcome=CANNOT_TELL, why="this run does not have it")
+    return Answer(point=name, outcome=OUTSIDE, why=f"right in the card, now {here}")
+
+
+def _draw(run: Run, names: list[str], spread: Spread, seed: int) -> dict[str, Drawn]:
+    side = {point.point: samples.of_rounds(point.rounds) for point in run.points if point.point in names}
+    return ratios.draw(side, spread, seed)
+
+
+def _rows(run: Run) -> dict[str, Row]:
+    """The rows of a training; none of a run of cases."""
+    training = [point for point in run.points if isinstance(point, Point)]
+    return {row.point.point: row for row in scaling.analyse(training, config=run.config)} if training else {}
+
+
+def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]]) -> Ratio | None:
+    """The ratio of the efficiencies; None for a base, for other bases, and for more devices than cores.
+
+    An efficiency is work over devices times the base's time over the point's, and the work is the same on both sides.
+    """
+    found = [side.get(name) for side in rows]
+    bases = {row.base.point for row in found if row is not None and row.base is not None}
+    if None in found or len(bases) != 1 or name in bases:
+        return None
+    if any(row is None or row.base is None or row.point.oversubscribed for row in found):
+        return None
+    (base,) = bases
+    if any(base not in side for side in drawn):
+        return None
+    return ratios.ratio(*[[_over(side[base], side[name])] for side in drawn])
+
+
+def _over(base: Drawn, point: Drawn) -> Drawn:
+    return Drawn(
+        value=base.value - point.value,
+        draws=base.draws - point.draws,
+        df=min(base.df, point.df),
+    )
+
+
+def _question(found: Ratio, alpha: float, values: list[float]) -> Question:
+    half = found.half(alpha)
+    card, now = values
+    if not math.isfinite(half):
+        return Question(verdict=CANNOT_TELL, card=card, now=now, why="one round on a side: at least 2 rounds would")
+    ratio = found.estimate(alpha) if half < 700 else Estimate(value=math.exp(found.log))  # else exp overflows
+    if abs(found.log) > half:
+        return Question(verdict=OUTSIDE, card=card, now=now, ratio=ratio)
+    if half > math.log(BLIND):
+        why = f"too few rounds: a factor of {BLIND:g} would not show"
+        return Question(verdict=CANNOT_TELL, card=card, now=now, ratio=ratio, why=why)
+    return Question(verdict=WITHIN, card=card, now=now, ratio=ratio)
+
+
+def exit_code(answers: list[Answer]) -> int:
+    """0 all within, 1 some outside, 2 cannot tell of some, 3 nothing could be judged."""
+    said = [verdict for answer in answers for verdict in answer.verdicts]
+    judged = [verdict for verdict in said if verdict in (WITHIN, OUTSIDE)]
+    if OUTSIDE in said:
+        return 1
+    if not judged and not any(q.verdict for a in answers for q in (a.time, a.efficiency)):
+        return 3
+    return 2 if CANNOT_TELL in said else 0
+
+
+def widest(answers: list[Answer]) -> Mapping[str, float]:
+    """The largest difference that could hide inside an interval, as a share, of step times and of efficiencies."""
+    found: dict[str, float] = {}
+    for name in ("time", "efficiency"):
+        questions = [getattr(answer, name) for answer in answers]
+        reach = [q.ratio.hi / q.ratio.value - 1 for q in questions if q.verdict == WITHIN and q.ratio.has_interval]
+        if reach:
+            found[name] = max(reach)
+    return found

@@ -1,0 +1,174 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A run as one document: config, manifest, raw samples, what they come to, the machine's own figures, and a hash.
+
+The schema is `schema/card.schema.json`. A card holds no time of its own making, so that a run has one card, and its
+name comes from its content.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.text import Text
+
+from jaxbench.analysis import case_rows, machine_card, scaling, summary
+from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis.points import Point
+from jaxbench.cards import layout
+from jaxbench.cards.scrub import scrub
+from jaxbench.errors import UserError
+from jaxbench.records.store import RECORDS, RunFolder, write_atomic
+from jaxbench.verdicts import comparable
+from jaxbench.verdicts.comparable import Run
+
+# Of summary.csv, with the meaning they have there.
+COMMON = (
+    "devices", "platform", "device_kind", "oversubscribed", "status", "check_ok", "reason", "notes", "rounds",
+    "samples", "step_s", "step_s_lo", "step_s_hi", "step_s_p95", "step_s_cv",
+    "throughput", "throughput_lo", "throughput_hi", "throughput_unit", "compile_s", "peak_bytes", "flop_per_s",
+)  # fmt: skip
+TRAINING = (
+    "strategy", "scaling", "arm", "global_batch", "speedup", "speedup_lo", "speedup_hi",
+    "efficiency", "efficiency_lo", "efficiency_hi", "base_devices", "mfu", "gradient_bytes",
+)  # fmt: skip
+CASES = (
+    "op", "dtype", "impl", "shape", "elements", "payload_bytes", "mesh", "axis", "source", "target", "cores",
+    "bytes_per_s", "bytes_per_s_lo", "bytes_per_s_hi", "algbw", "busbw", "busbw_lo", "busbw_hi", "peak_share", "wrong",
+    "gate", "gate_reason",
+)  # fmt: skip
+
+
+def make(run: Path) -> dict[str, Any]:
+    """The card of a run folder.
+
+    Raises:
+      UserError: it is no run folder, is damaged or of another schema, or holds nothing measured.
+    """
+    found = comparable.read(run)
+    of_cases = bool(found.points) and isinstance(found.points[0], CasePoint)
+    machine, why_not = _machine(run, found.manifest)
+    folder = RunFolder(run)
+    folder.records()  # says what it passed over
+    card = scrub(
+        {
+            "schema": layout.SCHEMA,
+            "kind": layout.KIND,
+            "name": _name(found),
+            "measures": "cases" if of_cases else "training",
+            "config": found.config,
+            "manifest": found.manifest,
+            "records": _lines(run / RECORDS),
+            "points": _points(found, machine),
+            "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(found),
+            "machine": machine,
+            "machine_why_not": why_not,
+        }
+    )
+    try:
+        return {**card, "sha256": layout.digest(card)}
+    except ValueError as error:
+        raise UserError(f"'{run}' holds a number that is not finite ({error}): a card cannot be made of it.") from error
+
+
+def write(card: dict[str, Any], folder: Path) -> Path:
+    """Writes the card under the name that its content gives. The same card again is the same file.
+
+    Raises:
+      UserError: another file has that name, or the folder cannot be written.
+    """
+    name = card["name"]
+    path = (
+        folder / f"{_slug(name['experiment'])}-{_slug(name['device_kind'])}-{name['devices']}-{card['sha256'][:8]}.json"
+    )
+    text = layout.to_text(card)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            if path.read_bytes() != text.encode():
+                raise UserError(f"'{path}' exists and is not this card: move it away, it is not overwritten.")
+            return path
+        write_atomic(path, text)
+    except OSError as error:
+        raise UserError(f"cannot write '{path}' ({error.strerror}): choose another folder.") from error
+    return path
+
+
+def save(run: Path, folder: Path, console: Console) -> int:
+    """Makes the card of a run and writes it; says where, and what its reader must know. Returns 0. Raises UserError."""
+    made = make(run)
+    path = write(made, folder)
+    for note in made["notes"]:
+        console.print(Text(note, style="yellow"), soft_wrap=True)
+    if made["machine_why_not"]:
+        console.print(Text(f"Without link and peak figures: {made['machine_why_not']}", style="dim"), soft_wrap=True)
+    console.print(Text(f"Card: {path}"), soft_wrap=True)
+    return 0
+
+
+def _name(run: Run) -> dict[str, Any]:
+    measured = [point for point in run.points if point.rounds]
+    kinds = [point.record.device_kind for point in measured if point.record is not None]
+    return {
+        "experiment": measured[0].experiment,
+        "device_kind": str(run.manifest.get("device_kind") or next(iter(kinds), "unknown")),
+        "devices": max(point.devices for point in measured),
+    }
+
+
+def _slug(name: str) -> str:
+    """ "NVIDIA H100 80GB" -> "nvidia-h100-80gb": what is a file's name everywhere."""
+    return re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:40] or "unnamed"
+
+
+def _lines(path: Path) -> list[Any]:
+    """Every finished line as it stands in the file, which has been read and found valid."""
+    return [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """Peaks and links from the machine's card in the run folder, or why there are none."""
+    found = machine_card.read(run / machine_card.NAME)
+    if found is None:
+        return None, "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
+    why_not = machine_card.matches(found, manifest)
+    return (None, why_not) if why_not else (found, "")
+
+
+def _points(run: Run, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """One entry a point, failed and missing ones included. None where a number is unknown."""
+    training = [point for point in run.points if isinstance(point, Point)]
+    cases = [point for point in run.points if isinstance(point, CasePoint)]
+    if training:
+        frame = summary.table(scaling.analyse(training, config=run.config, machine=machine))
+    else:
+        frame = summary.table(case_rows.analyse(cases, manifest=run.manifest, machine=machine))
+    fields = (*(TRAINING if training else CASES), *COMMON)
+    names = [point.point for point in training] + [point.point for point in cases]
+    return [
+        {"point": name, **{field: _plain(row[field]) for field in fields}}
+        for name, row in zip(names, frame.to_dict("records"), strict=True)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has a word for; numpy's numbers and pandas' missing values become Python's."""
+    if value is None or value is pd.NA:
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def _short(run: Run) -> list[str]:
+    """A sentence for each point that is not as it was asked for, or that few samples speak for."""
+    said = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
+    said += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]
+    few = scaling.MIN_ROUNDS
+    return said + [
+        f"{p.point}: no interval, {len(p.rounds)} of the {few} rounds that one needs."
+        for p in run.points
+        if 0 < len(p.rounds) < few
+    ]

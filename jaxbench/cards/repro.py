@@ -1,0 +1,128 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench repro`: runs a card's config again and says of each point whether it comes out within its interval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+from rich.console import Console
+from rich.text import Text
+
+from jaxbench import config as config_lib
+from jaxbench import discovery
+from jaxbench.cards import agreement, agreement_table, layout
+from jaxbench.cards.layout import Card
+from jaxbench.cards.rows import machine as machine_name
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records.store import flatten
+from jaxbench.verdicts import comparable, spread
+from jaxbench.verdicts.comparable import MACHINE, NotComparable, Run
+
+NOT_COMPARABLE = 3
+
+
+def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str = "") -> int:
+    """Measures what the card measured into `workdir` and compares. An old folder of the same config is continued.
+
+    experiment: the file of the experiment, if it is a person's own and no longer where it was.
+
+    Returns:
+      0 all within, 1 some outside, 2 cannot tell, 3 not comparable.
+
+    Raises:
+      UserError: the card is damaged, or its config is not one of this jaxbench's. KeyboardInterrupt loses nothing.
+    """
+    import jax
+
+    from jaxbench.machine import manifest as manifest_lib
+    from jaxbench.runner import run as runner
+
+    card = layout.read(card_path)
+    then = card.run()
+    name = source(card, experiment)
+    config, notes = config_of(card, name)
+    jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
+    here = manifest_lib.probe(str(config.mesh.platform))
+    said = [*other_machine(card, here), *_other_source(card, name), *notes]
+    for sentence in said:
+        console.print(Text(sentence, style="yellow"), soft_wrap=True)
+    runner.run(name, config, workdir, console)
+    return compare(card, then, workdir, console)
+
+
+def compare(card: Card, then: Run, workdir: Path, console: Console) -> int:
+    """Compares a finished run with the card and prints the table. then: the card's own run. Returns the exit code."""
+    try:
+        now = comparable.read(workdir)
+    except NotComparable as error:
+        console.print(Text(f"Not comparable: {error}", style="bold red"), soft_wrap=True)
+        return NOT_COMPARABLE
+    same = not _differing(then.manifest, now.manifest)
+    named = str(card.data["name"].get("experiment", ""))
+    spreads = spread.spread_of(then.manifest, named), spread.spread_of(now.manifest, named)
+    answers = agreement.agree(then, now, spreads, same_machine=same)
+    agreement_table.show(card, answers, spreads, console, same_machine=same)
+    for sentence in comparable.software(then, now):
+        console.print(Text(f"A is the card, B this run. {sentence}.", style="dim"), soft_wrap=True)
+    return agreement.exit_code(answers)
+
+
+def source(card: Card, experiment: str = "") -> str:
+    """The name or path of the card's experiment: as told, as its command says, or by its name.
+
+    Raises UserError when it is not here.
+    """
+    name = str(card.data["config"].get("experiment", ""))
+    command = card.manifest.get("command")
+    words = [str(word) for word in command] if isinstance(command, list) else []
+    file = next((word for word in words if word.endswith(".py") and Path(word).expanduser().is_file()), "")
+    if experiment or file:
+        return experiment or file
+    if name not in discovery.experiments():
+        known = did_you_mean(name, discovery.experiments())
+        raise UserError(f"the experiment '{name}' of the card '{card.path}' is not here: give its file, or {known}")
+    return name
+
+
+def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
+    """The card's config with the types of this jaxbench's, and a sentence for each field that the card does not have.
+
+    Raises UserError: a field that is unknown here, or of another type.
+    """
+    try:
+        config = config_lib.restored(experiment, card.data["config"])
+    except UserError as error:
+        raise UserError(f"the card '{card.path}' cannot be run again: {error}") from error
+    fields, given = flatten(config_lib.plain(config)), flatten(card.data["config"])
+    if empty := [name for name, value in given.items() if value is None]:
+        raise UserError(f"the card '{card.path}' cannot be run again: its setting {empty[0]} has no value.")
+    missing = [name for name in fields if name not in given]
+    return config, [f"The card is older than the setting {name}: it is {fields[name]!r} now." for name in missing]
+
+
+def other_machine(card: Card, here: dict[str, Any]) -> list[str]:
+    """The sentence that must be said first, if the card is of another kind of machine than `here`, a manifest."""
+    other = _differing(card.manifest, here)
+    if not other:
+        return []
+    shown = "; ".join(f"{name} {card.manifest.get(name)!r}, here {here.get(name)!r}" for name in other)
+    return [
+        f"The card is of another kind of machine, {machine_name(card)} ({shown}): "
+        "step times are shown and not judged, efficiencies are."
+    ]
+
+
+def _differing(then: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """CPU devices are made on demand, so their number says nothing about the machine."""
+    names = [name for name in MACHINE if name != "devices" or here.get("platform") != "cpu"]
+    return [name for name in names if then.get(name) != here.get(name)]
+
+
+def _other_source(card: Card, experiment: str) -> list[str]:
+    then, now = card.manifest.get("experiment_sha256"), discovery.digest(experiment)
+    if then == now:
+        return []
+    said = f"sha256 {str(then)[:8]}... in the card, {now[:8]}... here" if then else "the card does not say its sha256"
+    return [f"The source of the experiment is another ({said}): a difference may come from that."]

@@ -1,0 +1,190 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a card shows among others: a row a point of a training, a row an operation of a card of cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.cards.layout import Card
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.report.figures.cards import Line, Mark
+from jaxbench.report.verdicts.words import clean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """One row of the table.
+
+    Attributes:
+      strategy: and the arm, if there is one; of a card of cases the operation.
+      base: whether it is what the efficiencies of its line are against.
+      state: ok | wrong | unchecked | partial | failed | missing; of several cases the worst.
+      cases: how many cases the row stands for, the largest of which has its time in it; 0 in a training.
+    """
+
+    card: Card
+    machine: str
+    experiment: str
+    strategy: str
+    scaling: str
+    devices: int
+    step_s: Estimate
+    efficiency: Estimate
+    oversubscribed: bool
+    base: bool
+    state: str
+    cases: int = 0
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What filters see."""
+        manifest = self.card.manifest
+        plan = manifest.get("plan")
+        planned = plan.get("platform", "") if isinstance(plan, dict) else ""
+        return {
+            "card": self.card.path.stem,
+            "machine": self.machine,
+            "platform": str(manifest.get("platform") or planned),
+            "device_kind": str(self.card.data["name"].get("device_kind", "")),
+            "experiment": self.experiment,
+            "strategy": self.strategy,
+            "scaling": self.scaling,
+            "devices": str(self.devices),
+            "state": self.state,
+            "jax": version(self.card),
+            "date": date(self.card),
+        }
+
+
+FIELDS = (
+    "card", "machine", "platform", "device_kind", "experiment", "strategy", "scaling", "devices", "state", "jax",
+    "date",
+)  # fmt: skip
+_WORST = ("failed", "wrong", "missing", "partial", "unchecked", "ok")
+
+
+def version(card: Card) -> str:
+    versions = card.manifest.get("versions")
+    return printable(versions.get("jax", "")) if isinstance(versions, dict) else ""
+
+
+def date(card: Card) -> str:
+    """The day its run began, "2026-11-21"."""
+    return printable(card.manifest.get("started", ""))[:10]
+
+
+def printable(text: Any) -> str:
+    """Without what would move a terminal's cursor or colour it."""
+    return clean(str(text))
+
+
+def machine(card: Card) -> str:
+    """The accelerator, or the processor, with how many there are."""
+    manifest = card.manifest
+    kind = printable(card.data["name"].get("device_kind", "unknown"))
+    if kind != "cpu":
+        return f"{manifest.get('devices', '?')} x {kind}"
+    cores = manifest.get("cores")
+    name = printable(manifest.get("cpu_model") or "cpu")
+    return f"{name}, {cores} core{'s' if cores != 1 else ''}" if cores else name
+
+
+def of_card(card: Card) -> list[Shown]:
+    return _of_cases(card) if card.of_cases else [_shown(card, point, _strategy(point)) for point in card.points]
+
+
+def _strategy(point: dict[str, Any]) -> str:
+    return printable(f"{point['strategy']} {point['arm'] or ''}".strip())
+
+
+def _of_cases(card: Card) -> list[Shown]:
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for point in card.points:
+        groups.setdefault((point["op"], point["dtype"], point["devices"]), []).append(point)
+    rows = []
+    for (op, dtype, _), group in groups.items():
+        largest = max(group, key=lambda p: (p["step_s"] is not None, p["payload_bytes"] or p["elements"] or 0))
+        states = {_state(point) for point in group}
+        worst = next((word for word in _WORST if word in states), "missing")
+        rows.append(_shown(card, largest, printable(f"{op} {dtype or ''}".strip()), state=worst, cases=len(group)))
+    return rows
+
+
+def _shown(card: Card, point: dict[str, Any], strategy: str, *, state: str = "", cases: int = 0) -> Shown:
+    return Shown(
+        card=card,
+        machine=machine(card),
+        experiment=printable(card.data["name"].get("experiment", "")),
+        strategy=strategy,
+        scaling=printable(point.get("scaling") or ""),
+        devices=point["devices"],
+        step_s=_estimate(point, "step_s"),
+        efficiency=_estimate(point, "efficiency"),
+        oversubscribed=bool(point["oversubscribed"]),
+        base=point.get("base_devices") == point["devices"],
+        state=state or _state(point),
+        cases=cases,
+    )
+
+
+def _state(point: dict[str, Any]) -> str:
+    if point["status"] in ("failed", "missing"):
+        return point["status"]
+    if point["check_ok"] is False:
+        return "wrong"
+    return "unchecked" if point["check_ok"] is None else printable(point["status"])
+
+
+def _estimate(point: dict[str, Any], name: str) -> Estimate:
+    value, lo, hi = (math.nan if point.get(f) is None else point[f] for f in (name, f"{name}_lo", f"{name}_hi"))
+    return Estimate(value=value, lo=lo, hi=hi)
+
+
+def read_filters(words: Sequence[str]) -> dict[str, list[str]]:
+    """`experiment=cnn devices=1,8 strategy=zero*` -> patterns by field. Raises UserError."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        field, equals, patterns = word.partition("=")
+        if not equals or not patterns:
+            raise UserError(f"'{word}' is no filter: write field=pattern, such as experiment=cnn or strategy=zero*.")
+        if field not in FIELDS:
+            raise UserError(f"cards have no field '{field}' to filter by: {did_you_mean(field, FIELDS)}")
+        found.setdefault(field, []).extend(patterns.lower().split(","))
+    return found
+
+
+def matches(row: Shown, filters: dict[str, list[str]]) -> bool:
+    """Whether every field that is asked for matches one of its patterns, upper and lower case alike."""
+    fields = row.fields
+    return all(any(fnmatchcase(fields[name].lower(), p) for p in patterns) for name, patterns in filters.items())
+
+
+def lines(rows: Sequence[Shown]) -> list[Line]:
+    """The lines of the figure: of each card, strategy and scaling the points that have an efficiency."""
+    found: dict[tuple[Any, ...], list[Shown]] = {}
+    for row in rows:
+        if row.efficiency.known and row.state not in ("failed", "missing"):
+            found.setdefault((row.card.path, row.strategy, row.scaling), []).append(row)
+    return [
+        Line(
+            machine=group[0].machine,
+            experiment=group[0].experiment,
+            strategy=group[0].strategy,
+            scaling=group[0].scaling,
+            marks=tuple(
+                Mark(
+                    devices=row.devices,
+                    efficiency=row.efficiency,
+                    oversubscribed=row.oversubscribed,
+                    wrong=row.state == "wrong",
+                )
+                for row in group
+            ),
+        )
+        for group in found.values()
+    ]

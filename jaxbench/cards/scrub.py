@@ -1,0 +1,73 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a card must not tell: home folders, the names of people and hosts, and where things lie on a disk.
+
+Taken out, here and nowhere else:
+
+- in every string: the folder this process runs in and that of the package (paths below them become relative), and home
+  folders, which become "~";
+- in `PRIVATE` fields: the host's name, the user's name in a path or before an @, and all of any other absolute path but
+  its last part;
+- environment variables whose name says that they hold an address, a host, a user or a secret.
+
+Numbers are never touched, nor are the names of fields.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+PRIVATE = frozenset({"command", "environment", "os", "reason", "detail", "notes"})  # free text, at any depth
+REMOVED = "<removed>"
+_SECRET = {
+    "ADDRESS", "ADDRESSES", "HOST", "HOSTS", "HOSTNAME", "HOSTNAMES", "IP", "USER", "TOKEN", "KEY", "PASSWORD",
+    "SECRET",
+}  # fmt: skip
+_HOME = re.compile(r"(?<![\w.])/(?:root|(?:home|Users)/[^/\s\"':;,]+)(?=[/\s\"':;,)]|$)")
+_PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
+
+
+def scrub(value: Any, *, private: bool = False) -> Any:
+    """A copy of what JSON can hold without what is private. private: it stands in one of the `PRIVATE` fields."""
+    if isinstance(value, dict):
+        return {key: _field(key, inner, private=private) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrub(inner, private=private) for inner in value]
+    return text(value, private=private) if isinstance(value, str) else value
+
+
+def _field(name: str, value: Any, *, private: bool) -> Any:
+    if private and isinstance(value, str) and _SECRET & set(name.upper().split("_")):
+        return REMOVED
+    return scrub(value, private=private or name in PRIVATE)
+
+
+def text(said: str, *, private: bool = False) -> str:
+    """One string without what is private."""
+    for folder in _folders():
+        said = re.sub(rf"(?<![\w.]){re.escape(folder)}/", "", said)
+        said = re.sub(rf"(?<![\w.]){re.escape(folder)}(?![\w.-])", ".", said)
+    said = _HOME.sub("~", said)
+    if not private:
+        return said
+    said = _PATH.sub(r".../\1", said)
+    host, user = socket.gethostname(), _user()
+    if len(host) > 2 and host != "localhost":  # a shorter one would be found in words that mean something else
+        said = re.sub(rf"(?<![\w.]){re.escape(host)}(?![\w])", "<host>", said)
+    return re.sub(rf"(?<=/){re.escape(user)}(?=/|$)|\b{re.escape(user)}(?=@)", "<user>", said) if user else said
+
+
+def _folders() -> list[str]:
+    """The folders that become ".", the longest first so that one inside the other is found."""
+    found = {str(Path.cwd()), str(Path(__file__).resolve().parents[2])} - {"/", str(Path.home())}
+    return sorted(found, key=len, reverse=True)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may have no entry for its user
+        return ""

@@ -1,0 +1,64 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A comparison as JSON, for programs; described in ``report/schemas/comparison.schema.json``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from jaxbench.report.verdicts.notes import levels, paired
+from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts.judge import ALPHA, Answer
+
+SCHEMA = 1
+SCHEMA_FILE = Path(__file__).parents[1] / "schemas" / "comparison.schema.json"
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """What is unknown is null. Names are as they are: escaping is for whoever shows them."""
+    answers = comparison.answers
+    spread, used = answers.spread, levels(answers)
+    return {
+        "schema": SCHEMA,
+        "kind": "comparison",
+        "a": comparison.a,
+        "b": comparison.b,
+        "verdict": comparison.verdict,
+        "exit_code": comparison.exit_code,
+        "metric": {
+            "name": answers.metric.name,
+            "unit": answers.metric.unit,
+            "more_is_better": answers.metric.more_is_better,
+        },
+        "margin": answers.margin,
+        "alpha": ALPHA,
+        "paired": paired(answers),
+        "confidence": {
+            "point": {"shown": used.point_shown, "decides": used.point},
+            "overall": {"shown": used.overall_shown, "decides": used.overall},
+        },
+        "spread": {"sd": _finite(spread.sd), "df": _finite(spread.df), "source": spread.source},
+        "overall": _answer(answers.overall),
+        "points": [_answer(each) for each in answers.points],
+        "across": list(comparison.across),
+        "software": list(comparison.software),
+        "left_out": list(comparison.left_out),
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "name": answer.name,
+        "verdict": answer.verdict,
+        "a": _finite(answer.a),
+        "b": _finite(answer.b),
+        "ratio": {name: _finite(getattr(answer.ratio, name)) for name in ("value", "lo", "hi")},
+        "why": answer.why,
+        "processes": {"a": answer.processes[0], "b": answer.processes[1]},
+        "rounds": {"a": answer.rounds[0], "b": answer.rounds[1]},
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,148 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""How the answers of a comparison came about, as notes under headings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxbench.report.verdicts.words import called, clean, direction
+from jaxbench.verdicts import sequential
+from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts.judge import ALPHA, Answer, Answers
+from jaxbench.verdicts.ratio import MIN_PROCESSES
+
+Section = tuple[str, list[str]]
+SHOWN = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """The confidence of intervals: of those that are shown and of those that verdicts are read off, of a point and of
+    the overall answer. None: there are none yet."""
+
+    point_shown: float | None
+    point: float | None
+    overall_shown: float | None
+    overall: float | None
+
+
+def paired(answers: Answers) -> bool:
+    """Whether pairs of processes were measured until the verdict was clear (`jaxbench ab`)."""
+    return answers.looks is not None
+
+
+def levels(answers: Answers) -> Levels:
+    """Those that `judge` or `sequential` use."""
+    points = len(answers.points)
+    if not paired(answers):
+        return Levels(point_shown=SHOWN, point=1 - ALPHA / 2 / points, overall_shown=SHOWN, overall=1 - ALPHA / 2)
+    look = answers.looks
+    if not look:
+        return Levels(point_shown=None, point=None, overall_shown=None, overall=None)
+    alpha = ALPHA * sequential.share(look)
+    point, overall = (1 - alpha, 1 - alpha) if points == 1 else (1 - alpha / 2 / points, 1 - alpha / 2)
+    return Levels(point_shown=point, point=point, overall_shown=overall, overall=overall)
+
+
+def ratio_heading(answers: Answers) -> str:
+    """Of the column of ratios."""
+    return "B / A [interval]" if paired(answers) else f"B / A [{100 * SHOWN:g} %]"
+
+
+def sections(comparison: Comparison) -> list[Section]:
+    """Every note, under its heading; headings without notes are left out."""
+    answers = comparison.answers
+    intervals, alarms = (_of_pairs, _alarms_of_looks) if paired(answers) else (_intervals, _alarms)
+    across = [f"declared to differ: {clean(', '.join(comparison.across))}"] if comparison.across else []
+    found = [
+        ("Compared", [f"A is {clean(comparison.a)}", f"B is {clean(comparison.b)}", *across, *_counts(answers)]),
+        ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
+        ("Verdicts", [_margin(answers.margin), alarms(answers)]),
+        ("Software that differs", [clean(sentence) for sentence in comparison.software]),
+        ("Left out", [clean(sentence) for sentence in comparison.left_out]),
+    ]
+    return [(heading, notes) for heading, notes in found if notes]
+
+
+def _margin(margin: float) -> str:
+    inside = f"{1 / (1 + margin):.3f} to {1 + margin:.3f}"
+    return (
+        f"a difference within {100 * margin:g} % is none: same when the whole interval lies within {inside}; "
+        "else faster or slower when it lies on one side of 1 and the ratio beyond those; else one cannot tell"
+    )
+
+
+def _alarms(answers: Answers) -> str:
+    points, used = len(answers.points), levels(answers)
+    assert used.point is not None and used.overall is not None
+    wider = "wider than the one shown, so that"
+    if points == 1:
+        return (
+            f"the verdict is read off the {_percent(used.point)} interval, {wider} with no difference the chance of a "
+            f"false faster or slower is at most {_percent(1 - used.point)}"
+        )
+    return (
+        f"verdicts are read off intervals {wider} with no difference anywhere the chance of any false faster or slower "
+        f"in the table is at most {_percent(ALPHA)}: half of it for the overall answer "
+        f"({_percent(used.overall)} interval), half divided by {points} points (Bonferroni; {_percent(used.point)} "
+        "intervals)"
+    )
+
+
+def _alarms_of_looks(answers: Answers) -> str:
+    """Looking again and again is paid for with wider intervals."""
+    look, points, used = answers.looks, len(answers.points), levels(answers)
+    if used.point is None or used.overall is None:
+        return f"the first look for a verdict is after {sequential.LOOKS[0]} pairs"
+    each = f", {_percent(used.point)} for each of {points} points" if points > 1 else ""
+    return (
+        f"one looked for a verdict {look} time{'' if look == 1 else 's'}; each look spends a share of "
+        f"{_percent(ALPHA)}, so that with no difference anywhere the chance of any false faster or slower at any look "
+        "is at most that; the share of this one makes the intervals, which verdicts are read off, those of "
+        f"{_percent(used.overall)}{each}"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.5g} %"
+
+
+def _of_pairs(answers: Answers) -> Iterator[str]:
+    yield "A and B are geometric means over processes of each one's median"
+    yield "the ratio of a pair of processes is the median over their rounds of B over A"
+    yield "shown is the geometric mean over pairs"
+    yield "intervals: Student's, of what pairs differ by, with one degree of freedom less than pairs"
+
+
+def _intervals(answers: Answers) -> Iterator[str]:
+    """How the intervals are made, which depends on how many processes there were."""
+    fewest = min((min(answer.processes) for answer in answers.points), default=0)
+    most = max((max(answer.processes) for answer in answers.points), default=0)
+    yield "A and B are geometric means over processes of each one's median"
+    yield "intervals of 95 %: Student's, with Welch's degrees of freedom"
+    if most >= MIN_PROCESSES:
+        where = "" if fewest >= MIN_PROCESSES else f"with {MIN_PROCESSES} or more processes: "
+        yield f"{where}standard error by bootstrap over whole processes"
+    if fewest < MIN_PROCESSES:
+        spread = answers.spread
+        yield (
+            f"with fewer than {MIN_PROCESSES} processes: standard error by bootstrap over rounds, and added to it what "
+            f"processes differ by: {100 * spread.sd:.2g} % each ({clean(spread.source)})"
+        )
+
+
+def _counts(answers: Answers) -> Iterator[str]:
+    points: Sequence[Answer] = answers.points
+    if paired(answers):
+        yield f"{_span([point.processes[0] for point in points], 'pair')} of processes"
+        return
+    for side, which in enumerate("AB"):
+        processes, rounds = ([getattr(point, name)[side] for point in points] for name in ("processes", "rounds"))
+        yield f"{which}: {_span(processes, 'process')}, {_span(rounds, 'round')} a point"
+
+
+def _span(values: Sequence[int], what: str) -> str:
+    low, high = min(values), max(values)
+    many = "es" if what.endswith("s") else "s"
+    return f"{low if low == high else f'{low} to {high}'} {what}{'' if high == 1 else many}"

@@ -1,0 +1,99 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The sentences and numbers of a comparison, the same wherever it is shown."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+from jaxbench.analysis.headline import seconds
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.report.tables import throughput
+from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts.judge import SLOWER, Answer
+from jaxbench.verdicts.metric import Metric
+
+_CALLED = {"step_s": "time per step"}
+_TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # make a text read other than it is
+
+
+def clean(text: str) -> str:
+    """One line without what a terminal or an XML reader would obey or refuse; such characters become spaces."""
+    kept = (" " if _harmful(letter) else letter for letter in text)
+    return " ".join("".join(kept).split())
+
+
+def _harmful(letter: str) -> bool:
+    control = unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or ord(letter) & 0xFFFE == 0xFFFE
+    return control or unicodedata.bidirectional(letter) in _TURNS
+
+
+def named(text: str) -> str:
+    """A name, cleaned; never empty, since nobody sees what has no name."""
+    return clean(text) or "?"
+
+
+def called(metric: Metric) -> str:
+    """ "time per step"."""
+    return _CALLED.get(metric.name, metric.name)
+
+
+def value(number: float, metric: Metric) -> str:
+    """ "12.3 ms", "20.8k/s"; "" where there is none."""
+    if not math.isfinite(number):
+        return ""
+    return seconds(number) if metric.unit == "s" else throughput(number) + metric.unit.removeprefix("1")
+
+
+def ratio(estimate: Estimate) -> str:
+    """ "1.023 [1.012, 1.034]", with a digit more where the interval is narrow or the ratio small; "" where unknown."""
+    if not estimate.known:
+        return ""
+    finest = (estimate.hi - estimate.lo) / 2 if estimate.has_interval else estimate.value / 50
+    digits = min(6, max(0, -math.floor(math.log10(max(finest, 1e-6)))))
+    digits = max(digits, 3 if estimate.value < 10 else 1)
+    between = f" [{estimate.lo:.{digits}f}, {estimate.hi:.{digits}f}]" if estimate.has_interval else ""
+    return f"{estimate.value:.{digits}f}{between}"
+
+
+def headline(comparison: Comparison) -> str:
+    """The verdict, the overall ratio with its interval, and where a single point decided, which."""
+    answers, overall = comparison.answers, comparison.answers.overall
+    verdict = answers.verdict.capitalize()
+    if not overall.ratio.known:
+        return f"{verdict}: {overall.why or 'no point can be told'}."
+    about = f"B's {called(answers.metric)} is {ratio(overall.ratio)} times A's"
+    count = len(answers.points)
+    over = f", the geometric mean over {_all_or_told(answers.points)}" if count > 1 else ""
+    if slow := deciding(comparison):
+        which = ", ".join(slow[:3]) + (f" and {len(slow) - 3} more" if len(slow) > 3 else "")
+        return f"{verdict} at {len(slow)} of {count} points ({which}). Overall {about}{over}: {overall.verdict}."
+    return f"{verdict}: {about}{over}."
+
+
+def deciding(comparison: Comparison) -> list[str]:
+    """The points that make the whole slower when the overall answer does not."""
+    if comparison.answers.overall.verdict == SLOWER:
+        return []
+    return [named(point.name) for point in comparison.answers.points if point.verdict == SLOWER]
+
+
+def _all_or_told(points: Sequence[Answer]) -> str:
+    if len({point.ratio.has_interval for point in points}) == 1:
+        return f"{len(points)} points"
+    return f"those of {len(points)} points that have an interval"
+
+
+def help_lines(comparison: Comparison) -> list[str]:
+    """What would decide each answer that cannot be told."""
+    answers = [
+        *comparison.answers.points,
+        *([comparison.answers.overall] if len(comparison.answers.points) > 1 else []),
+    ]
+    return [f"{named(answer.name)}: {clean(answer.why)}" for answer in answers if answer.why]
+
+
+def direction(metric: Metric) -> str:
+    """ "above 1, B is slower"."""
+    return f"above 1, B is {'faster' if metric.more_is_better else 'slower'}"

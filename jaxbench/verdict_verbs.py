@@ -1,0 +1,179 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The verbs that answer instead of measure only: compare, ab, baseline, check, calibrate, card, repro. One call each.
+
+Exit codes: 0 same or faster, 1 slower, 2 cannot tell, 3 not comparable, or no answer for any other reason.
+"""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from pathlib import Path
+
+from absl import flags
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import commandline
+from jaxbench import config as config_lib
+from jaxbench.errors import UserError
+from jaxbench.records.store import write_atomic, write_json
+from jaxbench.verdicts import baseline as baselines
+from jaxbench.verdicts import comparable, comparison, metric, spread
+from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts.ratio import MIN_PROCESSES
+
+LEAST_THRESHOLD = 0.01  # of a gate: no smaller difference is worth an alarm
+PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
+PAIR_ROUNDS = 5  # of ab: starting two processes takes longer than these do
+
+
+def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench compare --a=DIR --b=DIR: writes into a folder only if one is typed."""
+    if not (flag.a and flag.b):
+        raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
+    by, across = metric.named(flag.metric), [word for word in flag.across.split(",") if word]
+    found = comparison.compare(Path(flag.a), Path(flag.b), by, margin=flag.margin, across=across)
+    return _answer(found, workdir if flag.workdir else None, f"{flag.a} against {flag.b}", console)
+
+
+def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"."""
+    from jaxbench import ab as runner
+
+    configs = changed(flag.config, flag.a or ""), changed(flag.config, flag.b or "")
+    budget = runner.Budget(seconds=flag.budget_s, metric=metric.named(flag.metric), margin=flag.margin)
+    outcome = runner.run(experiment, configs, workdir, budget, console)
+    console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
+    names = [f"{which} ({words or 'as it is'})" for which, words in (("A", flag.a), ("B", flag.b))]
+    found = Comparison(
+        a=names[0], b=names[1], answers=outcome.answers, left_out=outcome.left_out, software=(), across=outcome.across
+    )
+    return _answer(found, workdir, f"{experiment}: {names[0]} against {names[1]}", console)
+
+
+def prepare(verb: str, config: ConfigDict) -> None:
+    """What ab and calibrate measure unless told otherwise: strong scaling, on as many devices as there are cores."""
+    with config.unlocked():
+        if verb == "ab":
+            config.measure.rounds = PAIR_ROUNDS
+        else:
+            config.measure.processes, config.measure.rounds = PROCESSES, PROCESSES * ROUNDS_EACH
+        if config.get("measures") != "cases":
+            config.mesh.oversubscribe = False
+            if "strong" in config.scaling:
+                config.scaling = "strong"
+
+
+def changed(config: ConfigDict, words: str) -> ConfigDict:
+    """The config with the --config settings of one arm. Raises UserError."""
+    try:
+        return commandline.changed(config, shlex.split(words))
+    except ValueError as error:  # of shlex: a quotation that does not end
+        raise UserError(f"{words!r} cannot be read ({error}).") from error
+
+
+def baseline(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench baseline --run=DIR --name=NAME."""
+    del workdir  # it measures nothing
+    if not (flag.run and flag.name):
+        raise UserError("jaxbench baseline needs --run=DIR, the folder of a run, and --name=NAME.")
+    path = baselines.keep(Path(flag.run), flag.name)
+    few = [n for n, one in comparable.samples_of(comparable.read(path)).items() if len(one.processes) < MIN_PROCESSES]
+    console.print(f"Kept as {path}.", highlight=False, soft_wrap=True)
+    if few:
+        console.print(
+            f"It was measured by fewer than {MIN_PROCESSES} processes, so a check will rest on what jaxbench calibrate "
+            "finds: --config.measure.processes=5 measures it here.",
+            style="yellow",
+            highlight=False,
+        )
+    return 0
+
+
+def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench check EXPERIMENT --name=NAME: measures as the baseline was measured, and compares."""
+    from jaxbench.machine import manifest
+    from jaxbench.runner import run as runner
+
+    name = flag.name
+    path = baselines.find(name)
+    old = comparable.read(path)
+    if old.config.get("experiment") != Path(experiment).stem:
+        raise UserError(f"baseline '{name}' is of {old.config.get('experiment')}, not of {experiment}.")
+    known = spread.load(old.manifest, str(old.config["experiment"]))
+    if known is None:
+        raise UserError("this machine is not calibrated, so no threshold is known: run jaxbench calibrate first.")
+    config = config_lib.restored(experiment, old.config)
+    here = spread.machine_key(manifest.probe(str(config.mesh.platform)))
+    if here != spread.machine_key(old.manifest):
+        raise UserError(f"baseline '{name}' is of another machine ({spread.machine_key(old.manifest)}; here {here}).")
+    with config.unlocked():
+        config.measure.processes = max(config.measure.processes, MIN_PROCESSES)
+        config.measure.rounds = max(config.measure.rounds, config.measure.processes)
+    runner.run(experiment, config, workdir, console)
+    margin = max(LEAST_THRESHOLD, known.threshold)
+    found = comparison.compare(path, workdir, metric.METRICS["step_s"], margin=margin)
+    return _answer(found, workdir, f"{experiment} against {name}", console)
+
+
+def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench calibrate EXPERIMENT: the experiment against itself, in many processes."""
+    from jaxbench.runner import run as runner
+
+    if flag.config.measure.processes < spread.LEAST:
+        few = flag.config.measure.processes
+        raise UserError(f"--config.measure.processes={few} is too few to calibrate with: use at least {spread.LEAST}.")
+    runner.run(experiment, flag.config, workdir, console)
+    run = comparable.read(workdir)
+    time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    found = spread.calibrate(comparable.samples_of(run), str(run.config["experiment"]), time)
+    path = spread.save(run.manifest, found)
+    gate = max(LEAST_THRESHOLD, found.threshold)
+    for sentence in (
+        f"Processes of one program differ by {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "
+        "freedom).",
+        f"Of {found.comparisons} ways to compare this run with itself {found.alarms} raised a false alarm; 95 % show "
+        f"an overall difference below {100 * found.threshold:.2g} %.",
+        f"A gate takes what is below {100 * gate:.2g} % for no difference. Kept in {path}.",
+    ):
+        console.print(sentence, highlight=False, soft_wrap=True)
+    return 0
+
+
+def card(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench card --run=DIR."""
+    from jaxbench.cards import card as maker
+    from jaxbench.cards import gallery
+
+    del workdir  # it measures nothing
+    if not flag.run:
+        raise UserError("jaxbench card needs --run=DIR, the folder of a run.")
+    return maker.save(Path(flag.run), gallery.FOLDER, console)
+
+
+def repro(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench repro --card=FILE."""
+    from jaxbench.cards import repro as again
+
+    if not flag.card:
+        raise UserError("jaxbench repro needs --card=FILE, the file of a result card.")
+    return again.repro(Path(flag.card), workdir, console)
+
+
+def _answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:
+    """Prints the answer, and leaves it in the folder for people and for a CI system."""
+    from jaxbench.report.figures import canvas
+    from jaxbench.report.figures import verdicts as figure
+    from jaxbench.report.verdicts import data, markdown, terminal, xml
+
+    terminal.show(found, console)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "comparison.json", data.as_json(found))
+        write_atomic(folder / "junit.xml", xml.junit(found, name))
+        write_atomic(folder / "summary.md", markdown.markdown(found, name))
+        canvas.write(canvas.render(lambda: figure.draw(found)), folder / "figures", "comparison")
+        files = "summary.md, comparison.json, junit.xml, figures/comparison.svg"
+        console.print(f"\nFor people and machines: {folder}: {files}", highlight=False, soft_wrap=True)
+    return found.exit_code

@@ -1,0 +1,55 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Baselines: finished runs kept under a name, each an ordinary run folder without its report."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records.store import CONFIG, MANIFEST, RECORDS
+from jaxbench.verdicts import comparable
+from jaxbench.verdicts.spread import FOLDER
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def path_of(name: str, folder: Path = FOLDER) -> Path:
+    """Raises UserError for a name that is none, so that no path leaves the folder."""
+    if not _NAME.fullmatch(name):
+        raise UserError(f"'{name}' is no name of a baseline: use letters, digits, dots, dashes, such as main-cnn.")
+    return folder / name
+
+
+def keep(run: Path, name: str, folder: Path = FOLDER) -> Path:
+    """Copies a run. Raises UserError: not whole and right, or there is a baseline of that name."""
+    target, found = path_of(name, folder), comparable.read(run)
+    bad = [f"{point.point} ({point.reason or 'never checked'})" for point in found.points if not _whole(point)]
+    if bad:
+        raise UserError(f"'{run}' is no baseline, for a later run would be held against its faults: {'; '.join(bad)}.")
+    if target.exists():
+        raise UserError(f"there is a baseline '{name}' already: choose another NAME, or delete '{target}'.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        part = Path(scratch) / name
+        part.mkdir()
+        for file in (CONFIG, MANIFEST, RECORDS):
+            shutil.copyfile(run / file, part / file)
+        part.rename(target)
+    return target
+
+
+def _whole(point: object) -> bool:
+    return getattr(point, "status", "") == "ok" and getattr(point, "check_ok", None) is True
+
+
+def find(name: str, folder: Path = FOLDER) -> Path:
+    """Raises UserError naming those there are."""
+    path = path_of(name, folder)
+    if not (path / RECORDS).is_file():
+        known = sorted(each.parent.name for each in folder.glob(f"*/{RECORDS}"))
+        hint = did_you_mean(name, known) if known else "keep one with jaxbench baseline --run=DIR --name=NAME."
+        raise UserError(f"there is no baseline '{name}': {hint}")
+    return path

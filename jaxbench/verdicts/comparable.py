@@ -1,0 +1,184 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether two runs may be compared: what they measured must be the same, save what the question is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxbench.analysis import cases, points
+from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis.points import Point
+from jaxbench.errors import UserError
+from jaxbench.records.store import RunFolder, flatten
+from jaxbench.verdicts import samples
+from jaxbench.verdicts.samples import Side
+
+# Of the manifest: what a different answer would come from. Of the config: everything but how it is measured and shown.
+MACHINE = ("platform", "device_kind", "device_kinds", "devices", "cores", "cpu_model")
+SOFTWARE = ("versions", "python", "environment", "git", "experiment_sha256", "os")  # said, never refused
+HOW = ("measure.", "report.", "train.", "seed", "profile", "search", "mesh.devices")
+POINT = ("strategy", "scaling", "devices", "arm")
+
+
+class NotComparable(UserError):
+    """Two runs that no verdict can be given on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A finished run, read."""
+
+    path: Path
+    config: dict[str, Any]
+    manifest: dict[str, Any]
+    points: Sequence[Point] | Sequence[CasePoint]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """What of two runs can be compared.
+
+    Attributes:
+      a, b: by the same names.
+      left_out: a sentence for each point that is not compared.
+      software: a sentence for each difference that may be the cause of another time.
+    """
+
+    a: Side
+    b: Side
+    left_out: tuple[str, ...]
+    software: tuple[str, ...]
+
+
+def read(path: Path) -> Run:
+    """Raises NotComparable for what is no run folder, is of another schema, or holds nothing measured."""
+    try:
+        if not path.is_dir():
+            raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
+        folder = RunFolder(path)
+        manifest, config = folder.manifest(), folder.config()
+        plan = manifest.get("plan")
+        of_cases = isinstance(plan, dict) and plan.get("measures") == "cases"
+        found = cases.load(folder) if of_cases else points.load(folder)
+    except UserError as error:
+        raise NotComparable(str(error)) from error
+    if not any(point.rounds for point in found):
+        raise NotComparable(f"'{path}' holds no measured round: continue it with WORKDIR={path}.")
+    return Run(path=path, config=config, manifest=manifest, points=found)
+
+
+def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
+    """Matches the points of two runs. across: fields that may differ, or beginnings of their names.
+
+    Raises NotComparable: one run twice, or differences that were not declared (all are listed), or no point in common.
+    """
+    if a.path.resolve() == b.path.resolve():
+        raise NotComparable(f"A and B are both '{a.path}': give two runs.")
+    found = {**differences(a, b), **places(a, b)}
+    _require_used(across, found)
+    undeclared = {name: both for name, both in found.items() if not _covered(name, across)}
+    if undeclared:
+        shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
+        raise NotComparable(
+            f"these runs did not measure the same: {shown}. "
+            f"If that is the question, add --across={','.join(undeclared)}."
+        )
+    sides = [_by_name(run, across) for run in (a, b)]
+    kept, left_out = _matched(*sides)
+    if not kept:
+        raise NotComparable(f"no point was measured and right in both runs: {'; '.join(left_out) or 'none is there'}.")
+    left, right = ({name: _sample(side[name]) for name in kept} for side in sides)
+    if any(np.array_equal(left[name].blocks, right[name].blocks) for name in kept):
+        raise NotComparable(f"'{a.path}' and '{b.path}' hold the same samples: one is a copy, so give two runs.")
+    return Pair(a=left, b=right, left_out=tuple(left_out), software=tuple(software(a, b)))
+
+
+def differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
+    """What matters and differs, by its name."""
+    left, right = ({name: run.manifest.get(name) for name in MACHINE} for run in (a, b))
+    for mine, run in ((left, a), (right, b)):
+        flat = flatten(run.config)
+        mine.update({name: value for name, value in flat.items() if not name.startswith(HOW) and name not in POINT})
+    names = [*left, *(name for name in right if name not in left)]
+    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+
+
+def software(a: Run, b: Run) -> list[str]:
+    """Differences of versions, flags and sources, as sentences."""
+    left, right = (flatten({name: run.manifest.get(name) for name in SOFTWARE}) for run in (a, b))
+    names = [*left, *(name for name in right if name not in left)]
+    return [f"{n}: {left.get(n)} in A, {right.get(n)} in B" for n in names if left.get(n) != right.get(n)]
+
+
+def places(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
+    """The fields of points in which all of A differs from all of B, so that nothing would match."""
+    found = {}
+    for field in POINT:
+        left, right = ({str(getattr(point, field, "")) for point in run.points} for run in (a, b))
+        if not left & right:
+            found[field] = (", ".join(sorted(left)), ", ".join(sorted(right)))
+    return found
+
+
+def _require_used(across: Sequence[str], found: dict[str, tuple[Any, Any]]) -> None:
+    for field in across:
+        if not any(_covered(name, [field]) for name in found):
+            known = ", ".join(found) or "nothing"
+            raise NotComparable(f"--across={field}: A and B do not differ there; they differ in {known}.")
+
+
+def _covered(name: str, across: Sequence[str]) -> bool:
+    return any(name == field or name.startswith(f"{field}.") for field in across)
+
+
+def _by_name(run: Run, across: Sequence[str]) -> dict[str, Point | CasePoint]:
+    """Points by what tells them apart when what is declared to differ is left out."""
+    found: dict[str, Point | CasePoint] = {}
+    for point in run.points:
+        name = point.point
+        if isinstance(point, Point):
+            name = "/".join(str(getattr(point, f)) for f in POINT if f not in across and str(getattr(point, f)))
+        if name in found:
+            raise NotComparable(
+                f"'{run.path}' has several points that are '{name}' when {', '.join(across)} may differ."
+            )
+        found[name] = point
+    return found
+
+
+def _matched(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The names of what both have, and a sentence for each other."""
+    kept, left_out = [], []
+    for name in dict.fromkeys((*a, *b)):
+        faults = [_fault(side.get(name), which) for side, which in ((a, "A"), (b, "B"))]
+        if any(faults):
+            left_out.append(f"{name}: {', '.join(filter(None, faults))}")
+        else:
+            kept.append(name)
+    return kept, left_out
+
+
+def _fault(point: Point | CasePoint | None, which: str) -> str:
+    """Why a point of one side cannot be compared; "" if it can."""
+    if point is None:
+        return f"not in {which}"
+    if not point.rounds:
+        return f"{point.status} in {which}" + (f" ({point.reason})" if point.reason else "")
+    if point.check_ok is False:
+        return f"wrong in {which} ({point.reason})"
+    return ""
+
+
+def samples_of(run: Run) -> Side:
+    """Every point that was measured, under its own name."""
+    return {point.point: _sample(point) for point in run.points if point.rounds}
+
+
+def _sample(point: Point | CasePoint) -> samples.Sample:
+    work = float(point.global_batch) if isinstance(point, Point) else 1.0
+    return samples.of_rounds(point.rounds, work)

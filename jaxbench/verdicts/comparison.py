@@ -1,0 +1,54 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Two run folders in, one comparison out: the answers, and everything a reader needs in order to judge them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxbench.errors import UserError
+from jaxbench.verdicts import comparable, judge, spread
+from jaxbench.verdicts.judge import EXIT, Answers
+from jaxbench.verdicts.metric import Metric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two runs, compared.
+
+    Attributes:
+      a, b: what the runs are called, such as their paths.
+      left_out: a sentence for each point that is not compared: its name, a colon, and why.
+      software: a sentence for each difference that may be the cause of another time.
+      across: the fields that were declared to differ.
+    """
+
+    a: str
+    b: str
+    answers: Answers
+    left_out: tuple[str, ...]
+    software: tuple[str, ...]
+    across: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        return self.answers.verdict
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT[self.verdict]
+
+
+def compare(a: Path, b: Path, metric: Metric, *, margin: float, across: Sequence[str] = ()) -> Comparison:
+    """Raises NotComparable, and UserError for a margin that is none."""
+    if not 0 < margin < 1 or not math.isfinite(margin):
+        raise UserError(f"--margin={margin} is no share of a time: use 0.02 for 2 %.")
+    left, right = comparable.read(a), comparable.read(b)
+    pair = comparable.pair(left, right, across)
+    known = spread.spread_of(right.manifest, str(right.config.get("experiment", "")))
+    answers = judge.judge(pair.a, pair.b, metric, known, margin=margin)
+    return Comparison(
+        a=str(a), b=str(b), answers=answers, left_out=pair.left_out, software=pair.software, across=tuple(across)
+    )

@@ -1,0 +1,165 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Faster, slower, same, or cannot tell: of each point and of the whole table, with its false alarms under control.
+
+A verdict is read off an interval: all of it within the margin of no difference is "same", however sure the difference
+is; all of it on one side of no difference, and its middle beyond the margin, is "faster" or "slower"; anything else is
+"cannot tell".
+
+One table asks several questions. Half of ALPHA is for the overall ratio, the other half is divided by the number of
+points (Bonferroni; nothing is presumed about how points depend on each other, which matters because one process
+measures several). So with no difference anywhere the chance of any "faster" or "slower" in a table is at most ALPHA.
+The intervals that are shown are the ordinary ones of 95 %.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.verdicts import ratio as ratios
+from jaxbench.verdicts.metric import Metric
+from jaxbench.verdicts.ratio import MIN_PROCESSES, Ratio, Spread
+from jaxbench.verdicts.samples import Sample, Side
+
+ALPHA = 0.05  # chance of a false alarm anywhere in a table
+MARGIN = 0.02  # a smaller difference is none; as a share of A's time
+FASTER, SLOWER, SAME, CANNOT_TELL = "faster", "slower", "same", "cannot tell"
+OVERALL = "overall"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One question and its answer.
+
+    Attributes:
+      name: of the point, or OVERALL.
+      a, b: the metric on each side, geometric mean over processes of each one's median; NaN of the overall answer.
+      ratio: the metric of B over A's, with its 95 % interval; in a sequence, with the one that decides.
+      why: why it cannot be told, with what would help; "" otherwise.
+      processes, rounds: of A and of B.
+    """
+
+    name: str
+    verdict: str
+    a: float = math.nan
+    b: float = math.nan
+    ratio: Estimate = UNKNOWN
+    why: str = ""
+    processes: tuple[int, int] = (0, 0)
+    rounds: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """A whole table. verdict: slower if any answer is, else the overall one: a point that cannot be told alone may
+    still be part of a mean that can."""
+
+    metric: Metric
+    margin: float
+    points: tuple[Answer, ...]
+    overall: Answer
+    spread: Spread
+    looks: int | None = None  # how often a sequence was looked at; None: two finished runs, looked at once
+
+    @property
+    def verdict(self) -> str:
+        return SLOWER if any(point.verdict == SLOWER for point in self.points) else self.overall.verdict
+
+
+EXIT = {SAME: 0, FASTER: 0, SLOWER: 1, CANNOT_TELL: 2}
+
+
+def judge(a: Side, b: Side, metric: Metric, spread: Spread, *, margin: float = MARGIN) -> Answers:
+    """a, b: the same points, at least one. margin: between 0 and 1."""
+    if metric.power < 0:
+        a, b = per_example(a), per_example(b)
+    left, right = ratios.draw(a, spread, 0), ratios.draw(b, spread, 1)
+    each = {name: ratios.ratio([left[name]], [right[name]]) for name in a}
+    alpha = ALPHA / 2 / len(each)
+    points = tuple(_answer(name, each[name], (a[name], b[name]), metric, margin, alpha) for name in each)
+    told = [name for name in each if math.isfinite(each[name].se)]
+    if len(points) == 1:
+        overall = dataclasses.replace(points[0], name=OVERALL)
+    elif told:
+        every = ratios.ratio([left[name] for name in told], [right[name] for name in told])
+        fewest_a, fewest_b = (min((side[n] for n in told), key=_processes) for side in (a, b))
+        overall = _answer(OVERALL, every, (fewest_a, fewest_b), metric, margin, ALPHA / 2)
+    else:
+        overall = Answer(name=OVERALL, verdict=CANNOT_TELL, why="no point can be told")
+    return Answers(metric=metric, margin=margin, points=points, overall=overall, spread=spread)
+
+
+def per_example(side: Side) -> Side:
+    return {name: sample.per_example() for name, sample in side.items()}
+
+
+def _answer(
+    name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, margin: float, alpha: float
+) -> Answer:
+    verdict = decide(times, alpha, margin)
+    why = help_for(times, alpha, margin, sides) if verdict == CANNOT_TELL else ""
+    return said(name, times, sides, metric, verdict=verdict, why=why)
+
+
+def said(
+    name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, *, verdict: str, why: str,
+    shown: float = 0.05,
+) -> Answer:  # fmt: skip
+    """The answer to one question. shown: 1 less the confidence of the interval that is shown; 0: none is."""
+    ratio = times if metric.power > 0 else times.inverse()
+    values = [math.nan if name == OVERALL else math.exp(metric.power * float(np.mean(s.log_medians()))) for s in sides]
+    return Answer(
+        name=name,
+        verdict=verdict,
+        a=values[0],
+        b=values[1],
+        ratio=ratio.estimate(shown) if shown and math.isfinite(times.se) else Estimate(value=math.exp(ratio.log)),
+        why=why,
+        processes=(_processes(sides[0]), _processes(sides[1])),
+        rounds=(sides[0].rounds, sides[1].rounds),
+    )
+
+
+def decide(times: Ratio, alpha: float, margin: float) -> str:
+    """times: B's time over A's for the same work, so that above 1 is slower, whatever the metric is."""
+    half, limit = times.half(alpha), math.log1p(margin)
+    if not math.isfinite(half):
+        return CANNOT_TELL
+    if abs(times.log) + half <= limit:
+        return SAME
+    if abs(times.log) > max(half, limit):
+        return SLOWER if times.log > 0 else FASTER
+    return CANNOT_TELL
+
+
+def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample]) -> str:
+    """What would decide it if the ratio stays as it is."""
+    half, limit = times.half(alpha), math.log1p(margin)
+    if not math.isfinite(half):
+        return "one round on a side: at least 2 rounds would"
+    factor = (half / wanted(times, limit)) ** 2
+    processes, rounds = (float(np.mean([get(side) for side in sides])) for get in (_processes, _rounds))
+    if min(map(_processes, sides)) < MIN_PROCESSES:
+        needed = max(MIN_PROCESSES, math.ceil(factor * processes))
+        return f"about {needed} processes a side would (--config.measure.processes={needed})"
+    more = max(1, math.ceil((factor - 1) * processes))
+    return f"about {more * max(1, round(rounds / processes))} more rounds in {more} more processes a side would"
+
+
+def wanted(times: Ratio, limit: float) -> float:
+    """The half width with which a verdict is due: same inside the margin, slower or faster beyond it."""
+    size = abs(times.log)
+    return size if size > limit else max(limit - size, 0.05 * limit)
+
+
+def _processes(sample: Sample) -> int:
+    return len(sample.processes)
+
+
+def _rounds(sample: Sample) -> int:
+    return sample.rounds

@@ -1,0 +1,146 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""How much slower one run is than another, by a bootstrap over what is independent in each.
+
+The value of a point is the geometric mean over its processes of each one's median time per step; of one process that is
+its median. On the logarithmic scale, with P processes of R rounds each:
+
+- P >= MIN_PROCESSES: whole processes are resampled with replacement, their rounds and blocks with them. (Resampling the
+  rounds inside again would count what rounds differ by twice; Davison & Hinkley 1997, "Bootstrap Methods and their
+  Application", section 3.8, recommend to resample the highest level only.)
+- fewer: rounds are resampled, and what processes differ by, which these data cannot show, is added: a deviation of
+  `Spread` for each process, measured by `jaxbench calibrate`, or assumed and said so.
+
+Points that one process measured share its fate in every draw. From the draws comes a standard error, made wider by
+sqrt(n / (n - 1)) for n resampled units, and the interval is Student's with the degrees of freedom that Welch and
+Satterthwaite give to the sum of both sides' variances (Welch 1947, doi:10.1093/biomet/34.1-2.28).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.verdicts.samples import Sample, Side
+
+DRAWS = 2000
+MIN_PROCESSES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """What processes of one program differ by. sd: of the logarithm of their medians. df: degrees of freedom of sd.
+    source: where it comes from, as a clause."""
+
+    sd: float
+    df: float
+    source: str
+
+
+ASSUMED = Spread(sd=0.03, df=math.inf, source="assumed, not measured: jaxbench calibrate measures it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """The logarithm of a point's time on one side. df of its variance: inf where nothing was estimated."""
+
+    value: float
+    draws: np.ndarray
+    df: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """B over A on the logarithmic scale. se: NaN when there is nothing to take it from."""
+
+    log: float
+    se: float
+    df: float
+
+    def half(self, alpha: float) -> float:
+        """Half the width of the interval of confidence 1 - alpha, of the logarithm; NaN when nothing is known of it."""
+        return float(stats.t.ppf(1 - alpha / 2, self.df) * self.se) if self.se > 0 else self.se
+
+    def estimate(self, alpha: float = 0.05) -> Estimate:
+        """The ratio itself."""
+        half, value = self.half(alpha), math.exp(self.log)
+        return Estimate(value=value, lo=value * math.exp(-half), hi=value * math.exp(half))
+
+    def inverse(self) -> Ratio:
+        return Ratio(log=-self.log, se=self.se, df=self.df)
+
+
+def draw(side: Side, spread: Spread, seed: int) -> dict[str, Drawn]:
+    """Each point of one run. Points without samples are left out."""
+    random = np.random.default_rng(seed)
+    resampled: dict[tuple[str, ...], np.ndarray] = {}  # processes that came together are drawn together
+    return {name: _draw(sample, spread, random, resampled) for name, sample in side.items() if sample.processes}
+
+
+def _draw(sample: Sample, spread: Spread, random: np.random.Generator, resampled: dict) -> Drawn:
+    count = len(sample.processes)
+    if count >= MIN_PROCESSES:
+        if sample.names not in resampled:
+            resampled[sample.names] = random.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count
+        medians = sample.log_medians()
+        value = float(np.mean(medians))
+        wider = math.sqrt(count / (count - 1))
+        return Drawn(value=value, draws=wider * (resampled[sample.names] @ medians - value), df=count - 1)
+    if sample.names not in resampled:
+        resampled[sample.names] = spread.sd / math.sqrt(count) * random.standard_normal(DRAWS)
+    between = resampled[sample.names]
+    within = _rounds(sample, random)
+    value = float(np.mean(sample.log_medians()))
+    if within is None:
+        return Drawn(value=value, draws=np.full(DRAWS, math.nan), df=math.inf)
+    parts = ((float(np.var(within)), sample.rounds - count), (spread.sd**2 / count, spread.df))
+    return Drawn(value=value, draws=within + between, df=_welch(parts))
+
+
+def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
+    """(DRAWS,) deviations from the value when each process's rounds are resampled; None with one round in one."""
+    total = np.zeros(DRAWS)
+    for rounds in sample.processes:
+        count = len(rounds)
+        if count < 2:
+            return None
+        chosen = random.integers(count, size=(DRAWS, count))
+        found = np.log(_medians(rounds, chosen))
+        total += math.sqrt(count / (count - 1)) * (found - math.log(np.median(np.concatenate(rounds))))
+    return total / len(sample.processes)
+
+
+def _medians(rounds: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
+    """(DRAWS,): the median of all blocks of the chosen rounds. chosen: (DRAWS, rounds)."""
+    if len({len(one) for one in rounds}) == 1:
+        return np.median(np.stack(rounds)[chosen].reshape(len(chosen), -1), axis=1)
+    table = np.full((len(rounds), max(len(one) for one in rounds)), np.nan)
+    for row, one in zip(table, rounds, strict=True):
+        row[: len(one)] = one
+    return np.nanmedian(table[chosen].reshape(len(chosen), -1), axis=1)
+
+
+def ratio(a: Sequence[Drawn], b: Sequence[Drawn]) -> Ratio:
+    """Of one point, or the geometric mean over several: B's time over A's. a, b: the same points in the same order."""
+    log = float(np.mean([two.value - one.value for one, two in zip(a, b, strict=True)]))
+    sides = [np.mean([point.draws for point in points], axis=0) for points in (a, b)]
+    variances = [float(np.var(side)) for side in sides]
+    parts = [(variance, min(p.df for p in points)) for variance, points in zip(variances, (a, b), strict=True)]
+    return Ratio(log=log, se=math.sqrt(sum(variances)), df=_welch(parts))
+
+
+def _welch(parts: Sequence[tuple[float, float]]) -> float:
+    """Degrees of freedom of a sum of variances. parts: (variance, its degrees of freedom)."""
+    total = sum(variance for variance, _ in parts)
+    lost = sum(variance**2 / df for variance, df in parts if df > 0)
+    return total**2 / lost if lost > 0 else math.inf
+
+
+def compare(a: Side, b: Side, spread: Spread, seed: int = 0) -> Mapping[str, Ratio]:
+    """The ratio of each point that both have."""
+    left, right = draw(a, spread, 2 * seed), draw(b, spread, 2 * seed + 1)
+    return {name: ratio([left[name]], [right[name]]) for name in left if name in right}

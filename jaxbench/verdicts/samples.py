@@ -1,0 +1,73 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The samples of a run as a hierarchy: point, process, round, block.
+
+Blocks of one round share what disturbed the machine then; rounds of one process share where its memory lies and what
+its compiler chose. So neither are independent samples: processes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from jaxbench.records.schema import RoundRecord
+
+
+class Rounds(Protocol):
+    """A point of a training or a case."""
+
+    @property
+    def rounds(self) -> tuple[RoundRecord, ...]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One point of one run.
+
+    Attributes:
+      processes: for each process its rounds, and for each round the seconds per step of its blocks.
+      names: of the processes; points that were measured by one process share a name.
+      work: how many examples a step has; 1 of a case.
+    """
+
+    processes: tuple[tuple[np.ndarray, ...], ...]
+    names: tuple[str, ...]
+    work: float = 1.0
+
+    @property
+    def rounds(self) -> int:
+        return sum(len(rounds) for rounds in self.processes)
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """All seconds per step."""
+        return np.concatenate([block for rounds in self.processes for block in rounds])
+
+    def per_example(self) -> Sample:
+        """The same with seconds per example."""
+        times = tuple(tuple(block / self.work for block in rounds) for rounds in self.processes)
+        return Sample(processes=times, names=self.names)
+
+    def log_medians(self) -> np.ndarray:
+        """(processes,): the logarithm of each process's median."""
+        return np.log([np.median(np.concatenate(rounds)) for rounds in self.processes])
+
+
+def of_rounds(rounds: Iterable[RoundRecord], work: float = 1.0) -> Sample:
+    """The rounds of one point, by the process that measured each."""
+    found: dict[str, list[np.ndarray]] = {}
+    for one in rounds:
+        found.setdefault(one.worker, []).append(np.array(one.block_s) / one.steps)
+    return Sample(processes=tuple(tuple(r) for r in found.values()), names=tuple(found), work=work)
+
+
+def of_times(times: Sequence[Sequence[Sequence[float]]], name: str = "process") -> Sample:
+    """times: seconds per step by process, round, block."""
+    processes = tuple(tuple(np.asarray(blocks, dtype=float) for blocks in rounds) for rounds in times)
+    return Sample(processes=processes, names=tuple(f"{name} {i}" for i in range(len(processes))))
+
+
+Side = Mapping[str, Sample]

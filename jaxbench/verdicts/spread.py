@@ -1,0 +1,139 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What this machine differs from itself by: measured by `jaxbench calibrate`, else assumed and said so."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxbench.errors import UserError
+from jaxbench.records.store import write_json
+from jaxbench.verdicts import judge, metric
+from jaxbench.verdicts.judge import FASTER, SLOWER
+from jaxbench.verdicts.ratio import ASSUMED, MIN_PROCESSES, Spread
+from jaxbench.verdicts.samples import Sample, Side
+
+FOLDER = Path("baselines")
+FILE = "calibration.json"
+SCHEMA = 1
+MACHINE = ("platform", "device_kind", "cores", "cpu_model")  # what a calibration is of
+LEAST = 2 * MIN_PROCESSES  # processes of a calibration, so that each half can be compared with the other
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """A run compared with itself.
+
+    Attributes:
+      sd: standard deviation of the logarithm of a process's median time, root of the mean variance over points. It
+        holds what rounds differ by, too, so it errs on the wide side.
+      df: its degrees of freedom; points that the same processes measured count once.
+      threshold: 95 % of all ways to divide the processes into two halves show a smaller overall difference.
+      comparisons, alarms: how many such ways there are, and in how many anything was called faster or slower. They
+        share their data, so this is a picture of one run and no error rate.
+      experiment, time: what it was measured with, and when.
+    """
+
+    sd: float
+    df: int
+    threshold: float
+    comparisons: int
+    alarms: int
+    experiment: str
+    time: str
+
+    @property
+    def spread(self) -> Spread:
+        source = f"calibrated on this machine with {self.experiment} at {self.time}"
+        return Spread(sd=self.sd, df=self.df, source=source)
+
+
+def calibrate(side: Side, experiment: str, time: str) -> Calibration:
+    """From a run in which each point was measured by at least LEAST processes. Raises UserError when one was not."""
+    few = {name: len(sample.processes) for name, sample in side.items() if len(sample.processes) < LEAST}
+    if few or not side:
+        name, count = next(iter(few.items()), ("no point", 0))
+        raise UserError(f"{name} was measured by {count} processes: a calibration needs {LEAST}.")
+    variances = [float(np.var(sample.log_medians(), ddof=1)) for sample in side.values()]
+    groups = {sample.names: len(sample.processes) - 1 for sample in side.values()}
+    differences, alarms = _against_itself(side)
+    return Calibration(
+        sd=math.sqrt(float(np.mean(variances))),
+        df=sum(groups.values()),
+        threshold=math.expm1(float(np.quantile(differences, 0.95))),
+        comparisons=len(differences),
+        alarms=alarms,
+        experiment=experiment,
+        time=time,
+    )
+
+
+def _against_itself(side: Side) -> tuple[list[float], int]:
+    """The overall difference, as a logarithm without sign, of each way to halve the processes, and the false alarms."""
+    count = min(len(sample.processes) for sample in side.values()) // 2 * 2
+    differences, alarms = [], 0
+    for half in itertools.combinations(range(1, count), count // 2 - 1):
+        mine = (0, *half)  # the first process is always in A: B's halves are the complements
+        rest = tuple(i for i in range(count) if i not in mine)
+        a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (mine, rest))
+        found = judge.judge(a, b, metric.METRICS["step_s"], ASSUMED)
+        differences.append(abs(math.log(found.overall.ratio.value)))
+        alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*found.points, found.overall))
+    return differences, alarms
+
+
+def _part(sample: Sample, which: tuple[int, ...]) -> Sample:
+    processes, names = tuple(sample.processes[i] for i in which), tuple(sample.names[i] for i in which)
+    return Sample(processes=processes, names=names, work=sample.work)
+
+
+def machine_key(manifest: Mapping[str, Any]) -> str:
+    """What a machine is called in the file."""
+    return ", ".join(str(manifest.get(name, "")) for name in MACHINE)
+
+
+def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Calibration | None:
+    """Of this machine with this experiment, else with the one whose processes differ most; None without any.
+
+    Raises UserError for a damaged file.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        held = _read(path)["machines"].get(machine_key(manifest), {})
+        found = [Calibration(**one) for one in held.values()]
+        own = [one for one in found if one.experiment == experiment]
+        return max(own or found, key=lambda one: one.sd, default=None)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"'{path}' is damaged ({error!r}): delete it and run jaxbench calibrate.") from error
+
+
+def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:
+    """The calibrated one, or ASSUMED."""
+    found = load(manifest, experiment, folder)
+    return ASSUMED if found is None else found.spread
+
+
+def save(manifest: Mapping[str, Any], found: Calibration, folder: Path = FOLDER) -> Path:
+    """Adds it to the file, or replaces that of the same machine and experiment."""
+    path = folder / FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    held: dict[str, Any] = _read(path) if path.exists() else {"schema": SCHEMA, "machines": {}}
+    held["machines"].setdefault(machine_key(manifest), {})[found.experiment] = asdict(found)
+    write_json(path, held)
+    return path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    held: dict[str, Any] = json.loads(path.read_text())
+    if held["schema"] != SCHEMA:
+        raise UserError(f"'{path}' has schema {held['schema']}, this jaxbench reads {SCHEMA}: calibrate again.")
+    return held

@@ -1,0 +1,134 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Within and outside: the same again is within, what is slower is outside, and what cannot be told is said."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fabricate import amdahl
+from fabricate_cases import case_folder, matmul
+from rich.console import Console
+
+from cards import card_cases
+from jaxbench.cards import layout, repro
+from jaxbench.cards.agreement import NOT_JUDGED, OUTSIDE, WITHIN, Answer, agree, exit_code
+from jaxbench.records.store import RECORDS
+from jaxbench.verdicts.comparable import read
+from jaxbench.verdicts.ratio import ASSUMED
+
+FACTS: dict[str, Any] = dict(devices=(1, 2, 4), rounds=10)
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> Path:
+    return card_cases.made(card_cases.run(tmp_path / "then", **FACTS), tmp_path)
+
+
+def answers(card: Path, now: Path, *, same_machine: bool = True) -> dict[str, Answer]:
+    found = agree(layout.read(card).run(), read(now), (ASSUMED, ASSUMED), same_machine=same_machine)
+    return {answer.point: answer for answer in found}
+
+
+def compared(card: Path, now: Path) -> tuple[int, str]:
+    held = layout.read(card)
+    console = Console(file=io.StringIO(), width=160, markup=False)
+    code = repro.compare(held, held.run(), now, console)
+    return code, console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_same_again_is_within(card: Path, tmp_path: Path) -> None:
+    now = card_cases.run(tmp_path / "now", seed=1, **FACTS)
+    found = answers(card, now)
+    assert {v for answer in found.values() for v in answer.verdicts} == {WITHIN}
+    assert found["shard_map/strong/1"].efficiency.verdict == NOT_JUDGED  # it is the base
+    assert found["shard_map/strong/4"].efficiency.now == pytest.approx(1 / (0.05 * 4 + 0.95), rel=0.02)
+    code, text = compared(card, now)
+    assert code == 0 and "Reproduced: all is within its interval. (10 within)" in text
+    assert "Within hides differences of up to" in text and "3.0 %, assumed" in text
+
+
+def test_slower_is_outside(card: Path, tmp_path: Path) -> None:
+    now = card_cases.run(tmp_path / "now", seed=1, base_step_s=1.5 * 0.0123, **FACTS)
+    found = answers(card, now)
+    assert {answer.time.verdict for answer in found.values()} == {OUTSIDE}
+    assert {answer.efficiency.verdict for answer in found.values()} == {WITHIN, NOT_JUDGED}
+    assert found["shard_map/weak/2"].time.ratio.value == pytest.approx(1.5, rel=0.03)
+    code, text = compared(card, now)
+    assert code == 1 and "Not reproduced" in text and "6 outside" in text
+
+
+def test_another_scaling_is_outside(card: Path, tmp_path: Path) -> None:
+    found = answers(card, card_cases.run(tmp_path / "now", law=amdahl(0.6), **FACTS))
+    assert found["shard_map/strong/1"].time.verdict == WITHIN
+    assert found["shard_map/strong/4"].efficiency.verdict == OUTSIDE
+
+
+def test_a_reproduction_is_rarely_called_outside(tmp_path: Path) -> None:
+    """Of 20 reproductions with six points each at most a few are outside; at 95 % a point it would be five or more."""
+    runs = [card_cases.run(tmp_path / f"{i}", seed=i, drift=0.05, **FACTS) for i in range(21)]
+    first = card_cases.made(runs[0], tmp_path / "cards")
+    alarms = sum(exit_code(list(answers(first, now).values())) == 1 for now in runs[1:])
+    assert alarms <= 3
+
+
+def test_another_machine_is_judged_by_its_efficiency(card: Path, tmp_path: Path) -> None:
+    now = card_cases.run(tmp_path / "now", manifest={"cpu_model": "Other 1"}, base_step_s=0.05, **FACTS)
+    found = answers(card, now, same_machine=False)
+    assert {answer.time.verdict for answer in found.values()} == {NOT_JUDGED}
+    assert found["shard_map/strong/4"].time.ratio.known  # shown all the same
+    code, text = compared(card, now)
+    assert code == 0 and "not judged" in text and "another kind of machine" in text
+
+
+def test_cases_of_another_machine_are_not_comparable(tmp_path: Path) -> None:
+    case_folder(tmp_path / "then", [matmul(512, call_s=0.01)], view="matmul")
+    case_folder(tmp_path / "now", [matmul(512, call_s=0.05)], view="matmul")
+    card_cases.edit(tmp_path / "then" / "config.json", {"experiment": "matmul"})
+    card_cases.edit(tmp_path / "then" / "manifest.json", {"cpu_model": "A"})
+    card_cases.edit(tmp_path / "now" / "manifest.json", {"cpu_model": "B"})
+    card = card_cases.made(tmp_path / "then", tmp_path)
+    code, text = compared(card, tmp_path / "now")
+    assert code == 3 and "Not comparable" in text
+    card_cases.edit(tmp_path / "now" / "manifest.json", {"cpu_model": "A"})
+    assert compared(card, tmp_path / "now")[0] == 1
+
+
+def test_one_sample_cannot_be_told(card: Path, tmp_path: Path) -> None:
+    code, text = compared(card, card_cases.run(tmp_path / "now", **{**FACTS, "rounds": 1}))
+    assert code == 2 and "Cannot tell" in text and "at least 2 rounds would" in text
+    code, text = compared(card, card_cases.run(tmp_path / "two", **{**FACTS, "rounds": 2}, drift=0.3))
+    assert code == 2 and "a factor of 2 would not show" in text
+
+
+def test_failed_and_wrong_points(card: Path, tmp_path: Path) -> None:
+    now = card_cases.run(tmp_path / "now", wrong=("shard_map/weak/2",), **FACTS)
+    card_cases.append(now, card_cases.failure("shard_map/strong/4"))
+    found = answers(card, now)
+    assert found["shard_map/strong/4"].outcome == found["shard_map/weak/2"].outcome == OUTSIDE
+    code, text = compared(card, now)
+    assert code == 1
+    assert "shard_map/strong/4: right in the card, now failed (compile: no memory)." in text
+    assert "shard_map/weak/2: right in the card, now wrong (parameters: differ" in text
+    failed = card_cases.made(now, tmp_path / "cards")
+    code, text = compared(failed, tmp_path / "then")
+    assert code == 2 and "now right, in the card failed" in text
+    code, text = compared(failed, now)
+    assert code == 2 and "in the card failed (compile: no memory), now failed" in text
+
+
+def test_points_of_one_side_only(card: Path, tmp_path: Path) -> None:
+    now = card_cases.run(tmp_path / "now", **{**FACTS, "devices": (1, 2, 8)})
+    code, text = compared(card, now)
+    assert code == 2
+    assert "shard_map/strong/4: this run does not have it." in text
+    assert "shard_map/strong/8: the card does not have it." in text
+
+
+def test_a_run_with_nothing_in_it(card: Path, tmp_path: Path) -> None:
+    now = card_cases.run(tmp_path / "now", **FACTS)
+    (now / RECORDS).write_text("")
+    code, text = compared(card, now)
+    assert code == 3 and "no measured round" in text

@@ -1,0 +1,94 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The whole examination: its table, its verdict, its file."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from jaxbench.doctor import accelerators, examine, load, network, stability, together
+from jaxbench.doctor.child import Answer
+from jaxbench.doctor.finding import Finding, graded
+from jaxbench.errors import UserError
+
+GOOD = Finding("memory", "good", "20 GB are available.", "", {"bytes": 2e10, "unknown": math.nan})
+DOUBT = Finding("turbo", "doubtful", "Turbo is on.", "Switch it off.")
+BAD = Finding("other load", "bad", "Others keep 2 of 2 CPUs busy.", "Stop what else runs.")
+UNKNOWN = Finding("heat", "unknown", "Not counted here.")
+
+
+def console() -> Console:
+    return Console(file=io.StringIO(), width=100, markup=False)
+
+
+def printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("findings", "said", "ok"),
+    [
+        ([GOOD, UNKNOWN], "This machine is fit to measure on.", True),
+        ([GOOD, DOUBT, DOUBT], "This machine is fit to measure on, with doubts: turbo.", True),
+        ([BAD, DOUBT], "This machine is not fit to measure on: other load.", False),
+    ],
+)
+def test_verdict(findings: list[Finding], said: str, ok: bool) -> None:
+    assert examine.verdict(findings) == said and examine.ok(findings) is ok
+
+
+def test_grades() -> None:
+    values = (0.0, 0.1, 0.2, 0.5, 0.6, math.nan)
+    grades = ["good", "good", "doubtful", "doubtful", "bad", "unknown"]
+    assert [graded(value, good=0.1, bad=0.5) for value in values] == grades
+
+
+def test_the_table_says_everything_and_ends_with_the_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def questions(folder: Path, seconds: float) -> Iterator[examine.Question]:
+        def broken() -> list[Finding]:
+            raise OSError("the disk is gone")
+
+        yield "Reading", lambda: [GOOD, BAD]
+        yield "Writing to the disk (1 s)", broken
+
+    monkeypatch.setattr(examine, "questions", questions)
+    out = console()
+    findings = examine.examine(out, folder=tmp_path)
+    assert findings[:2] == [GOOD, BAD] and findings[2].state == "unknown"
+    for words in ("Others keep 2 of 2 CPUs busy.", "Stop what else runs.", "the disk is gone"):
+        assert words in printed(out)
+    assert printed(out).rstrip().endswith("This machine is not fit to measure on: other load.")
+
+
+def test_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "new" / examine.FILE
+    examine.write([GOOD, DOUBT], path)
+    value = json.loads(path.read_text())
+    assert value["ok"] is True and value["verdict"] == examine.verdict([DOUBT])
+    assert value["findings"][0]["numbers"] == {"bytes": 2e10} and value["findings"][1]["advice"] == "Switch it off."
+    assert [p.name for p in path.parent.iterdir()] == [examine.FILE]
+    with pytest.raises(UserError, match="cannot write"):
+        examine.write([GOOD], path / "under_a_file" / "x.json")
+
+
+def test_every_question_is_asked_and_none_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The real questions, without those that take long; each of those has tests of its own."""
+    monkeypatch.setattr(load, "WATCH_S", 0.01)
+    monkeypatch.setattr(together, "examine", lambda: [])
+    monkeypatch.setattr(network, "examine", lambda: [])
+    monkeypatch.setattr(accelerators, "seen", lambda: Answer(value={"platform": "cpu", "kinds": ["cpu"]}))
+    monkeypatch.setattr(stability, "measure", lambda platform, seconds: Answer(reason=f"{platform} {seconds}"))
+    findings = examine.examine(console(), folder=tmp_path, seconds=3.0)
+    names = {finding.name for finding in findings}
+    assert {"cores", "memory", "disk", "timer", "versions", "JAX", "accelerators", "heat", "clock"} <= names
+    assert any("cpu 3.0" in finding.said for finding in findings) and not any("{" in f.said for f in findings)
+    monkeypatch.setattr(accelerators, "seen", lambda: Answer(reason="it was killed by SIGSEGV"))
+    names = {finding.name for finding in examine.examine(console(), folder=tmp_path)}
+    assert "JAX" in names and "reference kernel" not in names

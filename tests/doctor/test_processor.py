@@ -1,0 +1,172 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Affinity, quota, hyper-threads, load and clock of fabricated machines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doctor.fabricated import by_name, machine
+
+from jaxbench.doctor import frequency, load, processor
+from jaxbench.doctor.finding import Finding
+
+CPU = "sys/devices/system/cpu"
+PAIRS = {f"{CPU}/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}" for cpu in range(4)}
+
+
+def test_sets_of_cpus() -> None:
+    assert processor.parse_list("0-2,5\n") == {0, 1, 2, 5} and processor.parse_list("\n") == set()
+
+
+def test_two_threads_a_core_count_once(tmp_path: Path) -> None:
+    root = machine(tmp_path, {**PAIRS, f"{CPU}/online": "0-3"})
+    found = by_name(processor.examine(root, {0, 1, 2, 3}))
+    assert found["cores"].numbers == {"cpus": 4, "allowed_cpus": 4, "physical_cores": 2}
+    assert found["cores"].state == found["hyper-threads"].state == "good"
+    assert "2 physical cores" in found["cores"].said
+
+
+def test_the_other_thread_of_our_core_is_not_ours(tmp_path: Path) -> None:
+    root = machine(tmp_path, {**PAIRS, f"{CPU}/online": "0-3"})
+    found = by_name(processor.examine(root, {0, 1}))
+    assert found["hyper-threads"].state == "doubtful" and found["hyper-threads"].numbers["outside_cpus"] == 2
+    one = by_name(processor.examine(root, {0}))["cores"]
+    assert one.state == "doubtful" and "1 physical core " in one.said and one.advice
+
+
+def test_an_empty_machine_is_unknown_and_nothing_fails(tmp_path: Path) -> None:
+    found = by_name(processor.examine(tmp_path, {0, 1}))
+    assert found["quota"].state == found["hyper-threads"].state == "unknown"
+    assert {f.state for f in frequency.examine(tmp_path, {0, 1}, work=lambda: None)} == {"unknown"}
+    assert frequency.throttles(tmp_path) is None and frequency.heat(None, None).state == "unknown"
+    assert [f.state for f in load.examine(tmp_path, wait=lambda seconds: None)] == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("files", "state", "numbers"),
+    [
+        ({"cpu.max": "max 100000"}, "good", {}),
+        ({"cpu.max": "150000 100000"}, "doubtful", {"quota_cores": 1.5}),
+        (
+            {"cpu.max": "200000 100000", "cpu.stat": "nr_periods 1000\nnr_throttled 300"},
+            "doubtful",
+            {"quota_cores": 2.0, "throttled_share": 0.3},
+        ),
+        (
+            {"cpu.max": "200000 100000", "cpu.stat": "nr_periods 1000\nnr_throttled 1"},
+            "good",
+            {"quota_cores": 2.0, "throttled_share": 0.001},
+        ),
+        (
+            {"cpu/cpu.cfs_quota_us": 50000, "cpu/cpu.cfs_period_us": 100000, "cpu/cpu.stat": "nr_periods 0"},
+            "doubtful",
+            {"quota_cores": 0.5},
+        ),
+    ],
+)
+def test_quota(files: dict[str, object], state: str, numbers: dict[str, float], tmp_path: Path) -> None:
+    root = machine(tmp_path, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
+    found = processor.quota(root, {0, 1})
+    assert found.state == state and found.numbers == numbers and bool(found.advice) == (state != "good")
+
+
+def stat(**ticks: tuple[int, int, int]) -> str:
+    """/proc/stat with (busy, idle, steal) of each CPU."""
+    lines = [f"{cpu} {busy} 0 0 {idle} 0 0 0 {steal} 0 0" for cpu, (busy, idle, steal) in ticks.items()]
+    return "\n".join(["cpu  1 2 3 4 5 6 7 8 9 10", *lines, "intr 5"])
+
+
+def watch(root: Path, allowed: set[int], **ticks: tuple[int, int, int]) -> dict[str, Finding]:
+    """What is found on a machine whose CPUs spent these ticks while it was watched."""
+    machine(root, {"proc/stat": stat(**dict.fromkeys(ticks, (5_000, 45_000, 0)))})
+    after = {cpu: (5_000 + busy, 45_000 + idle, steal) for cpu, (busy, idle, steal) in ticks.items()}
+    return by_name(load.examine(root, allowed, lambda seconds: machine(root, {"proc/stat": stat(**after)}) and None))
+
+
+@pytest.mark.parametrize(
+    ("busy", "steal", "states"),
+    [(1, 0, ["good", "good"]), (20, 0, ["doubtful", "good"]), (90, 0, ["bad", "good"]), (0, 20, ["good", "bad"])],
+)
+def test_other_load(busy: int, steal: int, states: list[str], tmp_path: Path) -> None:
+    machine(tmp_path, {"proc/loadavg": "0.50 0.4 0.3 1/200 99"})
+    each = (busy, 100 - busy - steal, steal)
+    found = watch(tmp_path, {0, 1}, cpu0=each, cpu1=each)
+    assert [finding.state for finding in found.values()] == states
+    shares = {"busy_share": busy / 100, "our_busy_share": busy / 100}
+    assert found["other load"].numbers == {"busy_cpus": 2 * busy / 100, "load_average": 0.5, **shares}
+    assert found["steal"].numbers["steal_share"] == steal / 100
+
+
+def test_load_beside_our_cpus_is_a_doubt_only(tmp_path: Path) -> None:
+    idle, busy = (0, 100, 0), (100, 0, 0)
+    beside = watch(tmp_path, {0, 1}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
+    assert beside.state == "doubtful" and "2.00 of 4 CPUs busy, 0.00 of our 2" in beside.said
+    among = watch(tmp_path, {2, 3}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
+    assert among.state == "bad"
+
+
+@pytest.mark.parametrize(("busy", "state"), [(105, "good"), (130, "doubtful"), (190, "bad")])
+def test_our_own_work_is_not_other_load(busy: int, state: str) -> None:
+    """Two CPUs for a second, on which a child of ours worked for one CPU second."""
+    second = os.sysconf("SC_CLK_TCK")
+    after = {cpu: load.Ticks(busy * second // 200, second - busy * second // 200, 0, 1) for cpu in range(2)}
+    (found,) = load.meanwhile(dict.fromkeys(range(2), load.Ticks(cpus=1)), after, 1.0)
+    assert found.state == state and found.numbers["busy_cpus"] == pytest.approx(busy / 100 - 1, abs=0.02)
+    assert load.meanwhile({}, {}, 1.0) == []
+
+
+def test_the_work_of_a_child_is_ours() -> None:
+    before = load.own_s()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+    assert load.own_s() - before >= 0.25
+
+
+def test_a_neighbour_that_rests_now_is_seen_since_boot() -> None:
+    assert load.stolen(load.Ticks(0, 200, 0, 2), load.Ticks(100, 800, 100, 2)).state == "bad"
+
+
+CLOCK = {"scaling_governor": "performance", "scaling_cur_freq": 2900000, "cpuinfo_max_freq": 3000000}
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "state"),
+    [
+        ({}, "governor", "good"),
+        ({}, "clock", "good"),
+        ({"scaling_governor": "schedutil"}, "governor", "doubtful"),
+        ({"scaling_cur_freq": 1200000}, "clock", "doubtful"),
+        ({"scaling_cur_freq": 1200000, "scaling_max_freq": 1200000}, "clock", "good"),
+        ({"scaling_cur_freq": "nonsense"}, "clock", "unknown"),
+    ],
+)
+def test_clock(files: dict[str, object], name: str, state: str, tmp_path: Path) -> None:
+    root = machine(tmp_path, {f"{CPU}/cpu3/cpufreq/{key}": value for key, value in {**CLOCK, **files}.items()})
+    assert by_name(frequency.examine(root, {2, 3}, work=lambda: None))[name].state == state
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "state"),
+    [
+        ("intel_pstate/no_turbo", 0, "doubtful"),
+        ("intel_pstate/no_turbo", 1, "good"),
+        ("cpufreq/boost", 1, "doubtful"),
+        ("cpufreq/boost", 0, "good"),
+    ],
+)
+def test_turbo(name: str, value: int, state: str, tmp_path: Path) -> None:
+    found = frequency.turbo(machine(tmp_path, {f"{CPU}/{name}": value}))
+    assert found.state == state and (name in found.advice) == (state == "doubtful")
+
+
+def test_heat(tmp_path: Path) -> None:
+    folder = f"{CPU}/cpu0/thermal_throttle"
+    machine(tmp_path, {f"{folder}/core_throttle_count": 0, f"{folder}/package_throttle_count": 0})
+    none = frequency.throttles(tmp_path)
+    machine(tmp_path, {f"{CPU}/cpu1/thermal_throttle/core_throttle_count": 7})
+    seven = frequency.throttles(tmp_path)
+    assert (none, seven) == (0, 7)
+    assert [frequency.heat(*pair).state for pair in ((0, 0), (7, 7), (0, 7))] == ["good", "doubtful", "bad"]

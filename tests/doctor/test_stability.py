@@ -1,0 +1,126 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Scatter, drift and the smallest difference, of series whose answer is known."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from doctor.fabricated import by_name
+from scipy import signal, stats
+
+from jaxbench.doctor import kernel, stability
+from jaxbench.doctor.child import Answer
+
+CALL_S, PER_BLOCK, BLOCKS = 0.02, 25, 120  # a minute of calls of 20 ms, in blocks of half a second
+
+
+def series(random: np.random.Generator, shape: tuple[int, ...], *, cv: float, memory: float) -> np.ndarray:
+    """AR(1) around CALL_S along the last axis, with standard deviation cv CALL_S; memory 0 is white noise."""
+    noise = random.standard_normal((*shape[:-1], shape[-1] + 200)) * np.sqrt(1 - memory**2)
+    return CALL_S * (1 + cv * signal.lfilter([1], [1, -memory], noise, axis=-1)[..., 200:])
+
+
+def found_share(random: np.random.Generator, difference: float, *, cv: float, memory: float) -> float:
+    """How often a minute of two interleaved arms that differ by so much is found significant at 5 %."""
+    calls = series(random, (1000, BLOCKS * PER_BLOCK), cv=cv, memory=memory)
+    blocks = calls.reshape(1000, BLOCKS, PER_BLOCK).mean(axis=2)
+    blocks[:, 1::2] += difference * CALL_S
+    return float((stats.ttest_ind(blocks[:, ::2], blocks[:, 1::2], axis=1).pvalue < 0.05).mean())
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.9])
+def test_what_is_called_resolvable_is_found_four_times_of_five(memory: float) -> None:
+    random = np.random.default_rng(0)
+    calls = series(random, (4000 * PER_BLOCK,), cv=0.05, memory=memory)
+    delta = stability.resolvable(calls.reshape(-1, PER_BLOCK).mean(axis=1)).value
+    assert 0.75 < found_share(random, delta, cv=0.05, memory=memory) < 0.92
+    assert found_share(random, 0.0, cv=0.05, memory=memory) < 0.08
+
+
+def test_single_calls_as_units_would_promise_too_much() -> None:
+    """Why blocks: with autocorrelated noise, the same formula over single calls claims a difference it cannot find."""
+    random = np.random.default_rng(0)
+    calls = series(random, (100_000,), cv=0.05, memory=0.9)
+    naive = stability.resolvable(calls, block_s=CALL_S).value
+    blocks = stability.resolvable(calls.reshape(-1, PER_BLOCK).mean(axis=1)).value
+    assert blocks > 2.5 * naive
+    assert found_share(random, naive, cv=0.05, memory=0.9) < 0.4
+
+
+def test_the_formula() -> None:
+    blocks = np.array([1.0, 1.1, 0.9, 1.0, 1.05, 0.95])
+    reach = stats.t.ppf(0.975, 118) + stats.t.ppf(0.8, 118)
+    found = stability.resolvable(blocks)
+    assert found.value == pytest.approx(reach * blocks.std(ddof=1) * np.sqrt(2 / 60))
+    assert found.lo < found.value < found.hi
+    four = stability.resolvable(blocks, total_s=240).value  # "four times as long for half of it"
+    assert four == pytest.approx(found.value / 2, rel=0.02)
+    assert not stability.resolvable(blocks[:4]).known
+
+
+def test_the_interval_holds_the_truth() -> None:
+    random = np.random.default_rng(0)
+    truth = stability.resolvable(1 + 0.01 * random.standard_normal(1_000_000)).value
+    held = 0
+    for _ in range(500):
+        found = stability.resolvable(1 + 0.01 * random.standard_normal(20))
+        held += found.lo < truth < found.hi
+    assert 0.91 < held / 500 < 0.99
+
+
+def test_blocks_are_cut_by_wall_time_and_the_last_is_full() -> None:
+    took = np.array([0.2, 0.2, 0.2, 0.3, 0.1, 0.4, 0.05])
+    began = np.concatenate([[0.0], np.cumsum(took)[:-1]])
+    np.testing.assert_allclose(stability.block_means(began, took), [0.2, 0.2])  # the third ends at 1.5, not 1.45
+    long = np.array([1.2, 1.2])
+    np.testing.assert_allclose(stability.block_means(np.array([0.0, 1.2]), long), [1.2, 1.2])
+
+
+def answer(took: np.ndarray) -> Answer:
+    began = np.concatenate([[0.0], np.cumsum(took)[:-1]])
+    return Answer(value={"rows": 64, "device_kind": "thing", "began_s": began.tolist(), "took_s": took.tolist()})
+
+
+def test_a_steady_machine_and_ones_that_are_not() -> None:
+    random = np.random.default_rng(0)
+    steady = by_name(stability.examine(answer(series(random, (500,), cv=0.01, memory=0))))
+    assert {finding.state for finding in steady.values()} == {"good"}
+    assert steady["reference kernel"].numbers["kernel_cv"] == pytest.approx(0.01, rel=0.2)
+    assert steady["resolution"].numbers["blocks"] in (19, 20)
+    warm = by_name(stability.examine(answer(CALL_S * np.linspace(1, 1.3, 500))))
+    assert warm["drift"].state == "bad" and "slower" in warm["drift"].said
+    assert warm["drift"].numbers["kernel_drift"] == pytest.approx(0.139, abs=0.01)
+    assert warm["resolution"].numbers["block_autocorrelation"] > 0.5
+    wild = by_name(stability.examine(answer(series(random, (500,), cv=0.2, memory=0.9))))
+    assert wild["reference kernel"].state == "doubtful" and wild["resolution"].state == "bad"
+    cooler = stability.drift(np.linspace(1.3, 1, 100))
+    assert "faster" in cooler.said
+
+
+def test_too_little_is_unknown_and_a_crash_is_bad() -> None:
+    assert stability.examine(answer(np.array([0.1])))[0].state == "unknown"
+    assert by_name(stability.examine(answer(np.full(10, 0.1))))["resolution"].state == "unknown"
+    dead = stability.measure("cpu", 0.1, [sys.executable, "-c", "import os; os.abort()"])
+    found = stability.examine(dead)
+    assert [finding.state for finding in found] == ["bad"] and "SIGABRT" in found[0].said
+
+
+@pytest.mark.parametrize("flops_per_s", [1e9, 5e10, 1e12, 1e14])
+def test_the_kernel_is_sized_to_the_device(flops_per_s: float) -> None:
+    rows = kernel.size_for(lambda n: 2e-6 + 2 * n**3 / flops_per_s)
+    took = 2 * rows**3 / flops_per_s
+    assert rows % kernel.STEP == 0 and (0.005 < took < 0.02 or rows == kernel.SMALLEST)
+
+
+def test_the_largest_kernel_is_the_end() -> None:
+    assert kernel.size_for(lambda n: 1e-6) == kernel.LARGEST
+
+
+def test_the_kernel_runs_in_a_child() -> None:
+    found = stability.measure("cpu", 0.2)
+    assert found.value is not None, found.reason
+    assert len(found.value["took_s"]) == len(found.value["began_s"]) > 0 and min(found.value["took_s"]) > 0
+    absent = stability.measure("tpu", 0.2)
+    assert absent.value is None and "a TPU was asked for" in absent.reason

@@ -1,0 +1,43 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""An experiment at its tiny size in this process: planned, prepared with all checks, and measured once."""
+
+from __future__ import annotations
+
+import jax
+from ml_collections import ConfigDict
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, parallel
+from jaxbench.records import schema
+from jaxbench.runner import plan
+from jaxbench.runner.bench import Bench
+from jaxbench.runner.plan import Point
+
+MACHINE = {"platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 8, "memory_bytes": 2**33}
+
+
+def composed(name: str, **changes: object) -> ConfigDict:
+    config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("smoke"))
+    with config.unlocked():
+        config.measure.block_s = 0.001
+        config.update_from_flattened_dict(changes)
+    return config
+
+
+def points_of(config: ConfigDict) -> list[Point]:
+    return plan.make(config_lib.parse(config, parallel.strategies(), parallel.of_any_model()), MACHINE)
+
+
+def measure(name: str, config: ConfigDict) -> list[schema.PointRecord]:
+    """The record of each point, in the order of the plan. Asserts that each passes its checks."""
+    bench = Bench(config_lib.plain(config), name, jax.devices(), "session0/here")
+    found = []
+    for point in points_of(config):
+        record = bench.prepare(point.to_json())
+        bad = [check.reason for check in record.checks if not check.ok]
+        assert record.checks and not bad, (point.point, bad)
+        assert schema.from_json(schema.to_json(record)).levers == point.levers
+        measured = bench.round(point.point, 0)
+        assert min(measured.block_s) > 0 and measured.compilations == 0
+        found.append(record)
+    return found

@@ -1,0 +1,187 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What may be compared and what may not, each refusal a sentence, and the exit code of each answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import zlib
+
+import fabricate
+import pytest
+from doorway import jaxbench
+
+from jaxbench.errors import UserError
+from jaxbench.verdicts import baseline, comparable, spread
+from jaxbench.verdicts.comparable import NotComparable
+
+
+def run(path, *, slower=1.0, seed=None, processes=4, drift=0.002, noise=0.002, **changes):
+    options = dict(
+        devices=(1, 2), scalings=("strong",), rounds=4 * processes, session=lambda point, r: r // 4,
+        seed=zlib.crc32(path.name.encode()) if seed is None else seed,
+        base_step_s=0.01 * slower, drift=drift, noise=noise,
+    )  # fmt: skip
+    return fabricate.run_folder(path, **{**options, **changes})
+
+
+def edit(folder, name, **changes):
+    path = folder / name
+    held = json.loads(path.read_text())
+    held.update(changes)
+    path.write_text(json.dumps(held))
+    return folder
+
+
+def rewrite(path, old, new):
+    path.write_text(re.sub(old, new, path.read_text()))
+
+
+def pair(a, b, *across):
+    return comparable.pair(comparable.read(a), comparable.read(b), across)
+
+
+def test_points_are_matched_by_what_was_measured(tmp_path):
+    a, b = run(tmp_path / "a"), run(tmp_path / "b", devices=(2, 4), seed=1)
+    found = pair(a, b)
+    assert list(found.a) == list(found.b) == ["shard_map/strong/2"]
+    assert found.left_out == ("shard_map/strong/1: not in B", "shard_map/strong/4: not in A")
+    assert [len(rounds) for rounds in found.a["shard_map/strong/2"].processes] == [4] * 4
+
+
+def test_a_difference_is_refused_with_its_values_until_it_is_the_question(tmp_path):
+    a = run(tmp_path / "a")
+    b = edit(run(tmp_path / "b"), "config.json", model={"dtype": "bfloat16"})
+    with pytest.raises(NotComparable, match=r"model.dtype is 'float32' in A and 'bfloat16' in B.*--across=model.dtype"):
+        pair(a, b)
+    assert list(pair(a, b, "model.dtype").a) == list(pair(a, b, "model").a)
+    with pytest.raises(NotComparable, match="--across=batch: A and B do not differ there; they differ in model.dtype"):
+        pair(a, b, "model", "batch")
+
+
+def test_all_differences_are_listed_at_once(tmp_path):
+    a = run(tmp_path / "a")
+    b = edit(edit(run(tmp_path / "b"), "config.json", batch=64), "manifest.json", device_kind="H100", cores=3)
+    with pytest.raises(NotComparable, match="device_kind.*cores.*batch"):
+        pair(a, b)
+
+
+def test_versions_are_said_and_not_refused(tmp_path):
+    a, b = run(tmp_path / "a"), edit(run(tmp_path / "b"), "manifest.json", versions={"jax": "9.9"})
+    assert pair(a, b).software == ("versions.jax: 0.10.2 in A, 9.9 in B",)
+
+
+def test_another_strategy_is_a_difference_too(tmp_path):
+    a, b = run(tmp_path / "a"), run(tmp_path / "b", strategies=("pmap",))
+    with pytest.raises(NotComparable, match="--across=strategy"):
+        pair(a, b)
+    assert list(pair(a, b, "strategy").a) == ["strong/1", "strong/2"]
+    both = run(tmp_path / "c", strategies=("pmap", "shard_map"))
+    with pytest.raises(NotComparable, match="do not differ there"):
+        pair(a, both, "strategy")
+
+
+def test_failed_and_wrong_points_are_left_out_with_their_reason(tmp_path):
+    a = run(tmp_path / "a", wrong=("shard_map/strong/2",))
+    assert pair(a, run(tmp_path / "b")).left_out == (
+        "shard_map/strong/2: wrong in A (parameters: differ from those of one device)",
+    )
+    with pytest.raises(NotComparable, match="no point was measured and right in both runs"):
+        pair(run(tmp_path / "c", wrong=("shard_map/strong/1", "shard_map/strong/2")), a)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        (lambda run: run.rename(run.with_name("gone")), "is not a folder"),
+        (lambda run: (run / "manifest.json").unlink(), "manifest.json"),
+        (lambda run: edit(run, "manifest.json", plan=None), "no sweep plan"),
+        (lambda run: (run / "records.jsonl").write_text(""), "holds no measured round"),
+        (lambda run: rewrite(run / "records.jsonl", r'"schema": ?1', '"schema":7'), "schema 7"),
+        (lambda run: rewrite(run / "records.jsonl", r'"block_s": ?\[', '"block_s":["x",'), "is damaged"),
+    ],
+)  # fmt: skip
+def test_what_is_no_whole_run_is_one_sentence(tmp_path, break_it, said):
+    a, b = run(tmp_path / "a"), run(tmp_path / "b")
+    break_it(b)
+    with pytest.raises(NotComparable, match=said) as caught:
+        pair(a, b)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_run_twice_is_refused(tmp_path):
+    a = run(tmp_path / "a")
+    (tmp_path / "link").symlink_to(a)
+    with pytest.raises(NotComparable, match="give two runs"):
+        pair(a, tmp_path / "link")
+
+
+@pytest.mark.parametrize(
+    ("b", "words", "code", "said"),
+    [
+        (dict(slower=1.1), (), 1, "Slower"),
+        (dict(slower=0.9), (), 0, "Faster"),
+        (dict(seed=1), (), 0, "Same"),
+        (dict(slower=1.1), ("--metric=throughput",), 1, "Slower"),
+        (dict(slower=1.02, processes=1), (), 2, "annot tell"),
+        (dict(devices=(4,)), (), 3, "devices is"),
+        (dict(seed=1), ("--margin=7",), 3, "--margin=7"),
+        (dict(seed=1), ("--metric=speed",), 3, "--metric=speed"),
+        (dict(seed=1), ("--across=batch",), 3, "do not differ"),
+        (dict(seed=1), ("much",), 3, "too much"),
+    ],
+)
+def test_the_doorway_answers_with_its_exit_code(tmp_path, b, words, code, said):
+    a, b = run(tmp_path / "a"), run(tmp_path / "b", **b)
+    done = jaxbench("compare", f"--a={a}", f"--b={b}", f"--workdir={tmp_path / 'out'}", *words)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr and "Traceback" not in done.stderr
+    if code < 3:
+        assert json.loads((tmp_path / "out" / "comparison.json").read_text())["exit_code"] == code
+        assert (tmp_path / "out" / "figures" / "comparison.svg").stat().st_size
+    else:
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_baseline_is_whole_and_is_never_replaced(tmp_path):
+    a, folder = run(tmp_path / "a"), tmp_path / "baselines"
+    kept = baseline.keep(a, "main-cnn", folder)
+    assert list(comparable.samples_of(comparable.read(kept))) == ["shard_map/strong/1", "shard_map/strong/2"]
+    assert baseline.find("main-cnn", folder) == kept
+    with pytest.raises(UserError, match="there is a baseline 'main-cnn' already"):
+        baseline.keep(a, "main-cnn", folder)
+    with pytest.raises(UserError, match="no baseline 'main-cn': did you mean 'main-cnn'"):
+        baseline.find("main-cn", folder)
+    with pytest.raises(UserError, match="held against its faults: shard_map/strong/2"):
+        baseline.keep(run(tmp_path / "b", wrong=("shard_map/strong/2",)), "other", folder)
+    assert [path.name for path in folder.iterdir()] == ["main-cnn"]
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc", "", ".", "a b", "a/b", "-x", "x\n"])
+def test_no_name_leaves_the_folder(tmp_path, name):
+    with pytest.raises(UserError, match="is no name of a baseline"):
+        baseline.path_of(name, tmp_path)
+
+
+def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
+    side = comparable.samples_of(comparable.read(run(tmp_path / "a", processes=8)))
+    found = spread.calibrate(side, "cnn", "2026-01-01")
+    assert 0.0002 < found.sd < 0.004 and found.comparisons == 35 and found.alarms == 0 and found.threshold < 0.005
+    assert found.df == 7  # both points were measured by the same processes
+    here, there = {"platform": "cpu", "cores": 2}, {"platform": "cpu", "cores": 3}
+    spread.save(here, found, tmp_path)
+    assert spread.load(here, "cnn", tmp_path) == spread.load(here, "mlp", tmp_path) == found
+    assert spread.load(there, "cnn", tmp_path) is None and spread.spread_of(there, "cnn", tmp_path) is spread.ASSUMED
+    with pytest.raises(UserError, match="measured by 4 processes: a calibration needs 6"):
+        spread.calibrate(comparable.samples_of(comparable.read(run(tmp_path / "b"))), "cnn", "")
+    (tmp_path / spread.FILE).write_text('{"schema": 1}')
+    with pytest.raises(UserError, match="is damaged"):
+        spread.load(here, "cnn", tmp_path)
+
+
+def test_a_copy_is_no_second_run(tmp_path):
+    a = run(tmp_path / "a")
+    shutil.copytree(a, tmp_path / "b")
+    done = jaxbench("compare", f"--a={a}", f"--b={tmp_path / 'b'}")
+    assert done.returncode == 3 and "one is a copy" in done.stderr

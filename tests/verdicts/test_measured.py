@@ -1,0 +1,86 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Verdicts on what is really measured: pairs of processes against each other, and a gate from calibration to alarm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from doorway import QUICK_MLP, command, environment, jaxbench
+
+from jaxbench.records import schema
+from jaxbench.records.store import RunFolder
+from jaxbench.verdicts import sequential
+
+# One device; the other arm has many times the work, which no noise hides.
+ONE = (*QUICK_MLP, "--config.mesh.devices=1")
+SLOW = "--config.model.width=4096"
+
+
+def workers(run):
+    """Of the rounds that count: a round that was measured again replaces the one before."""
+    rounds = {r.round: r.worker for r in RunFolder(run).records() if isinstance(r, schema.RoundRecord)}
+    return set(rounds.values())
+
+
+def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
+    words = ("ab", "mlp", "--a=", f"--b={SLOW}", f"--workdir={tmp_path}", *ONE)
+    first = jaxbench(*words, "--budget_s=0.1")
+    assert first.returncode == 2 and "after 1 pairs" in first.stdout, first.stdout + first.stderr
+    with open(tmp_path / "a" / "records.jsonl", "a") as file:  # as if the next pair had been interrupted
+        begun = [line for line in (tmp_path / "a" / "records.jsonl").read_text().splitlines() if '"round"' in line][-1]
+        file.write(json.dumps({**json.loads(begun), "round": 2, "worker": "session0/cpu1#1"}) + "\n")
+    again = jaxbench(*words)
+    assert again.returncode == 1 and "Slower" in again.stdout, again.stdout + again.stderr
+    found = json.loads((tmp_path / "comparison.json").read_text())
+    assert found["verdict"] == "slower" and found["across"] == ["model.width"]
+    pairs = found["overall"]["processes"]["a"]
+    assert pairs in sequential.LOOKS and len(workers(tmp_path / "a")) == len(workers(tmp_path / "b")) == pairs
+    assert "session0/cpu1#1" not in workers(tmp_path / "a")
+    reported = jaxbench("report", f"--run={tmp_path / 'a'}")
+    assert reported.returncode == 0, reported.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--a=--config.modle.width=3", "--b="), "modle"),
+        (("--a=--preset=smoke", "--b="), "'--preset=smoke' is no setting"),
+        (("--a='", "--b="), "cannot be read"),
+        (("--a=", "--b=--config.measure.rounds=3"), "rounds is 2 in A and 3 in B"),
+        (("--a=", "--b=", "--config.measure.processes=2"), "processes=2 means nothing to ab"),
+        (("--a=", "--b=--config.batch=0"), "batch"),
+    ],
+)
+def test_an_arm_that_cannot_be_is_one_sentence(tmp_path, words, said):
+    done = jaxbench("ab", "mlp", f"--workdir={tmp_path}", *ONE, *words)
+    assert done.returncode == 3 and said in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_gate_from_calibration_to_alarm(tmp_path):
+    def here(*words):
+        return subprocess.run(
+            command(*words), capture_output=True, text=True, env=environment(), cwd=tmp_path, timeout=300
+        )
+
+    measured = here("run", "mlp", "--workdir=first", *ONE, "--config.measure.rounds=6", "--config.measure.processes=3")
+    assert measured.returncode == 0, measured.stdout + measured.stderr
+    assert len(workers(tmp_path / "first")) == 3
+    assert here("baseline", "--run=first", "--name=main").returncode == 0
+    early = here("check", "mlp", "--name=main")
+    assert early.returncode == 3 and "run jaxbench calibrate first" in early.stderr
+    calibrated = here("calibrate", "mlp", *ONE, "--config.measure.rounds=16")
+    assert calibrated.returncode == 0 and "35 ways" in calibrated.stdout, calibrated.stdout + calibrated.stderr
+    faster = tmp_path / "baselines" / "main" / "records.jsonl"  # a baseline that was 10 times as fast
+    lines = [json.loads(line) for line in faster.read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "round":
+            line["block_s"] = [t / 10 for t in line["block_s"]]
+    faster.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    checked = here("check", "mlp", "--name=main", "--workdir=now")
+    assert checked.returncode == 1 and "Slower" in checked.stdout, checked.stdout + checked.stderr
+    assert "<failure" in (tmp_path / "now" / "junit.xml").read_text()
+    assert "slower" in (tmp_path / "now" / "summary.md").read_text().lower()
+    other = here("check", "cnn", "--name=main")
+    assert other.returncode == 3 and "is of mlp, not of cnn" in other.stderr

@@ -1,0 +1,148 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether intervals and verdicts are right, on simulated runs whose truth is known. Seeds are fixed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks import verdicts as simulations
+from jaxbench import ab
+from jaxbench.verdicts import judge, metric, ratio, sequential
+from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER
+from jaxbench.verdicts.ratio import ASSUMED, Ratio, Spread
+from jaxbench.verdicts.samples import of_times
+
+STEP_S, THROUGHPUT = metric.METRICS["step_s"], metric.METRICS["throughput"]
+
+
+@pytest.mark.parametrize("processes", [1, 5, 8])
+def test_intervals_cover_what_they_say(processes):
+    calibrated = Spread(sd=0.02, df=15, source="")
+    spread = calibrated if processes == 1 else ASSUMED
+    assert 0.93 <= simulations.coverage(processes, 1000, spread=spread) <= 0.97
+
+
+def test_a_table_of_nothing_raises_few_false_alarms():
+    assert simulations.tables(200)["alarm"] <= 0.05 * 200
+
+
+@pytest.mark.parametrize("by", ["step_s", "throughput"])
+def test_five_percent_slower_is_found(by):
+    assert simulations.tables(100, effect=1.05, by=by)[SLOWER] >= 95
+
+
+def test_looking_again_and_again_keeps_the_error_rate():
+    nothing, _ = simulations.looking(400)
+    assert nothing[SLOWER] + nothing[FASTER] <= 0.05 * 400
+    slower, pairs = simulations.looking(100, effect=1.05)
+    assert slower[SLOWER] >= 95 and pairs < 10
+
+
+def side(effect=1.0, *, processes=4, rounds=3, noise=0.002, seed=0, work=1.0):
+    random = np.random.default_rng(seed)
+    times = effect * np.exp(noise * random.standard_normal((processes, rounds, 2)))
+    sample = of_times(times)
+    return {"p": type(sample)(processes=sample.processes, names=sample.names, work=work)}
+
+
+@pytest.mark.parametrize(("effect", "verdict", "code"), [(1.1, SLOWER, 1), (0.9, FASTER, 0), (1.005, SAME, 0)])
+def test_the_verdict_and_its_exit_code(effect, verdict, code):
+    found = judge.judge(side(), side(effect, seed=1), STEP_S, ASSUMED)
+    assert found.verdict == verdict and judge.EXIT[found.verdict] == code
+    assert found.overall.ratio.value == pytest.approx(effect, rel=0.01)
+
+
+def test_a_throughput_is_better_when_it_is_more():
+    half_the_work = side(1.0, seed=1, work=32.0)
+    found = judge.judge(side(work=64.0), half_the_work, THROUGHPUT, ASSUMED)
+    assert found.verdict == SLOWER and found.overall.ratio.value == pytest.approx(0.5, rel=0.01)
+    assert found.points[0].a == pytest.approx(64, rel=0.01) and found.points[0].b == pytest.approx(32, rel=0.01)
+    more = judge.judge(half_the_work, side(work=64.0), THROUGHPUT, ASSUMED)
+    assert more.verdict == FASTER
+    same_step = judge.judge(side(work=64.0), half_the_work, STEP_S, ASSUMED)
+    assert same_step.verdict == SAME
+
+
+def test_one_process_says_nothing_of_how_processes_differ():
+    a, b = side(processes=1, rounds=10), side(1.05, processes=1, rounds=10, seed=1)
+    assert judge.judge(a, b, STEP_S, ASSUMED).verdict == CANNOT_TELL
+    steady = Spread(sd=0.003, df=14, source="calibrated")
+    assert judge.judge(a, b, STEP_S, steady).verdict == SLOWER
+    assert "--config.measure.processes=" in judge.judge(a, b, STEP_S, ASSUMED).overall.why
+
+
+def test_one_round_of_one_process_is_no_evidence_at_all():
+    found = judge.judge(side(processes=1, rounds=1), side(2.0, processes=1, rounds=1), STEP_S, ASSUMED)
+    assert found.verdict == CANNOT_TELL and "one round" in found.overall.why
+    assert not found.overall.ratio.has_interval and found.overall.ratio.known
+
+
+def test_what_is_said_to_help_helps():
+    noisy = dict(noise=0.08, rounds=2)
+    few = judge.judge(side(**noisy), side(1.06, seed=1, **noisy), STEP_S, ASSUMED).overall
+    assert few.verdict == CANNOT_TELL
+    more = int(few.why.split(" more processes")[0].split()[-1])
+    many = [
+        judge.judge(
+            side(processes=4 + more, seed=2 * s, **noisy), side(1.06, processes=4 + more, seed=2 * s + 1, **noisy),
+            STEP_S, ASSUMED,
+        ).verdict
+        for s in range(1, 21)
+    ]  # fmt: skip
+    assert many.count(CANNOT_TELL) < 15
+
+
+def test_points_of_one_process_are_not_independent():
+    """The mean over points that share their processes is no surer than each of them."""
+    random = np.random.default_rng(0)
+    effects = np.exp(0.02 * random.standard_normal((2, 6)))
+    sides = []
+    for own in effects:
+        sample = of_times(own[:, None, None] * np.ones((6, 2, 2)))
+        sides.append({f"p{i}": sample for i in range(5)})
+    left, right = (ratio.draw(s, ASSUMED, seed) for seed, s in enumerate(sides))
+    one = ratio.ratio([left["p0"]], [right["p0"]])
+    every = ratio.ratio(list(left.values()), list(right.values()))
+    assert every.se == pytest.approx(one.se)
+
+
+def test_a_verdict_is_read_off_its_interval():
+    known = dict(df=math.inf)
+    assert judge.decide(Ratio(log=0.015, se=0.001, **known), 0.05, 0.02) == SAME  # sure, and too small to matter
+    assert judge.decide(Ratio(log=0.03, se=0.001, **known), 0.05, 0.02) == SLOWER
+    assert judge.decide(Ratio(log=0.01, se=0.004, **known), 0.05, 0.02) == SAME
+    assert judge.decide(Ratio(log=0.015, se=0.004, **known), 0.05, 0.02) == CANNOT_TELL  # real, and too small or not
+    assert judge.decide(Ratio(log=0.03, se=0.02, **known), 0.05, 0.02) == CANNOT_TELL
+    assert judge.decide(Ratio(log=math.nan, se=math.nan, **known), 0.05, 0.02) == CANNOT_TELL
+
+
+def test_sequences_need_the_least_pairs_and_spend_no_more_than_they_have():
+    assert sum(sequential.share(k) for k in range(1, 10_000)) < 1
+    assert sequential.looks(2) == 0 and sequential.next_look(0) == sequential.LOOKS[0] == 3
+    two = sequential.judge(side(processes=2), side(2.0, processes=2), STEP_S, margin=0.02)
+    assert two.verdict == CANNOT_TELL and "3 pairs" in two.overall.why
+    three = sequential.judge(side(processes=3), side(2.0, processes=3, seed=1), STEP_S, margin=0.02)
+    assert three.verdict == SLOWER
+    five = sequential.judge(side(processes=5), side(2.0, processes=5, seed=1), STEP_S, margin=0.02)
+    assert five.overall.processes == (4, 4)  # as of the newest look
+
+
+def test_measuring_ends_with_the_verdict_or_the_budget():
+    told = sequential.judge(side(processes=3), side(2.0, processes=3, seed=1), STEP_S, margin=0.02)
+    open_ = sequential.judge(side(processes=2), side(2.0, processes=2, seed=1), STEP_S, margin=0.02)
+    budget = ab.Budget(seconds=100, metric=STEP_S, margin=0.02)
+    assert ab._ended(open_, 2, 99, budget) == ""
+    assert "budget of 1 min 40 s is spent after 2 pairs" in ab._ended(open_, 2, 101, budget)
+    assert "verdict was reached after 3 pairs" in ab._ended(told, 3, 0, budget)
+    assert ab._ended(told, 5, 0, budget) == ""  # looked at after 4 and 6 only
+    assert "are the most" in ab._ended(open_, sequential.LOOKS[-1], 0, budget)
+
+
+def test_a_pairs_ratio_is_formed_round_by_round():
+    drift = np.array([1.0, 1.3, 0.8, 1.1, 2.0])
+    a, b = (of_times([(factor * drift)[:, None]] * 3) for factor in (1.0, 1.1))
+    found = sequential.judge({"p": a}, {"p": b}, STEP_S, margin=0.02).overall
+    assert found.ratio.value == pytest.approx(1.1) and found.verdict == SLOWER
