@@ -41,7 +41,10 @@ SHARDED = [
 ]
 
 
-@pytest.mark.parametrize(("strategy", "name", "devices"), EVERYWHERE + SHARDED + [("fsdp", "resnet164", 8)])
+TRIED = sorted(EVERYWHERE + SHARDED + [("fsdp", "resnet164", 8)], key=lambda one: one[1])  # one reference serves them
+
+
+@pytest.mark.parametrize(("strategy", "name", "devices"), TRIED)
 def test_same_parameters_as_one_device(name, devices, strategy):
     parameters, collectives, passport = compared(strategy, name, devices)
     assert parameters.ok, parameters.reason
