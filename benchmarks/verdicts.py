@@ -5,7 +5,7 @@ Simulated: each process has an effect of its own, each round too, all rounds of 
 and now and then last half as long again. On the machine: steps of the mlp on 640 examples against themselves, and
 against steps on 704, which is 10 % more work, each time by `jaxbench ab`.
 
-Run: python -m benchmarks.verdicts [--simulations=1000] [--machine=0] [--budget_s=60]
+Run: python -m benchmarks.verdicts [--simulations=1000] [--machine=0] [--budget_s=240]
 Goals: intervals cover 93 to 97 %; at most 5 % of A/A tables with a false alarm; 5 % slower found in 95 %; here
 at most 1 false alarm in 20, and the planted slow-down found each time.
 """
@@ -150,7 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--machine", type=int, default=0, help="how many runs of each kind on this machine")
-    parser.add_argument("--budget_s", type=float, default=60.0)
+    parser.add_argument("--budget_s", type=float, default=240.0)
     asked = parser.parse_args()
     console = Console()
     if asked.simulations:

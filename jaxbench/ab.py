@@ -73,24 +73,39 @@ class _Arm:
         stack.callback(self.folder.close)
         session = runner.begin_session(self.folder, runner.session_of(self.asked, experiment))
         self.job = runner.job_of(self.folder, self.asked.points, config, experiment, session=session)
-        self.pairs = self._finished()
+        rounds = [record for record in self.folder.records() if isinstance(record, schema.RoundRecord)]
+        self.pairs = self._finished(rounds)
+        self._steps = {record.point: record.steps for record in rounds}
 
-    def _finished(self) -> int:
+    def _finished(self, rounds: list[schema.RoundRecord]) -> int:
         """How many pairs every point has all rounds of."""
         have: dict[str, set[int]] = {point.point: set() for point in self.asked.points}
-        for record in self.folder.records():
-            if isinstance(record, schema.RoundRecord) and record.point in have:
+        for record in rounds:
+            if record.point in have:
                 have[record.point].add(record.round)
         first_missing = min(next(i for i in range(len(seen) + 1) if i not in seen) for seen in have.values())
         return first_missing // self.rounds
 
-    def ask(self, workers: sweep.Workers, point: str, request: dict[str, Any]) -> None:
+    @property
+    def knows_steps(self) -> bool:
+        """Whether an earlier pair has found how many steps a block has, of every point."""
+        return all(point.point in self._steps for point in self.asked.points)
+
+    def ask(self, workers: sweep.Workers, point: str, request: dict[str, Any]) -> Any:
         """Raises UserError when the point cannot be measured: with one arm missing there is nothing to compare."""
         try:
             answer = workers.ask(point, request)
         except WorkerError as error:
             raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
-        self.folder.append(schema.from_json(answer["record"]))
+        record = schema.from_json(answer["record"])
+        self.folder.append(record)
+        return record
+
+    def round(self, workers: sweep.Workers, point: str, number: int) -> None:
+        """With as many steps in a block as in the first pair: blocks of another length would be another measure."""
+        known = {"steps": self._steps[point]} if point in self._steps else {}
+        record = self.ask(workers, point, {"do": "round", "point": point, "round": number, **known})
+        self._steps[point] = record.steps
 
     def prepare(self, workers: sweep.Workers) -> None:
         workers.wait_ready()
@@ -177,13 +192,15 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
         # Threads outside: an interrupt ends the processes first, for whose answers the threads wait.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             workers = [stack.enter_context(_renumbered(arm, number)) for arm in group]
-            list(threads.map(_Arm.prepare, group, workers))  # not measured, so both arms may compile at once
+            # Both at once, except where the length of a block is still to be found, for which a step is timed.
+            for both in [group] if all(arm.knows_steps for arm in group) else [[arm] for arm in group]:
+                list(threads.map(_Arm.prepare, both, [workers[group.index(arm)] for arm in both]))
             rounds = group[0].rounds
             for round_number in range(rounds * number, rounds * (number + 1)):
                 todo = [(arm, own, p.point) for arm, own in zip(group, workers, strict=True) for p in arm.asked.points]
                 order.shuffle(todo)
                 for arm, own, point in todo:
-                    arm.ask(own, point, {"do": "round", "point": point, "round": round_number})
+                    arm.round(own, point, round_number)
 
 
 def _renumbered(arm: _Arm, number: int) -> sweep.Workers:

@@ -25,7 +25,7 @@ from jaxbench.verdicts.ratio import MIN_PROCESSES
 
 LEAST_THRESHOLD = 0.01  # of a gate: no smaller difference is worth an alarm
 PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
-PAIR_ROUNDS = 5  # of ab: starting two processes takes longer than these do
+PAIR_ROUNDS = 15  # of ab: they take about as long as starting and preparing two processes does
 
 
 def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:

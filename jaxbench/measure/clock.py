@@ -67,14 +67,18 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_block(self, step: Callable[..., Any], state: Any, batch: Any, least_s: float) -> tuple[int, Any]:
-        """The smallest power of two K (at most `most_steps`) of which a block lasts `least_s`, by doubling: the first
-        steps of a program are slower than the later ones, so no guess from them holds. Returns (K, state)."""
+        """The smallest power of two K (at most `most_steps`) of which a block lasts `least_s` twice in a row, by
+        doubling: the first steps of a program are slower than the later ones, so no guess from them holds, and one
+        block may be interrupted. Returns (K, state)."""
         steps = 1
-        while True:
+        while steps < self.most_steps:
             seconds, state = self.block(step, state, batch, steps)
-            if seconds >= least_s or steps >= self.most_steps:
-                return steps, state
+            if seconds >= least_s:
+                seconds, state = self.block(step, state, batch, steps)
+            if seconds >= least_s:
+                break
             steps *= 2
+        return steps, state
 
     def loop(self, loop: Callable[..., Any], state: Any, batch: Any, count: jax.Array) -> tuple[float, Any]:
         """One run of the loop. `count`: its iterations, an int32 scalar on the device. Returns (seconds, state)."""

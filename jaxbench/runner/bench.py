@@ -145,16 +145,18 @@ class Bench:
             jax.block_until_ready(compiled.call(state, batch))
             return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
 
-    def round(self, point: str, number: int) -> RoundRecord:
-        """Measures one round of a prepared point on a fresh state. Raises StageError."""
+    def round(self, point: str, number: int, steps: int | None = None) -> RoundRecord:
+        """Measures one round of a prepared point on a fresh state. steps: in a block, if not as many as were found.
+
+        Raises StageError.
+        """
         ready = self.prepared[point]
+        steps = steps or ready.steps
         levers = ready.point.levers
         guard = "allow" if levers.get("execution") == "eager" or _fed(ready.point) else "disallow"
         with stage("measure"), self._running(ready) as (call, state, supply):
-            measured, _ = self._timer(ready.point).round_and_state(call, state, supply, ready.steps, guard=guard)
-        return RoundRecord(
-            point=point, round=number, steps=ready.steps, worker=self.worker, **dataclasses.asdict(measured)
-        )
+            measured, _ = self._timer(ready.point).round_and_state(call, state, supply, steps, guard=guard)
+        return RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **dataclasses.asdict(measured))
 
     def profile(self, point: str, folder: str) -> ProfileRecord:
         """Traces one block of a prepared point into `folder`. Raises StageError."""

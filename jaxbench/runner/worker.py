@@ -4,9 +4,10 @@
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, with "cores" for kernels,
 which get all the cores asked for whatever the number of devices, and with "at_once" (see `start.threads`). Then
 {"do": "prepare" | "compile", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n},
-{"do": "round", "point": id, "round": r} or {"do": "profile", "point": id, "folder": a path}. The answer {"at_once": n}
-asks for another process, with threads for as many collectives. The process ends as soon as stdin does, also in the
-middle of a measurement: no worker outlives the one that asked, however it died.
+{"do": "round", "point": id, "round": r}, of training also with "steps" (in a block, not as many as were found), or
+{"do": "profile", "point": id, "folder": a path}. The answer {"at_once": n} asks for another process, with threads for
+as many collectives. The process ends as soon as stdin does, also in the middle of a measurement: no worker outlives
+the one that asked, however it died.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
 def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Carries out one request and returns its answer."""
     if request["do"] == "round":
-        return {"record": schema.to_json(bench.round(request["point"], request["round"]))}
+        steps = (request["steps"],) if "steps" in request else ()
+        return {"record": schema.to_json(bench.round(request["point"], request["round"], *steps))}
     if request["do"] == "prove":
         return bench.prove(request["point"], request["limit_bytes"])
     if request["do"] == "profile":

@@ -74,6 +74,17 @@ def test_block_length(step_s, least_s, steps):
     assert machine.timer().steps_per_block(machine.step, 0, None, least_s)[0] == steps
 
 
+def test_an_interrupted_block_is_not_taken_for_a_long_one():
+    machine = FakeMachine(step_s=0.25)
+    original = machine.step
+
+    def interrupted_once(state, batch):
+        machine.step_s = 0.25 if state else 5.0
+        return original(state, batch)
+
+    assert machine.timer().steps_per_block(interrupted_once, 0, None, 1.0)[0] == 4
+
+
 def test_a_retrace_in_the_timed_region_is_counted():
     same = jax.jit(lambda state, batch: (state + batch, None))
     growing = jax.jit(lambda state, batch: (jnp.concatenate([state, batch]), None))  # another shape, another program
