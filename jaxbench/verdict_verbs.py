@@ -24,6 +24,7 @@ from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.ratio import MIN_PROCESSES
 
 LEAST_THRESHOLD = 0.01  # of a gate: no smaller difference is worth an alarm
+MOST_THRESHOLD = 0.5  # a machine that differs from itself by more cannot be a judge
 PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
 PAIR_ROUNDS = 15  # of ab: they take about as long as starting and preparing two processes does
 
@@ -104,6 +105,8 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
     known = spread.load(old.manifest, str(old.config["experiment"]))
     if known is None:
         raise UserError("this machine is not calibrated, so no threshold is known: run jaxbench calibrate first.")
+    if known.threshold > MOST_THRESHOLD:
+        raise UserError(f"{_too_noisy(known.threshold)} and run jaxbench calibrate again.")
     config = config_lib.restored(experiment, old.config)
     here = spread.machine_key(manifest.probe(str(config.mesh.platform)))
     if here != spread.machine_key(old.manifest):
@@ -130,15 +133,25 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     found = spread.calibrate(comparable.samples_of(run), str(run.config["experiment"]), time)
     path = spread.save(run.manifest, found)
     gate = max(LEAST_THRESHOLD, found.threshold)
+    use = f"A gate takes what is below {100 * gate:.2g} % for no difference."
+    if gate > MOST_THRESHOLD:
+        use = f"{_too_noisy(gate)} and calibrate again."
     for sentence in (
         f"Processes of one program differ by {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "
         "freedom).",
         f"Of {found.comparisons} ways to compare this run with itself {found.alarms} raised a false alarm; 95 % show "
         f"an overall difference below {100 * found.threshold:.2g} %.",
-        f"A gate takes what is below {100 * gate:.2g} % for no difference. Kept in {path}.",
+        f"{use} Kept in {path}.",
     ):
         console.print(sentence, highlight=False, soft_wrap=True)
     return 0
+
+
+def _too_noisy(threshold: float) -> str:
+    return (
+        f"By the calibration this machine differs from itself by {100 * threshold:.3g} %, so no gate could find "
+        "anything: end what else runs, or measure longer blocks (--config.measure.block_s=0.2),"
+    )
 
 
 def card(workdir: Path, flag: flags.FlagValues, console: Console) -> int:

@@ -58,6 +58,15 @@ def test_an_arm_that_cannot_be_is_one_sentence(tmp_path, words, said):
     assert done.returncode == 3 and said in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
+def differs_by(folder, threshold):
+    """Puts another threshold into the calibration."""
+    file = folder / "baselines" / "calibration.json"
+    held = json.loads(file.read_text())
+    for machine in held["machines"].values():
+        machine["mlp"]["threshold"] = threshold
+    file.write_text(json.dumps(held))
+
+
 def test_a_gate_from_calibration_to_alarm(tmp_path):
     def here(*words):
         return subprocess.run(
@@ -72,11 +81,18 @@ def test_a_gate_from_calibration_to_alarm(tmp_path):
     assert early.returncode == 3 and "run jaxbench calibrate first" in early.stderr
     calibrated = here("calibrate", "mlp", *ONE, "--config.measure.rounds=16")
     assert calibrated.returncode == 0 and "35 ways" in calibrated.stdout, calibrated.stdout + calibrated.stderr
-    faster = tmp_path / "baselines" / "main" / "records.jsonl"  # a baseline that was 10 times as fast
+    # From here on nothing depends on how noisy this machine is: the calibration is of a bad and then of a good one, the
+    # baseline was 10,000 times as fast.
+    differs_by(tmp_path, 1.31)
+    refused = here("check", "mlp", "--name=main", "--workdir=never")
+    assert refused.returncode == 3 and "differs from itself by 131 %" in refused.stderr, refused.stderr
+    assert not (tmp_path / "never").exists()
+    differs_by(tmp_path, 0.05)
+    faster = tmp_path / "baselines" / "main" / "records.jsonl"
     lines = [json.loads(line) for line in faster.read_text().splitlines()]
     for line in lines:
         if line["kind"] == "round":
-            line["block_s"] = [t / 10 for t in line["block_s"]]
+            line["block_s"] = [t / 1e4 for t in line["block_s"]]
     faster.write_text("".join(json.dumps(line) + "\n" for line in lines))
     checked = here("check", "mlp", "--name=main", "--workdir=now")
     assert checked.returncode == 1 and "Slower" in checked.stdout, checked.stdout + checked.stderr
