@@ -141,7 +141,7 @@ def _handles(rows: Sequence[Answer], margin: float) -> list[Any]:
         if any(row.verdict == verdict for row in rows):
             look: Any = dict(color=colour, marker=marker, markerfacecolor=inside, markeredgewidth=0.9)
             found.append(Line2D([], [], label=verdict, linestyle="none", **look))
-    return [*found, Patch(color=BAND, label=f"within {100 * margin:g} %")]
+    return [*found, Patch(color=BAND, label=f"within {100 * margin:.3g} %")]
 
 
 def _notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str]:

@@ -68,7 +68,7 @@ def sections(comparison: Comparison) -> list[Section]:
 def _margin(margin: float) -> str:
     inside = f"{1 / (1 + margin):.3f} to {1 + margin:.3f}"
     return (
-        f"a difference within {100 * margin:g} % is none: same when the whole interval lies within {inside}; "
+        f"a difference within {100 * margin:.3g} % is none: same when the whole interval lies within {inside}; "
         "else faster or slower when it lies on one side of 1 and the ratio beyond those; else one cannot tell"
     )
 
