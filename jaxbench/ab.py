@@ -193,8 +193,8 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             workers = [stack.enter_context(_renumbered(arm, number)) for arm in group]
             # Both at once, except where the length of a block is still to be found, for which a step is timed.
-            for both in [group] if all(arm.knows_steps for arm in group) else [[arm] for arm in group]:
-                list(threads.map(_Arm.prepare, both, [workers[group.index(arm)] for arm in both]))
+            each = threads.map if all(arm.knows_steps for arm in group) else map
+            list(each(_Arm.prepare, group, workers))
             rounds = group[0].rounds
             for round_number in range(rounds * number, rounds * (number + 1)):
                 todo = [(arm, own, p.point) for arm, own in zip(group, workers, strict=True) for p in arm.asked.points]

@@ -7,6 +7,7 @@ Exit codes: 0 same or faster, 1 slower, 2 cannot tell, 3 not comparable, or no a
 from __future__ import annotations
 
 import datetime
+import math
 import shlex
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
     if not (flag.a and flag.b):
         raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
     by, across = metric.named(flag.metric), [word for word in flag.across.split(",") if word]
-    found = comparison.compare(Path(flag.a), Path(flag.b), by, margin=flag.margin, across=across)
+    found = comparison.compare(Path(flag.a), Path(flag.b), by, margin=margin_of(flag), across=across)
     return _answer(found, workdir if flag.workdir else None, f"{flag.a} against {flag.b}", console)
 
 
@@ -43,7 +44,9 @@ def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console)
     from jaxbench import ab as runner
 
     configs = changed(flag.config, flag.a or ""), changed(flag.config, flag.b or "")
-    budget = runner.Budget(seconds=flag.budget_s, metric=metric.named(flag.metric), margin=flag.margin)
+    if not 0 < flag.budget_s < math.inf:
+        raise UserError(f"--budget_s={flag.budget_s} is no time to measure for: use 600 for ten minutes.")
+    budget = runner.Budget(seconds=flag.budget_s, metric=metric.named(flag.metric), margin=margin_of(flag))
     outcome = runner.run(experiment, configs, workdir, budget, console)
     console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
     names = [f"{which} ({words or 'as it is'})" for which, words in (("A", flag.a), ("B", flag.b))]
@@ -51,6 +54,13 @@ def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console)
         a=names[0], b=names[1], answers=outcome.answers, left_out=outcome.left_out, software=(), across=outcome.across
     )
     return _answer(found, workdir, f"{experiment}: {names[0]} against {names[1]}", console)
+
+
+def margin_of(flag: flags.FlagValues) -> float:
+    """Raises UserError for what is none."""
+    if not 0 < flag.margin < 1:
+        raise UserError(f"--margin={flag.margin} is no share of a time: use 0.02 for 2 %.")
+    return float(flag.margin)
 
 
 def prepare(verb: str, config: ConfigDict) -> None:

@@ -9,18 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from jaxbench.records.schema import RoundRecord
-
-
-class Rounds(Protocol):
-    """A point of a training or a case."""
-
-    @property
-    def rounds(self) -> tuple[RoundRecord, ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,9 @@ def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
     pairs = found["overall"]["processes"]["a"]
     assert pairs in sequential.LOOKS and len(workers(tmp_path / "a")) == len(workers(tmp_path / "b")) == pairs
     assert "session0/cpu1#1" not in workers(tmp_path / "a")
+    for arm in "ab":
+        records = RunFolder(tmp_path / arm).records()
+        assert len({record.steps for record in records if isinstance(record, schema.RoundRecord)}) == 1
     reported = jaxbench("report", f"--run={tmp_path / 'a'}")
     assert reported.returncode == 0, reported.stdout
 
@@ -51,6 +54,8 @@ def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
         (("--a=", "--b=--config.measure.rounds=3"), "rounds is 2 in A and 3 in B"),
         (("--a=", "--b=", "--config.measure.processes=2"), "processes=2 means nothing to ab"),
         (("--a=", "--b=--config.batch=0"), "batch"),
+        (("--a=", "--b=", "--margin=-2"), "--margin=-2.0 is no share of a time"),
+        (("--a=", "--b=", "--budget_s=nan"), "--budget_s=nan is no time to measure for"),
     ],
 )
 def test_an_arm_that_cannot_be_is_one_sentence(tmp_path, words, said):
