@@ -48,14 +48,14 @@ ARMS = (*SUITE, *TORCH, KERAS)
 
 def available(name: str, platform: str) -> Iterator[tuple[str, str, list[str]]]:
     """(name, module, further words) of each arm that there can be here. The first leaves its weights to the others."""
-    yield WHOLE, "suite_arm", ["whole"]
+    yield WHOLE, "peers.suite_arm", ["whole"]
     if platform == "cpu" and available_cores() > 1:
-        yield SPLIT, "suite_arm", ["split"]
-    yield EAGER, "torch_arm", ["eager"]
+        yield SPLIT, "peers.suite_arm", ["split"]
+    yield EAGER, "peers.torch_arm", ["eager"]
     if has_compiler():
-        yield COMPILED, "torch_arm", ["compile"]
+        yield COMPILED, "peers.torch_arm", ["compile"]
     if name in IN_KERAS and find_spec("keras"):
-        yield KERAS, "keras_arm", []
+        yield KERAS, "peers.keras_arm", []
 
 
 def has_compiler() -> bool:

@@ -25,7 +25,7 @@ class Arm:
     """An arm seen by the parent. Raises SystemExit if it does not start; what it had to say is on its stderr."""
 
     def __init__(self, name: str, module: str, *words: str):
-        command = [sys.executable, "-m", f"benchmarks.peers.{module}", *words]
+        command = [sys.executable, "-m", f"benchmarks.{module}", *words]
         self._process = subprocess.Popen(
             command,
             cwd=Path(__file__).parents[2],
@@ -42,21 +42,29 @@ class Arm:
 
     def block_s(self) -> float:
         """Seconds per step, over `steps` steps."""
-        return self._ask(self.steps) / self.steps
+        self.begin()
+        return self.end()
+
+    def begin(self) -> None:
+        """Starts a block and does not wait for it."""
+        self._send(self.steps)
+
+    def end(self) -> float:
+        """Waits for the block that was started. Returns its seconds per step."""
+        return self._answer()["seconds"] / self.steps
 
     def calibrate(self, least_s: float) -> None:
         """Finds, by doubling, how many steps last `least_s`."""
-        while self._ask(self.steps) < least_s and self.steps < 2**14:
+        while self.block_s() * self.steps < least_s and self.steps < 2**14:
             self.steps *= 2
 
     def close(self) -> None:
         self._process.communicate()
 
-    def _ask(self, steps: int) -> float:
+    def _send(self, steps: int) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(f"run {steps}\n")
         self._process.stdin.flush()
-        return self._answer()["seconds"]
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None

@@ -5,14 +5,12 @@ On the CPU in one of two forms, as there are two ways to use several cores: "who
 XLA's own threads, as JAX does if nobody says otherwise; and "split", a device for each core, over which the batch is
 split, as `jaxbench run` does (strategy shard_map, the statistics of a BatchNorm over the whole batch). The first arm
 leaves the initial weights, the batch and the sizes in a folder for the other arms.
-With a fifth word, XLA's pool has that many threads instead of as many as the suite gives it.
-Run by the parent: python -m benchmarks.peers.suite_arm MODEL PLATFORM FOLDER whole|split [THREADS]
+Run by the parent: python -m benchmarks.peers.suite_arm MODEL PLATFORM FOLDER whole|split
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,7 @@ from benchmarks.references import flat
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.machine.cores import available_cores
-from jaxbench.machine.start import start, start_fake_cpu
+from jaxbench.machine.start import start
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.passport import compile_step
 from jaxbench.runner.arm import Arms
@@ -51,17 +49,10 @@ def leave(folder: Path, config: ConfigDict, params: Any, batch: Any) -> None:
 
 
 def main() -> None:
-    name, platform, folder, form, *threads = sys.argv[1:]
+    name, platform, folder, form = sys.argv[1:]
     whole = form == "whole"
     count = 1 if whole else available_cores()
-    if threads:  # before the backend starts
-        start_fake_cpu(count)
-        os.environ["NPROC"] = threads[0]
-    devices = (
-        jax.devices()
-        if threads
-        else start(platform, count, cores=available_cores() if whole and platform == "cpu" else None, at_once=1)
-    )
+    devices = start(platform, count, cores=available_cores() if whole and platform == "cpu" else None, at_once=1)
     config = configured(name)
     workload = Arms(config, name, devices[0]).workload({})
     program = parallel.build("jit_auto" if whole else "shard_map", workload, devices)

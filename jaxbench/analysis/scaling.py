@@ -178,6 +178,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.extend(_pairing(row, base))
     if not point.oversubscribed:
         notes.extend(_above_ideal(row.efficiency))
+        notes.extend(_shared_threads(row))
     unsettled = sum(not r.settled for r in point.rounds)
     if unsettled:
         notes.append(f"warm-up had not settled in {unsettled} of {row.timing.rounds} rounds")
@@ -194,6 +195,14 @@ def _pairing(row: Row, base: Row) -> list[str]:
     if row.paired:
         return [f"{measured}: its speed-up rests on those"]
     return [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"]
+
+
+def _shared_threads(row: Row) -> list[str]:
+    """Part of what a CPU loses belongs to the process and not to the strategy (docs/METRICS.md, Threads)."""
+    point = row.point
+    if point.platform != "cpu" or point.devices == 1 or not row.efficiency.hi < 1:
+        return []
+    return ["CPU devices of one process share XLA's threads: part of the loss is theirs and not of the strategy"]
 
 
 def _above_ideal(efficiency: Estimate) -> list[str]:

@@ -47,7 +47,7 @@ def threads(devices: int, at_once: int) -> int:
     Each device holds a thread while its program runs, and one for each collective that waits; when all but one have
     come to each of those, one more must be free for the last. For one collective at once that is two a device, and
     exactly there hanging began and ended when it was tried (2 and 4 devices). More threads than that cost time,
-    for idle ones wake up to look for work: `benchmarks/threads.py` measures how much.
+    for XLA splits products over all of them: `benchmarks/sharing.py` measures how much.
     """
     return devices + (devices - 1) * at_once + 1 if devices > 1 else 1
 

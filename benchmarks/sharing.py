@@ -1,0 +1,108 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What it costs that the fake CPU devices of a process share it: a training step a core, in four ways.
+
+On a CPU XLA has one pool of threads for all devices of a process, and splits products and large kernels over it; one
+device alone has a pool of one thread and splits nothing. Each device trains on a batch of its own, so the time of a
+step would be that of one device alone if devices did not meet. Where it is not:
+
+  processes:   a process for each device, at the same time: what the cores themselves cannot do side by side.
+  programs:    one process, a program for each device, which do not wait for each other: what the pool costs.
+  together:    one data-parallel program, as `jaxbench run` measures it: what its collective costs on top.
+  16 threads:  the same with a larger pool than needed: why `machine/start.py` counts threads.
+
+Every round visits all ways in random order. Said is the median over the rounds of the time over that of one device
+alone, with its 95 % bootstrap interval.
+
+Run: python -m benchmarks.sharing [--only=mlp,cnn,gpt] [--rounds=15] [--block_s=0.2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks.peers.arms import Arm
+from jaxbench.machine.cores import available_cores, pin_to_cores
+
+DRAWS = 4000
+Way = list[Arm]  # processes that run at the same time
+
+
+def start(name: str, block_s: float, stack: ExitStack) -> dict[str, Way]:
+    """The first is one device alone. A block of every way has as many steps as one that takes it `block_s`."""
+
+    def arm(way: str, core: int = 0, threads: int = 0) -> Arm:
+        made = Arm(way, "sharing_arm", name, way, str(core), str(threads))
+        stack.callback(made.close)
+        return made
+
+    first = arm("alone")
+    first.calibrate(block_s)
+    ways = {
+        "alone": [first],
+        "processes": [first, *(arm("alone", core) for core in range(1, available_cores()))],
+        "programs": [arm("programs")],
+        "together": [arm("together")],
+        "together, 16 threads": [arm("together", threads=16)],
+    }
+    for way in ways.values():
+        for one in way:
+            one.steps = first.steps
+    return ways
+
+
+def block_s(way: Way) -> float:
+    """Seconds per step until the last process is done."""
+    for arm in way:
+        arm.begin()
+    return max([arm.end() for arm in way])
+
+
+def interval(ratios: np.ndarray, random: np.random.Generator) -> tuple[float, float]:
+    """95 %, of the median. ratios: (rounds,)."""
+    medians = np.median(ratios[random.integers(len(ratios), size=(DRAWS, len(ratios)))], axis=1)
+    low, high = np.percentile(medians, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def measure(name: str, asked: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
+    """Seconds per step of each way, (rounds,)."""
+    random = np.random.default_rng(0)
+    with ExitStack() as stack:
+        ways = start(name, asked.block_s, stack)
+        times: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in track(range(asked.rounds), name, console=console, transient=True):
+            for way in random.permutation(list(ways)):
+                times[way].append(block_s(ways[way]))
+    return {way: np.array(values) for way, values in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="mlp,cnn,gpt")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--block_s", type=float, default=0.2)
+    asked = parser.parse_args()
+    pin_to_cores(available_cores())
+    if available_cores() < 2:
+        raise SystemExit("Devices on one core take turns: use a machine with 2 cores or more.")
+    console = Console(width=None if sys.stdout.isatty() else 100, markup=False, highlight=False)
+    table = Table("model", "way", "ms a step", "over one device alone", title=f"{available_cores()} fake CPU devices")
+    for name in asked.only.split(","):
+        times, random = measure(name, asked, console), np.random.default_rng(0)
+        for way, values in times.items():
+            ratios = values / times["alone"]
+            low, high = interval(ratios, random)
+            ratio = "1" if way == "alone" else f"{np.median(ratios):.2f} [{low:.2f}, {high:.2f}]"
+            table.add_row(name, way, f"{1e3 * np.median(values):.3g}", ratio)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A process of `benchmarks.sharing`: fake CPU devices that each train on an experiment's batch.
+
+WAY: "alone", one device, on the core of the given number; "programs", a device a core, each with a program of its own
+that knows nothing of the others; "together", the same devices in one data-parallel program. THREADS: of XLA's pool; 0:
+as many as `jaxbench run` would give.
+Run by the parent: python -m benchmarks.sharing_arm MODEL WAY CORE THREADS
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import jax
+
+from benchmarks.peers.arms import serve
+from benchmarks.peers.suite_arm import configured
+from jaxbench import parallel
+from jaxbench.machine.cores import available_cores, physical_cores
+from jaxbench.machine.start import start_fake_cpu
+from jaxbench.measure.clock import Timer
+from jaxbench.measure.passport import compile_step
+from jaxbench.runner.arm import Arms
+
+Program = tuple[Any, Any, Any]  # the compiled step, state, batch
+
+
+def started(way: str, core: int, threads: int) -> list[jax.Device]:
+    count = 1 if way == "alone" else available_cores()
+    if way == "alone":
+        os.sched_setaffinity(0, {physical_cores()[core]})
+    start_fake_cpu(count, at_once=1)
+    if threads:  # before the backend starts
+        os.environ["NPROC"] = str(threads)
+    return jax.devices()
+
+
+def programs(name: str, way: str, devices: list[jax.Device]) -> list[Program]:
+    """As many as are run side by side."""
+    config = configured(name)
+    workload = Arms(config, name, devices[0]).workload({})
+    made = []
+    for group in [devices] if way == "together" else [[device] for device in devices]:
+        program = parallel.build("jit_auto", workload, group)
+        batch = config.batch * len(group)
+        step = compile_step(workload, program, batch).call
+        with jax.set_mesh(program.mesh):
+            data = program.put(jax.jit(workload.synthetic, static_argnums=1)(jax.random.PRNGKey(1), batch))
+            made.append((step, program.init(jax.random.PRNGKey(0)), data))
+    return made
+
+
+def main() -> None:
+    name, way, core, threads = sys.argv[1:]
+    made = programs(name, way, started(way, int(core), int(threads)))
+
+    def every(states: list[Any], _: None) -> tuple[list[Any], Any]:
+        """A step of each program, started one after the other and run side by side."""
+        results = [step(state, batch) for (step, _, batch), state in zip(made, states, strict=True)]
+        return [state for state, _ in results], [metrics for _, metrics in results]
+
+    states, timer = [state for _, state, _ in made], Timer()
+
+    def run(steps: int) -> float:
+        nonlocal states
+        _, states = timer.block(every, states, None, steps // 4 + 1)
+        seconds, states = timer.block(every, states, None, steps)
+        return seconds
+
+    serve(f"jax {jax.__version__}", [], run)
+
+
+if __name__ == "__main__":
+    main()
