@@ -34,6 +34,6 @@ def _note(record: ProfileRecord) -> str:
     steps = "1 traced step" if record.steps == 1 else f"{record.steps} traced steps"
     return (
         f"Mean over the devices of {steps}, which a profiler slows down; a fusion counts as the heaviest work in it, a "
-        f"collective or a copy only where nothing computes. {record.trace} opens in Perfetto, the folder above it in "
-        "TensorBoard."
+        f"collective or a copy only where nothing computes. {record.trace} opens in Perfetto; for TensorBoard install "
+        "xprof and start tensorboard --logdir with the folder profiles."
     )
