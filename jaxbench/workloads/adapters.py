@@ -7,6 +7,7 @@ are plain nested dictionaries, so checkpoints and freezing patterns read the sam
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
     abstract.eval()  # what differs between training and inference is in the graph, not in the values
     inference_graph, *_ = _split(abstract)
 
+    @functools.partial(jax.jit, inline=True)  # so that JAX keeps its trace: it is asked for in many places
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
         _, params, rest = _split(constructor(nnx.Rngs(key)))
         return nnx.to_pure_dict(params), _untyped(nnx.to_pure_dict(rest))
