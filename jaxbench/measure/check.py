@@ -23,6 +23,7 @@ STEPS = 3
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
 MOSTLY = 0.9  # share of the products' FLOPs: what is left in float32 on purpose is small
 PART = 1e-2  # relative: a loss or an answer in 16 bits; a part that computes something else is far off
+ROUNDING = 3  # times as far as one device's answer is from itself, a strategy's may be from it
 OPTIMIZER_STATE = 3e-2  # relative: leaves room for bfloat16 gradients, none for a wrong scale
 
 
@@ -50,7 +51,13 @@ def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device
 
 
 def reference(
-    workload: TrainWorkload, state: TrainState, batch: Batch, *, device: jax.Device, passes: int = 1
+    workload: TrainWorkload,
+    state: TrainState,
+    batch: Batch,
+    *,
+    device: jax.Device,
+    passes: int = 1,
+    jit: Callable[..., Any] = jit_once,
 ) -> Reference:
     """STEPS plain updates of `state` (host arrays) on one device: no mesh, no sharding, no strategy.
 
@@ -65,9 +72,9 @@ def reference(
         with spread.over(parts=parts_of_batch if passes == 1 else 1):
             return gradients(workload, state, part)[:2]
 
-    gradient = jit_once(gradient_of)
-    add = jit_once(lambda a, b: jax.tree.map(jnp.add, a, b))
-    step = jit_once(
+    gradient = jit(gradient_of)
+    add = jit(lambda a, b: jax.tree.map(jnp.add, a, b))
+    step = jit(
         lambda state, total, model_state: update(
             workload, state, jax.tree.map(lambda g: g / passes, total), model_state
         )
@@ -83,6 +90,22 @@ def reference(
                 total = add(total, gradient(state, part)[0])
             state = step(state, total, model_state)
     return Reference(start, _trained(state), model_state_before)
+
+
+def rounding(
+    expected: Reference, workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device, passes: int
+) -> float:
+    """How far one device's answer, relative L2 of the parameters, is from its own by other programs, which do not
+    differ in any formula: optimised ones, and for twice as many parts of the batch where it may be divided.
+
+    A large model on large inputs amplifies rounding: where a ReLU or a maximum is nearly a tie, the last bit decides
+    which way a gradient goes. What a strategy differs by is not its fault as far as one device differs from itself.
+    """
+    divides = not stateful(expected.model_state) and len(jax.tree.leaves(batch)[0]) % (2 * passes) == 0
+    state = initial_state(workload, key, device=device)
+    parts = 2 * passes if divides else passes
+    other = reference(workload, state, batch, device=device, passes=parts, jit=jax.jit)
+    return relative_l2(other.end.params, expected.end.params)
 
 
 def _trained(state: TrainState) -> Trained:
@@ -106,12 +129,24 @@ def relative_l2(a: PyTree, b: PyTree) -> float:
     return float(np.sqrt(difference / norm)) if norm else float(np.sqrt(difference))
 
 
-def judge(actual: Trained, expected: Reference, workload: TrainWorkload, *, platform: str = "cpu") -> Verdict:
-    """The verdict on a program's parameters. Not-a-number never passes."""
+def judge(
+    actual: Trained,
+    expected: Reference,
+    workload: TrainWorkload,
+    *,
+    platform: str = "cpu",
+    rounding: Callable[[], float] = lambda: 0.0,
+) -> Verdict:
+    """The verdict on a program's parameters. Not-a-number never passes.
+
+    rounding: the function of that name, which is asked only where the distance is beyond the limit.
+    """
     limit, why = workload.tolerance, workload.tolerance_reason
     if platform != "cpu" and limit < REDUCED_PRECISION:
         limit, why = REDUCED_PRECISION, f"float32 products on a {platform} are TF32 or bfloat16 by default"
     distance, moved = relative_l2(actual.params, expected.end.params), relative_l2(expected.end.params, expected.start)
+    if distance > limit and (alone := rounding()) * ROUNDING > limit:
+        limit, why = ROUNDING * alone, f"{ROUNDING} times the {alone:.1e} of one device to itself, by other programs"
     said = f"after {STEPS} updates, relative L2 to one device is {distance:.1e}"
     if not distance <= limit:
         ok, reason = False, f"{said}, NOT within {limit:.0e} ({why})"

@@ -251,8 +251,11 @@ class Bench:
         if part not in ("step", "local") or (part == "local" and point.devices > 1):
             return (check.judge_part(part, program, compiled.call, workload, key=self.key, batch=batch),)
         actual, passport = check.train(program, compiled.call, self.key, batch), compiled.passport
+        again = functools.partial(
+            check.rounding, expected, workload, self.key, batch, device=self.devices[0], passes=program.parts
+        )
         return (
-            check.judge(actual, expected, workload, platform=platform),
+            check.judge(actual, expected, workload, platform=platform, rounding=again),
             check.judge_optimizer(actual, expected),
             *check.judge_products(self.arms.workload(point.levers, self._grown(point)), point.levers),
             census.verify(

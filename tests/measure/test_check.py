@@ -1,10 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The correctness verdict: what passes, what fails, and what proves nothing."""
 
+import math
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
-from workload_cases import KEY, linear_workload
+from broken_strategies import naive
+from workload_cases import KEY, linear_workload, one_device
 
 from jaxbench.measure import check
 
@@ -51,3 +55,35 @@ def test_an_accelerator_is_allowed_its_default_precision_and_says_so():
     assert verdict.ok
     assert "TF32" in verdict.reason
     assert not judge(1.003, platform="gpu").ok
+
+
+def test_beyond_the_limit_one_device_is_asked_how_far_it_is_from_itself():
+    distance = 5e-5  # the limit is 1e-5
+    excused = judge(1 + distance, rounding=lambda: 2e-5)
+    assert excused.ok and excused.limit == pytest.approx(6e-5)
+    assert "within 6e-05 (3 times the 2.0e-05 of one device to itself" in excused.reason
+    for alone in (1e-5, 1e-6, 0.0, math.nan):
+        assert not judge(1 + distance, rounding=lambda alone=alone: alone).ok
+    hopeless = judge(1 + distance, rounding=lambda: 0.5)
+    assert not hopeless.ok and "nothing is proven" in hopeless.reason
+
+
+def test_within_the_limit_and_for_what_is_no_number_it_is_not_asked():
+    def never():
+        raise AssertionError
+
+    assert judge(1.0, rounding=never).ok
+    assert not judge(math.nan, rounding=never).ok
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_the_rounding_of_a_linear_model_excuses_no_wrong_strategy(passes):
+    workload, devices = linear_workload(), jax.devices()[:8]
+    batch = workload.synthetic(KEY, 16)
+    expected = one_device(workload, batch)
+    alone = partial(check.rounding, expected, workload, KEY, batch, device=devices[0], passes=passes)
+    assert 0 <= alone() < 1e-6
+    program = naive.build(workload, devices)
+    with jax.set_mesh(program.mesh):
+        wrong = check.train(program, program.step, KEY, batch)
+    assert not check.judge(wrong, expected, workload, rounding=alone).ok
