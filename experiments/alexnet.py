@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""AlexNet on 224x224 images: 61 million parameters, most of them in dense layers, little work for each. (6 min)
+"""AlexNet on 224x224 images: 61 million parameters, most of them in dense layers, little work for each. (15 min)
 
 make run EXP=alexnet
 Its gradient of 244 MB an update is large beside its work, so what data parallelism costs shows first here.

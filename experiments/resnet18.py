@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ResNet-18 on 224x224 images, or with --config.model.stem=cifar on 32x32 ones: the usual yardstick. (8 min)
+"""ResNet-18 on 224x224 images, or with --config.model.stem=cifar on 32x32 ones: the usual yardstick. (25 min)
 
 make run EXP=resnet18
 make run EXP=resnet18 ARGS="--config.model.stem=cifar --config.batch=32"
