@@ -30,7 +30,6 @@ class Worker:
     def __init__(self, setup: dict[str, Any], log: Path):
         self.log = log
         self.restarts = 0  # by its own wish; what it had prepared is lost
-        self._asked = False
         self._setup = setup
         self._start()
 
@@ -54,21 +53,6 @@ class Worker:
         """What of its setup it found out itself, for the process that takes its place."""
         return {"at_once": self._setup["at_once"]} if "at_once" in self._setup else {}
 
-    @property
-    def at_once(self) -> int:
-        """For how many collectives it has threads; 0 where threads are not counted."""
-        return self._setup.get("at_once", 0)
-
-    def expect(self, at_once: int) -> None:
-        """What others needed this one will need: it begins anew as long as it has prepared nothing."""
-        if not self._asked and self._setup["devices"] > 1 and 0 < self.at_once < at_once:
-            self._begin_anew(at_once)
-
-    def _begin_anew(self, at_once: int) -> None:
-        self.close()
-        self._setup = {**self._setup, "at_once": at_once}
-        self._start()
-
     def wait_ready(self) -> None:
         """Waits until the worker has its devices, or has failed to get them, which the first `ask` will raise."""
         if not self._started:
@@ -80,7 +64,6 @@ class Worker:
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Sends a request and waits for its answer. Raises WorkerError."""
-        self._asked = True
         self.wait_ready()
         if self._start_error is not None:
             raise self._start_error
@@ -88,8 +71,10 @@ class Worker:
         answer = self._receive("measure" if request["do"] == "round" else "compile", ANSWER_LIMIT_S)
         if "at_once" not in answer:
             return answer
-        self._begin_anew(answer["at_once"])  # it has too few threads for this program
+        self.close()  # it has too few threads for this program
+        self._setup = {**self._setup, "at_once": answer["at_once"]}
         self.restarts += 1
+        self._start()
         return self.ask(request)
 
     def _send(self, message: dict[str, Any]) -> None:

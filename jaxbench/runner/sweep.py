@@ -95,7 +95,6 @@ class Workers:
         """Raises WorkerError; if that killed the worker, a new one is ready for the group's other points."""
         name = self._of[point]
         worker, restarts = self._workers[name], self._workers[name].restarts
-        worker.expect(max(other.at_once for other in self._workers.values()))
         try:
             return worker.ask(request)
         except WorkerError as error:

@@ -3,12 +3,11 @@
 
 from types import SimpleNamespace
 
-import pytest
 from doorway import environment
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.runner.client import Worker, WorkerError
+from jaxbench.runner.client import Worker
 from jaxbench.runner.plan import Point
 from jaxbench.runner.sweep import Workers
 
@@ -45,17 +44,13 @@ def test_the_program_runs_in_a_second_process(tmp_path, monkeypatch):
 
 
 class Restarting:
-    """A worker that wishes for another process, with threads for 7 collectives, at one point."""
+    """A worker that wishes for another process at one point."""
 
     def __init__(self, at: str):
-        self.at, self.restarts, self.at_once, self.expected = at, 0, 1, []
-
-    def expect(self, at_once):
-        self.expected.append(at_once)
+        self.at, self.restarts = at, 0
 
     def ask(self, request):
-        if request["point"] == self.at:
-            self.restarts, self.at_once = self.restarts + 1, 7
+        self.restarts += request["point"] == self.at
         return {"asked": request["point"]}
 
     def close(self):
@@ -71,30 +66,3 @@ def test_what_the_first_process_had_prepared_is_lost(tmp_path, monkeypatch):
     workers.ask("pmap/strong/2", {"point": "pmap/strong/2"})
     assert workers.lost() == {"shard_map/strong/2", "jit_auto/strong/2"}
     assert workers.lost() == set()
-
-
-def test_what_one_group_needed_is_expected_of_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(Workers, "_start", lambda self, name: Restarting("pmap/strong/2"))
-    points = [point("pmap"), point("pmap", devices=4)]
-    workers = Workers(SimpleNamespace(), points)
-    for one in points:
-        workers.ask(one.point, {"point": one.point})
-    assert [worker.expected for worker in workers._workers.values()] == [[1], [7]]
-
-
-def test_a_worker_begins_anew_with_more_threads_only_before_it_has_prepared_anything(tmp_path):
-    setup = {"platform": "cpu", "devices": 2, "at_once": 1, "experiment": "none", "config": {}, "worker": "test"}
-    worker = Worker(setup, tmp_path / "log")
-    try:
-        first = worker._process.pid
-        worker.expect(1)
-        assert worker._process.pid == first
-        worker.expect(3)
-        second = worker._process.pid
-        assert second != first and (worker.at_once, worker.restarts) == (3, 0)
-        with pytest.raises(WorkerError):
-            worker.ask({"do": "prepare", "point": {}})
-        worker.expect(9)
-        assert worker._process.pid == second and worker.at_once == 3
-    finally:
-        worker.close()
