@@ -26,6 +26,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from scipy import stats
 
 from benchmarks.peers.arms import Arm
 from jaxbench.machine.cores import available_cores, pin_to_cores
@@ -64,11 +65,11 @@ def block_s(way: Way) -> float:
     return max([arm.end() for arm in way])
 
 
-def interval(ratios: np.ndarray, random: np.random.Generator) -> tuple[float, float]:
-    """95 %, of the median. ratios: (rounds,)."""
-    medians = np.median(ratios[random.integers(len(ratios), size=(DRAWS, len(ratios)))], axis=1)
-    low, high = np.percentile(medians, [2.5, 97.5])
-    return float(low), float(high)
+def shown(ratios: np.ndarray) -> str:
+    """The median and its interval, "1.40 [1.26, 1.50]". ratios: (rounds,)."""
+    found = stats.bootstrap((ratios,), np.median, n_resamples=DRAWS, method="percentile", rng=np.random.default_rng(0))
+    low, high = found.confidence_interval
+    return f"{np.median(ratios):.2f} [{low:.2f}, {high:.2f}]"
 
 
 def measure(name: str, asked: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
@@ -89,17 +90,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--block_s", type=float, default=0.2)
     asked = parser.parse_args()
-    pin_to_cores(available_cores())
+    if not pin_to_cores(available_cores()):
+        raise SystemExit("This system cannot confine a process to a core: use Linux.")
     if available_cores() < 2:
         raise SystemExit("Devices on one core take turns: use a machine with 2 cores or more.")
     console = Console(width=None if sys.stdout.isatty() else 100, markup=False, highlight=False)
     table = Table("model", "way", "ms a step", "over one device alone", title=f"{available_cores()} fake CPU devices")
     for name in asked.only.split(","):
-        times, random = measure(name, asked, console), np.random.default_rng(0)
+        times = measure(name, asked, console)
         for way, values in times.items():
-            ratios = values / times["alone"]
-            low, high = interval(ratios, random)
-            ratio = "1" if way == "alone" else f"{np.median(ratios):.2f} [{low:.2f}, {high:.2f}]"
+            ratio = "1" if way == "alone" else shown(values / times["alone"])
             table.add_row(name, way, f"{1e3 * np.median(values):.3g}", ratio)
     console.print(table)
 

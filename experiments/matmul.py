@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Matrix products: square, tall and batched, in several formats, with and without tiles; or the best searched (3 min).
+"""Matrix products: square, tall and batched, by format, with and without tiles; or a search for the best (3 min).
 
 A size s is the side of the square product. The tall one, (16 s, s/4) by (s/4, s/4), and the batched one, 64 of side
 s/4, have as many FLOPs. With --config.search=true only XLA's product is measured, over a grid of shapes (or all

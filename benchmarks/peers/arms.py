@@ -47,7 +47,9 @@ class Arm:
 
     def begin(self) -> None:
         """Starts a block and does not wait for it."""
-        self._send(self.steps)
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"run {self.steps}\n")
+        self._process.stdin.flush()
 
     def end(self) -> float:
         """Waits for the block that was started. Returns its seconds per step."""
@@ -60,11 +62,6 @@ class Arm:
 
     def close(self) -> None:
         self._process.communicate()
-
-    def _send(self, steps: int) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"run {steps}\n")
-        self._process.stdin.flush()
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None

@@ -150,7 +150,8 @@ def judge(
         ok, reason = False, f"{said}, NOT within {limit:.0e} ({why})"
     elif not moved > 10 * limit:
         # Parameters that hardly move agree whatever the strategy does: such a check proves nothing.
-        ok, reason = False, f"{said}, but the updates moved the parameters by only {moved:.1e}: nothing is proven"
+        only = f"but the updates moved the parameters by only {moved:.1e}: nothing is proven"
+        ok, reason = False, f"{said}, within {limit:.0e} ({why}), {only}"
     else:
         ok, reason = True, f"{said}, within {limit:.0e} ({why})"
     return _verdict("parameters", ok, reason, distance=distance, limit=limit)

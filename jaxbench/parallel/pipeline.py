@@ -4,9 +4,9 @@
 The work of each tick comes from a table (`schedule`); a compiled loop over its rows does it and sends what was made to
 the neighbours, by one permutation a tick in each direction, whether there was anything to send or not. A stage keeps
 only the inputs of its chunks and recomputes the rest in the backward pass, as GPipe does (a single stage does not: the
-compiler drops its first forward pass, which nobody reads). What comes before the first
-block and after the last is computed by the stages that have these blocks; its parameters, an embedding that is used at
-both ends among them, are whole on every stage, and their gradients are summed over stages.
+compiler drops its first forward pass, which nobody reads). What comes before the first block and after the last is
+computed by the stages that have these blocks; its parameters, an embedding that is used at both ends among them, are
+whole on every stage, and their gradients are summed over stages.
 
 In step, because the loop is one program: a tick takes as long as its longest work. Where some stages run forward and
 others backward in one tick (1f1b), that costs up to the difference of the two; in gpipe it costs nothing.

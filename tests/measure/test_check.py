@@ -68,6 +68,12 @@ def test_beyond_the_limit_one_device_is_asked_how_far_it_is_from_itself():
     assert not hopeless.ok and "nothing is proven" in hopeless.reason
 
 
+@pytest.mark.parametrize("alone", [0.01, 0.03, 0.1, 1.0])
+def test_what_is_a_tenth_of_the_updates_away_is_excused_by_no_rounding(alone):
+    assert not judge(1.1, rounding=lambda: alone).ok  # the updates moved the parameters by 1
+    assert not judge(8.0, rounding=lambda: alone).ok  # a gradient that is eight times too large
+
+
 def test_within_the_limit_and_for_what_is_no_number_it_is_not_asked():
     def never():
         raise AssertionError
