@@ -39,6 +39,13 @@ def test_parameters_that_never_moved_prove_nothing():
     assert "nothing is proven" in verdict.reason
 
 
+def test_small_updates_are_proven_by_a_distance_far_smaller():
+    start = {"w": np.full(4, 1 - 5e-5, np.float32)}
+    assert judge(1 + 1e-6, start=start).ok
+    verdict = judge(1 + 8e-6, start=start)  # within the limit of 1e-5, and more than a tenth of the updates away
+    assert not verdict.ok and "nothing is proven" in verdict.reason
+
+
 def test_a_batch_in_parts_has_the_same_gradient():
     workload = linear_workload()
     device = jax.devices()[0]
@@ -64,13 +71,13 @@ def test_beyond_the_limit_one_device_is_asked_how_far_it_is_from_itself():
     assert "within 6e-05 (3 times the 2.0e-05 of one device to itself" in excused.reason
     for alone in (1e-5, 1e-6, 0.0, math.nan):
         assert not judge(1 + distance, rounding=lambda alone=alone: alone).ok
-    hopeless = judge(1 + distance, rounding=lambda: 0.5)
+    hopeless = judge(1 + distance, start={"w": np.full(4, 1 - 4 * distance, np.float32)}, rounding=lambda: 0.5)
     assert not hopeless.ok and "nothing is proven" in hopeless.reason
 
 
 @pytest.mark.parametrize("alone", [0.01, 0.03, 0.1, 1.0])
 def test_what_is_a_tenth_of_the_updates_away_is_excused_by_no_rounding(alone):
-    assert not judge(1.1, rounding=lambda: alone).ok  # the updates moved the parameters by 1
+    assert not judge(1.11, rounding=lambda: alone).ok  # the updates moved the parameters by 1
     assert not judge(8.0, rounding=lambda: alone).ok  # a gradient that is eight times too large
 
 

@@ -20,6 +20,7 @@ def conv(
     stride: int = 1,
     padding: int | None = None,
     bias: bool = False,
+    gain: float = 1.0,
     rngs: nnx.Rngs,
 ) -> nnx.Conv:
     """A square convolution of `inputs` to `outputs` channels.
@@ -27,7 +28,7 @@ def conv(
     padding: pixels on each side; None: kernel // 2, so that a stride of s leaves ceil(side / s). ("SAME" of XLA pads
     only as much as is needed, on the right first, which under a stride is another function.)
     bias: off where a normalisation follows, which would take it out again.
-    The initial values are He's for ReLU (arXiv:1502.01852, forward case).
+    The initial values are He's for ReLU (arXiv:1502.01852, forward case), times `gain`.
     """
     edge = kernel // 2 if padding is None else padding
     return nnx.Conv(
@@ -37,7 +38,7 @@ def conv(
         strides=stride,
         padding=((edge, edge), (edge, edge)),
         use_bias=bias,
-        kernel_init=nnx.initializers.he_normal(),
+        kernel_init=nnx.initializers.variance_scaling(2 * gain**2, "fan_in", "truncated_normal"),
         conv_general_dilated=_product if kernel == 1 and not edge else convolution,
         rngs=rngs,
     )

@@ -32,15 +32,17 @@ class BatchNorm(nnx.Module):
         statistics: str,
         momentum: float = 0.9,
         epsilon: float = 1e-5,
+        scale: float = 1.0,
         rngs: nnx.Rngs | None = None,
     ):
         """statistics: "device", of each device's own examples, which needs no communication; "global", of all examples
         of the step, which costs two small all-reduces. Raises UserError for another word.
+        scale: what the learned scale starts with.
         rngs: taken as by other layers, and not used.
         """
         if statistics not in STATISTICS:
             raise UserError(f"there are no statistics '{statistics}': {did_you_mean(statistics, STATISTICS)}")
-        self.scale = nnx.Param(jnp.ones(features))
+        self.scale = nnx.Param(jnp.full(features, scale))
         self.bias = nnx.Param(jnp.zeros(features))
         self.mean = nnx.BatchStat(jnp.zeros(features))
         self.variance = nnx.BatchStat(jnp.ones(features))
