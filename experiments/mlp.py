@@ -1,5 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A perceptron with one hidden layer, 784-128-10: so little work that it shows what a step costs besides (1 min)."""
+"""A perceptron with one hidden layer, 784-128-10: so little work that it shows what a step costs besides (1 min).
+
+make run EXP=mlp ARGS=--config.strategy=tensor    # each two layers split as Megatron's are: by columns, then by rows
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
+from jaxbench.workloads.base import Partition, Share, Wire
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import dense, training
+from jaxbench.workloads.models.split import column, row
 from jaxbench.workloads.optimizers import tolerance
 
 SIZE, CLASSES = 28, 10
@@ -26,14 +31,35 @@ class Perceptron(nnx.Module):
 
     def __call__(self, x_BHWC):
         x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
-        for layer in self.layers[:-1]:
-            x_BF = nnx.relu(layer(x_BF))
-        return self.layers[-1](x_BF)
+        for number, layer in enumerate(self.layers):
+            x_BF = nnx.relu(x_BF) if number else x_BF
+            # Two by two; a last one without a partner is whole on every device.
+            alone = number == len(self.layers) - 1 and number % 2 == 0
+            x_BF = layer(x_BF) if alone else row(layer, x_BF) if number % 2 else column(layer, x_BF)
+        return x_BF
 
 
 def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
     widths = [SIZE * SIZE, *[config.width] * config.depth, CLASSES]
     return list(zip(widths[:-1], widths[1:], strict=True))
+
+
+def partition(config: ConfigDict) -> Partition:
+    """How layers are split over the axis `tensor`: two by two, the first by its outputs, the second by its inputs."""
+    sizes, axes = layer_sizes(config), {}
+    pairs = range(0, len(sizes) - 1, 2)
+    for first in pairs:
+        axes[f"layers/{first}/kernel"], axes[f"layers/{first}/bias"] = (None, "hidden"), ("hidden",)
+        axes[f"layers/{first + 1}/kernel"] = ("hidden", None)
+
+    def wire(share: Share) -> Wire:
+        """What two layers give is summed in the forward pass, and the gradient of what they are given in the backward
+        pass, but for the image."""
+        numbers = sum(sizes[first + 1][1] for first in pairs) + sum(sizes[first][0] for first in pairs[1:])
+        sent = numbers * share.examples * share.itemsize
+        return {"all-reduce": (sent, sent)} if share.over("tensor") > 1 else {}
+
+    return Partition(axes=axes, wire=wire)
 
 
 def get_config() -> ConfigDict:
@@ -62,5 +88,6 @@ def build(config: ConfigDict) -> TrainWorkload:
         flops_per_example=training([dense(i, o) for i, o in layer_sizes(config.model)]),
         unit="images",
         data=lambda: load(config.data.path, seed=config.seed),
+        partition=partition(config.model),
         **tolerance(config.optimizer.name),
     )

@@ -20,7 +20,7 @@ LAYERS = 3 * STAGES  # of one block in each stage; the stem and the logits are t
 
 def get_config() -> ConfigDict:
     config = resnet18.get_config()
-    config.batch = 64
+    config.batch = 32
     config.model = ConfigDict(
         {"depth": 164, "stem": "cifar", "size": 32, "classes": 10, "width": 16, "statistics": "device"}
     )

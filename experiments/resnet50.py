@@ -16,7 +16,7 @@ from jaxbench.workloads import TrainWorkload
 
 def get_config() -> ConfigDict:
     config = resnet18.get_config()
-    config.batch = 16
+    config.batch = 8
     config.model.update({"block": "bottleneck", "blocks": "3,4,6,3"})
     return config
 

@@ -143,7 +143,7 @@ def judge(
     limit, why = workload.tolerance, workload.tolerance_reason
     if platform != "cpu" and limit < REDUCED_PRECISION:
         limit, why = REDUCED_PRECISION, f"float32 products on a {platform} are TF32 or bfloat16 by default"
-    distance, moved = relative_l2(actual.params, expected.end.params), relative_l2(expected.end.params, expected.start)
+    distance, moved = relative_l2(actual.params, expected.end.params), relative_l2(expected.start, expected.end.params)
     if distance > limit and (alone := rounding()) * ROUNDING > limit:
         limit, why = ROUNDING * alone, f"{ROUNDING} times the {alone:.1e} of one device to itself, optimised or not"
     said = f"after {STEPS} updates, relative L2 to one device is {distance:.1e}"

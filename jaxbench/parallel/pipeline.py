@@ -2,11 +2,11 @@
 """Pipeline parallelism: each device has some of the blocks, and micro-batches pass from one to the next.
 
 The work of each tick comes from a table (`schedule`); a compiled loop over its rows does it and sends what was made to
-the neighbours, by one permutation a tick in each direction, whether there was anything to send or not. A stage keeps
-only the inputs of its chunks and recomputes the rest in the backward pass, as GPipe does (a single stage does not: the
-compiler drops its first forward pass, which nobody reads). What comes before the first block and after the last is
-computed by the stages that have these blocks; its parameters, an embedding that is used at both ends among them, are
-whole on every stage, and their gradients are summed over stages.
+the neighbours, by one permutation a tick in each direction, whether there was anything to send or not. From the forward
+to the backward pass of a micro-batch a stage keeps in its places what the lever `remat` says: all activations, or what
+is needed to recompute the rest, as GPipe does. What comes before the first block and after the last is computed by the
+stages that have these blocks; its parameters, an embedding that is used at both ends among them, are whole on every
+stage, and their gradients are summed over stages.
 
 In step, because the loop is one program: a tick takes as long as its longest work. Where some stages run forward and
 others backward in one tick (1f1b), that costs up to the difference of the two; in gpipe it costs nothing.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,11 +27,13 @@ from jaxbench.errors import UserError
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel import split
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of
+from jaxbench.parallel.halves import Halves
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
-from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
+from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
 from jaxbench.parallel.stacked import BLOCKS, OUTER, Stacked
 from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, Stages, TrainWorkload, Wire
+from jaxbench.workloads.models import blocks
 
 AXIS = "stage"
 WITH = TOGETHER[0]
@@ -45,7 +46,8 @@ def build(
 
     schedule: gpipe | 1f1b | interleaved. sizes: a mesh with the axes data, stage and tensor; None: all are stages.
 
-    Raises UserError for a model without stages, blocks that do not divide over them, or an axis that it cannot have.
+    Raises UserError for a model without stages, blocks that do not divide over them, an axis that it cannot have, or
+    activations that are kept in the host's memory.
     """
     sizes = {AXIS: len(devices)} if sizes is None else sizes
     _require(workload, sizes)
@@ -71,6 +73,10 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     split.require(workload, sizes)
     if workload.partition is None or workload.partition.stages is None:
         raise UserError(f"'{workload.name}' is no row of blocks that can be stages of a pipeline: gpt is.")
+    if workload.partition.stages.remat == "offload":
+        raise UserError(
+            "a pipeline keeps activations in the memory of its stages: use remat=dots_saveable, not offload."
+        )
     for axis, size in sizes.items():
         if axis not in WITH and size > 1:
             raise UserError(f"a pipeline has the axes {', '.join(WITH)}, and the mesh has {axis}={size}: leave it out.")
@@ -102,22 +108,26 @@ class _Stage:
     def _nothing(self, params: PyTree, batches: Batch) -> dict[str, Any]:
         """What the loop starts from: empty places, no gradient yet."""
         one = jax.tree.map(lambda x: x[0], batches)
-        x = jax.eval_shape(lambda: self._stages.first(params[OUTER], None, one))
-        _, metrics = jax.eval_shape(lambda x: self._stages.last(params[OUTER], x, one), x)
-        message = self._zeros(x)
-        return {
-            "inputs": self._zeros(x, self._table.inputs + 1),  # the last place is for what nobody sent
+        x = self._zeros(jax.eval_shape(lambda: self._stages.first(params[OUTER], None, one)))
+        _, metrics = jax.eval_shape(lambda: self._stages.last(params[OUTER], x, one))
+        self._halves = Halves(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one)
+        self._nothing_kept = [x, *map(self._zeros, self._halves.kept)]
+        return {  # the last place of each is for what is not there
+            "inputs": self._zeros(x, self._table.inputs + 1),
+            "kept": [self._zeros(like, self._table.kept + 1) for like in self._nothing_kept],
             "due": self._zeros(x, self._table.gradients + 1),
-            "forward": message,
-            "backward": message,
+            "forward": x,
+            "backward": x,
             "grads": jax.tree.map(jnp.zeros_like, params),
             "metrics": jax.tree.map(self._zeros, {"loss": jax.ShapeDtypeStruct((), jnp.float32), **metrics}),
             "busy": self._zeros(jax.ShapeDtypeStruct((), jnp.float32)),
         }
 
     def _zeros(self, like: Any, places: int | None = None) -> jax.Array:
+        """Of the shape and type of `like`, on each device its own."""
         shape = like.shape if places is None else (places, *like.shape)
-        return split.varying(jnp.zeros(shape, like.dtype), self._varies)
+        varies = self._varies if isinstance(like, jax.ShapeDtypeStruct) else (*self._varies, *split.varies(like))
+        return split.varying(jnp.zeros(shape, like.dtype), varies)
 
     def _tick(
         self, params: PyTree, batches: Batch, kinds: tuple[int, ...], carry: dict[str, Any], row: list[jax.Array]
@@ -125,16 +135,22 @@ class _Stage:
         work = dict(zip(_COLUMNS, (column[self._me] for column in row), strict=True))
         carry = {**carry, "inputs": _placed(carry["inputs"], carry["forward"], work["comes_input"])}
         carry = {**carry, "due": _placed(carry["due"], carry["backward"], work["comes_gradient"])}
-        doing: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+        places = carry.pop("kept")
+        # What is kept goes to its place after the branches: through them, XLA would copy all places.
+        nothing = self._nothing_kept if FORWARD in kinds else []
+        doing = {
             FORWARD: partial(self._forward, params, batches, work),
-            BACKWARD: partial(self._backward, params, batches, work),
+            BACKWARD: partial(self._backward, params, batches, work, places, nothing),
         }
-        if len(kinds) == 1:
-            carry = jax.lax.cond(work["kind"] == kinds[0], doing[kinds[0]], lambda carry: carry, carry)
-        else:
-            carry = jax.lax.switch(work["kind"], [lambda carry: carry, doing[FORWARD], doing[BACKWARD]], carry)
+        which = sum(jnp.where(work["kind"] == kind, i, 0) for i, kind in enumerate(kinds, 1))
+        idle = partial(_idle, nothing)
+        carry, kept = jax.lax.switch(which, [idle, *(doing[kind] for kind in kinds)], carry)
+        if kept:
+            where = jnp.where(work["kind"] == FORWARD, work["keep"], NOWHERE)
+            places = [_placed(place, x, where) for place, x in zip(places, kept, strict=True)]
         sent = {"forward": 1 if FORWARD in kinds else 0, "backward": -1 if BACKWARD in kinds else 0}
-        return {**carry, **{name: self._sent(carry[name], step) for name, step in sent.items() if step}}, None
+        moved = {name: self._sent(carry[name], step) for name, step in sent.items() if step}
+        return {**carry, **moved, "kept": places}, None
 
     def _sent(self, x: jax.Array, step: int) -> jax.Array:
         """To the neighbour; with several chunks the last stage's is the first one's."""
@@ -142,62 +158,85 @@ class _Stage:
         pairs = [(s, (s + step) % self._count) for s in range(self._count) if around or 0 <= s + step < self._count]
         return jax.lax.ppermute(x, AXIS, pairs) if self._count > 1 else x
 
-    def _chunk(self, params: PyTree, x: Any, batch: Batch, work: dict[str, jax.Array]) -> jax.Array:
-        """A chunk of blocks, with what comes before the first of all. params: {OUTER: ..., BLOCKS: one chunk's}."""
-        is_first = (self._me == 0) & (work["chunk"] == 0)
-        x = jax.lax.cond(is_first, lambda: self._varied(self._stages.first(params[OUTER], None, batch)), lambda: x)
-        for i in range(jax.tree.leaves(params[BLOCKS])[0].shape[0]):
-            x = self._stages.block(jax.tree.map(lambda p, i=i: p[i], params[BLOCKS]), x, batch)
-        return x
+    def _row(self, params: PyTree, x: jax.Array, batch: Batch) -> jax.Array:
+        """The blocks of a chunk. params: theirs, stacked."""
+        rows = [jax.tree.map(lambda p, i=i: p[i], params) for i in range(len(jax.tree.leaves(params)[0]))]
+        return blocks.apply(lambda params, x: self._stages.block(params, x, batch), rows, x, self._stages.remat)
 
-    def _varied(self, tree: PyTree) -> PyTree:
-        return split.varying(tree, self._varies)
+    def _first(self, outer: PyTree, batch: Batch) -> jax.Array:
+        return split.varying(self._stages.first(outer, None, batch), self._varies)
 
-    def _forward(self, params: PyTree, batches: Batch, work: dict[str, Any], carry: dict[str, Any]) -> dict[str, Any]:
-        x = jax.lax.dynamic_index_in_dim(carry["inputs"], work["input"], keepdims=False)
-        y = self._chunk(_of_chunk(params, work), x, _of_batch(batches, work), work)
-        return {**carry, "forward": y, "busy": carry["busy"] + 1}
+    def _is_first(self, work: dict[str, jax.Array]) -> jax.Array:
+        return (self._me == 0) & (work["chunk"] == 0)
 
-    def _backward(self, params: PyTree, batches: Batch, work: dict[str, Any], carry: dict[str, Any]) -> dict[str, Any]:
-        """Recomputes the chunk and takes its gradient: of the loss if it is the last, else of <result, what came>."""
+    def _forward(
+        self, params: PyTree, batches: Batch, work: dict[str, Any], carry: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[jax.Array]]:
         batch = _of_batch(batches, work)
-        x = jax.lax.dynamic_index_in_dim(carry["inputs"], work["input"], keepdims=False)
-        due = jax.lax.dynamic_index_in_dim(carry["due"], work["gradient"], keepdims=False)
+        x = _at(carry["inputs"], work["input"])
+        x = jax.lax.cond(self._is_first(work), lambda: self._first(params[OUTER], batch), lambda: x)
+        y, kept = self._halves.forward(_of_chunk(params[BLOCKS], work), x, batch)
+        return {**carry, "forward": y, "busy": carry["busy"] + 1}, [y, *kept]
+
+    def _backward(
+        self,
+        params: PyTree,
+        batches: Batch,
+        work: dict[str, Any],
+        places: list[jax.Array],
+        nothing: list[jax.Array],
+        carry: dict[str, Any],
+    ) -> tuple[dict[str, Any], list[jax.Array]]:
+        """From the gradient of the loss if this is the last chunk, else from what came."""
+        batch = _of_batch(batches, work)
+        y, *kept = (_at(place, work["keep"]) for place in places)
         is_last = (self._me == self._count - 1) & (work["chunk"] == self._chunks - 1)
+        no_outer = jax.tree.map(self._zeros, params[OUTER])
 
-        def inner(params: PyTree, x: jax.Array) -> tuple[jax.Array, Metrics]:
-            y = self._chunk(params, x, batch, work)
+        def by_loss() -> tuple[PyTree, jax.Array, Metrics]:
+            def last(outer: PyTree, y: jax.Array) -> tuple[jax.Array, Metrics]:
+                loss, metrics = self._stages.last(outer, y, batch)
+                shares = jax.tree.map(lambda m: m / self._micro_batches, {"loss": loss, **metrics})
+                return shares["loss"], split.varying(shares, self._varies)
 
-            def loss() -> tuple[jax.Array, Metrics]:
-                value, metrics = self._stages.last(params[OUTER], y, batch)
-                share = {"loss": value, **metrics}
-                share = jax.tree.map(lambda m: m / self._micro_batches, share)
-                return self._varied((share["loss"], share))
+            (outer, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(params[OUTER], y)
+            return outer, dy, metrics
 
-            def product() -> tuple[jax.Array, Metrics]:
-                nothing = jax.tree.map(self._zeros, carry["metrics"])
-                return jnp.sum(y.astype(jnp.float32) * due.astype(jnp.float32)), nothing
+        def by_what_came() -> tuple[PyTree, jax.Array, Metrics]:
+            return no_outer, _at(carry["due"], work["gradient"]), jax.tree.map(self._zeros, carry["metrics"])
 
-            return jax.lax.cond(is_last, loss, product)
+        def of_first(dx: jax.Array) -> PyTree:
+            return jax.vjp(lambda outer: self._first(outer, batch), params[OUTER])[1](dx)[0]
 
-        gradient = jax.grad(inner, argnums=(0, 1), has_aux=True)
-        (grads, dx), metrics = gradient(_of_chunk(params, work), x)
+        at_end, dy, metrics = jax.lax.cond(is_last, by_loss, by_what_came)
+        grads, dx = self._halves.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch)
+        at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
         total = carry["grads"]
-        blocks = jax.tree.map(lambda t, g: _added(t, g, work["chunk"]), total[BLOCKS], grads[BLOCKS])
-        return {
-            **carry,
+        made = {
             "backward": dx,
-            "grads": {OUTER: jax.tree.map(jnp.add, total[OUTER], grads[OUTER]), BLOCKS: blocks},
+            "grads": {
+                OUTER: jax.tree.map(lambda t, a, b: t + a + b, total[OUTER], at_end, at_start),
+                BLOCKS: jax.tree.map(lambda t, g: _added(t, g, work["chunk"]), total[BLOCKS], grads),
+            },
             "metrics": jax.tree.map(jnp.add, carry["metrics"], metrics),
             "busy": carry["busy"] + 1,
         }
+        return {**carry, **made}, nothing
 
     @property
     def _chunks(self) -> int:
         return int(self._table.chunk.max()) + 1
 
 
-_COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "comes_input", "comes_gradient")
+_COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_input", "comes_gradient")
+
+
+def _idle(nothing: list[jax.Array], carry: dict[str, Any]) -> tuple[dict[str, Any], list[jax.Array]]:
+    return carry, nothing
+
+
+def _at(places: jax.Array, where: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_index_in_dim(places, where, keepdims=False)
 
 
 def _placed(places: jax.Array, came: jax.Array, where: jax.Array) -> jax.Array:
@@ -206,14 +245,16 @@ def _placed(places: jax.Array, came: jax.Array, where: jax.Array) -> jax.Array:
 
 
 def _of_chunk(params: PyTree, work: dict[str, Any]) -> PyTree:
-    def chosen(x: jax.Array) -> jax.Array:
-        return x[0] if x.shape[0] == 1 else jax.lax.dynamic_index_in_dim(x, work["chunk"], keepdims=False)
+    """Of the blocks' parameters, (chunks, blocks of a chunk, ...), those of this chunk."""
 
-    return {**params, BLOCKS: jax.tree.map(chosen, params[BLOCKS])}
+    def chosen(x: jax.Array) -> jax.Array:
+        return x[0] if x.shape[0] == 1 else _at(x, work["chunk"])
+
+    return jax.tree.map(chosen, params)
 
 
 def _of_batch(batches: Batch, work: dict[str, Any]) -> Batch:
-    return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, work["micro_batch"], keepdims=False), batches)
+    return jax.tree.map(lambda x: _at(x, work["micro_batch"]), batches)
 
 
 def _added(total: jax.Array, grad: jax.Array, chunk: jax.Array) -> jax.Array:
@@ -237,13 +278,14 @@ def expected(workload: TrainWorkload, layout: Stacked, sizes: Sizes, table: Sche
         split.add(form, "collective-permute", sum(ticks.values()) * _activation_bytes(workload, examples))
     assert workload.partition is not None
     share = Share(examples=examples, sizes=sizes, itemsize=workload.dtype.itemsize, blocks=layout.chunk)
-    for kind, forward in _KINDS.items():
-        for what, (least, most) in workload.partition.wire(dataclasses.replace(share, forward=forward)).items():
+    for kind, name in _KINDS.items():
+        passes = dataclasses.replace(share, passes=frozenset({name}))
+        for what, (least, most) in workload.partition.wire(passes).items():
             split.add(form, what, ticks[kind] * least, ticks[kind] * most)
     return form
 
 
-_KINDS = {FORWARD: True, BACKWARD: False}  # whether it is the forward pass alone
+_KINDS = {FORWARD: "forward", BACKWARD: "backward"}
 
 
 def _activation_bytes(workload: TrainWorkload, examples: int) -> int:

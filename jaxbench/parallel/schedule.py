@@ -9,7 +9,8 @@ through one chunk, or its backward pass, or nothing; what it made is with its ne
                  PipeDream, arXiv:1806.03377, with the flush of arXiv:2104.04473)
     interleaved  1f1b with V > 1 chunks a stage, so that the pipe fills V times as fast (arXiv:2104.04473)
 
-In the first two, 2 (K - 1) of 2 (M + K - 1) ticks of each stage are idle; they differ in how many inputs a stage holds.
+In the first two, 2 (K - 1) of 2 (M + K - 1) ticks of each stage are idle; they differ in how many micro-batches a stage
+holds.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class Work:
 class Schedule:
     """Tables [tick, stage], int32. kind: IDLE, FORWARD or BACKWARD. micro_batch, chunk: of which.
 
-    A stage keeps an input from when it comes until its backward pass: `inputs` places; and a gradient until it is used:
-    `gradients` places. input, gradient: the place that the work of this tick uses. comes_input, comes_gradient: the
-    place for what came from a neighbour at the start of this tick; NOWHERE: nothing came.
+    A stage has `inputs` and `gradients` places for what came and is not used yet, and `kept` places for what a forward
+    pass leaves for its backward pass. input, gradient, keep: the place that the work of this tick uses. comes_input,
+    comes_gradient: the place for what came from a neighbour at the start of this tick. NOWHERE: none.
     """
 
     kind: np.ndarray
@@ -47,10 +48,12 @@ class Schedule:
     chunk: np.ndarray
     input: np.ndarray
     gradient: np.ndarray
+    keep: np.ndarray
     comes_input: np.ndarray
     comes_gradient: np.ndarray
     inputs: int
     gradients: int
+    kept: int
 
     @property
     def ticks(self) -> int:
@@ -153,47 +156,58 @@ def _tables(rows: list[list[Work | None]], stages: int, chunks: int) -> Schedule
         for s, work in enumerate(row):
             if work is not None:
                 kind[t, s], micro_batch[t, s], chunk[t, s] = work.kind, work.micro_batch, work.chunk
-    held, inputs = _places(rows, stages, chunks, FORWARD)
-    due, gradients = _places(rows, stages, chunks, BACKWARD)
-    return Schedule(kind, micro_batch, chunk, held[0], due[0], held[1], due[1], inputs, gradients)
+    input_, comes_input, inputs = _arrivals(rows, stages, chunks, FORWARD)
+    gradient, comes_gradient, gradients = _arrivals(rows, stages, chunks, BACKWARD)
+    keep, kept = _keeping(rows, stages)
+    return Schedule(
+        kind, micro_batch, chunk, input_, gradient, keep, comes_input, comes_gradient, inputs, gradients, kept
+    )
 
 
-def _places(
-    rows: list[list[Work | None]], stages: int, chunks: int, what: int
-) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-    """((the place used, the place filled) by tick and stage, places needed): `what` is FORWARD of inputs, BACKWARD of
-    gradients.
+class _Places:
+    """Of one stage: numbers that are given to names, and again when they are free."""
 
-    An input is held from the tick in which it comes, or is made by the first stage itself, to its backward pass.
-    """
-    used, filled = (np.full((len(rows), stages), NOWHERE, np.int32) for _ in range(2))
-    free: list[list[int]] = [[] for _ in range(stages)]
-    have: list[dict[tuple[int, int], int]] = [{} for _ in range(stages)]
-    places = 0
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._have: dict[tuple[int, int], int] = {}
+        self.most = 0
 
-    def take(s: int, name: tuple[int, int]) -> int:
-        nonlocal places
-        if not free[s]:
-            free[s].append(len(have[s]))
-            places = max(places, len(have[s]) + 1)
-        have[s][name] = free[s].pop()
-        return have[s][name]
+    def take(self, work: Work, chunk: int) -> int:
+        place = self._free.pop() if self._free else len(self._have)
+        self._have[work.micro_batch, chunk] = place
+        self.most = max(self.most, len(self._have))
+        return place
 
+    def release(self, work: Work) -> int:
+        """Which place it was; NOWHERE if there is none of that name."""
+        place = self._have.pop((work.micro_batch, work.chunk), NOWHERE)
+        if place != NOWHERE:
+            self._free.append(place)
+        return place
+
+
+def _arrivals(rows: list[list[Work | None]], stages: int, chunks: int, kind: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """(the place that is read, the place that is filled, by tick and stage; places needed) of what neighbours sent that
+    did `kind` of work, from when it comes until this stage's own."""
+    read, filled = (np.full((len(rows), stages), NOWHERE, np.int32) for _ in range(2))
+    places = [_Places() for _ in range(stages)]
     for t, row in enumerate(rows):
-        for s in range(stages):
-            for source, work in enumerate(rows[t - 1] if t else []):
-                if work is not None and work.kind == what:
-                    target = _neighbour(work.chunk, source, stages, chunks, 1 if what == FORWARD else -1)
-                    if target is not None and target[1] == s:
-                        filled[t, s] = take(s, (work.micro_batch, target[0]))
-            work = row[s]
-            if work is None:
-                continue
-            name = (work.micro_batch, work.chunk)
-            if what == FORWARD and work.kind == FORWARD and name not in have[s]:
-                take(s, name)  # the first stage makes its own
-            if name in have[s] and (what == FORWARD or work.kind == BACKWARD):
-                used[t, s] = have[s][name]
-            if work.kind == BACKWARD and name in have[s]:
-                free[s].append(have[s].pop(name))
-    return (used, filled), places
+        for source, work in enumerate(rows[t - 1] if t else []):
+            if work is not None and work.kind == kind:
+                target = _neighbour(work.chunk, source, stages, chunks, 1 if kind == FORWARD else -1)
+                if target is not None:
+                    filled[t, target[1]] = places[target[1]].take(work, target[0])
+        for s, work in enumerate(row):
+            if work is not None and work.kind == kind:
+                read[t, s] = places[s].release(work)
+    return read, filled, max(each.most for each in places)
+
+
+def _keeping(rows: list[list[Work | None]], stages: int) -> tuple[np.ndarray, int]:
+    """(the place by tick and stage; places needed) of what a forward pass keeps for its backward pass."""
+    table, places = np.full((len(rows), stages), NOWHERE, np.int32), [_Places() for _ in range(stages)]
+    for t, row in enumerate(rows):
+        for s, work in enumerate(row):
+            if work is not None:
+                table[t, s] = places[s].take(work, work.chunk) if work.kind == FORWARD else places[s].release(work)
+    return table, max(each.most for each in places)

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import jax
+from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
@@ -82,6 +83,10 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
     partition = workload.partition
     if context > 1 and (partition is None or not partition.positions):
         raise UserError(f"'{workload.name}' has no positions to split over the axis context: gpt has.")
+    if sequence and tensor > 1 and partition is not None and not partition.positions:
+        raise UserError(
+            f"--config.lever.sequence_parallel=on splits positions and '{workload.name}' has none: use off, or gpt."
+        )
     if sequence and tensor > 1 and context > 1:
         raise UserError(
             "--config.lever.sequence_parallel=on splits positions over the axis tensor, and the axis context splits "
@@ -102,11 +107,16 @@ def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
     return {**names, "sequence": sequence and "tensor" in names}
 
 
+def varies(x: Any) -> frozenset[str]:
+    """The axes over which an array, or an aval, differs."""
+    return (x if isinstance(x, ShapedArray) else jax.typeof(x)).manual_axis_type.varying
+
+
 def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
     """Casts arrays to differ over `axes`, where they do not yet."""
 
     def cast(x: jax.Array) -> jax.Array:
-        missing = tuple(axis for axis in axes if axis not in jax.typeof(x).manual_axis_type.varying)
+        missing = tuple(axis for axis in dict.fromkeys(axes) if axis not in varies(x))
         return jax.lax.pcast(x, missing, to="varying") if missing else x
 
     return jax.tree.map(cast, tree)

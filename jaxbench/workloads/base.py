@@ -47,7 +47,7 @@ class Share:
     """What of a step one device has, for what its layers then send. examples: of a micro-batch. sizes: devices by axis.
 
     itemsize: bytes of an activation on the wire. sequence: positions between the split products are split too.
-    blocks: that it has; None: all. forward: the forward pass alone, without the loss.
+    blocks: that it has; None: all. passes: what it does, the loss as part of the backward pass.
     """
 
     examples: int
@@ -55,7 +55,7 @@ class Share:
     itemsize: int
     sequence: bool = False
     blocks: int | None = None
-    forward: bool = False
+    passes: frozenset[str] = frozenset({"forward", "backward"})
 
     def over(self, axis: str) -> int:
         return self.sizes.get(axis, 1)
@@ -71,12 +71,14 @@ class Stages:
     first: (params without blocks, nothing, batch) -> x. block: (one block's params, x, batch) -> x.
     last: (params without blocks, x, batch) -> (loss, metrics), as `TrainWorkload.loss`.
     blocks: the key of `params` whose value is a dictionary of the blocks' parameters by number.
+    remat: which activations of the blocks are recomputed, as ``config.lever.remat`` says.
     """
 
     first: Callable[[PyTree, Any, Batch], Any]
     block: Callable[[PyTree, Any, Batch], Any]
     last: Callable[[PyTree, Any, Batch], tuple[jax.Array, Metrics]]
     blocks: str = "blocks"
+    remat: str = "none"
 
 
 @dataclass(frozen=True, kw_only=True)

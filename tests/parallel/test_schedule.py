@@ -37,9 +37,9 @@ def test_the_idle_share_is_the_published_one(name, stages, micro_batches):
 
 
 @pytest.mark.parametrize(("stages", "micro_batches"), SIZES)
-def test_1f1b_holds_the_inputs_of_as_many_micro_batches_as_there_are_stages(stages, micro_batches):
-    assert schedule.make("1f1b", stages, micro_batches).inputs == min(stages, micro_batches)
-    assert schedule.make("gpipe", stages, micro_batches).inputs == micro_batches
+def test_1f1b_holds_as_many_micro_batches_as_there_are_stages(stages, micro_batches):
+    assert schedule.make("1f1b", stages, micro_batches).kept == min(stages, micro_batches)
+    assert schedule.make("gpipe", stages, micro_batches).kept == micro_batches
 
 
 @pytest.mark.parametrize(("name", "stages", "micro_batches"), CASES)
@@ -48,6 +48,7 @@ def test_a_place_holds_what_its_reader_expects(name, stages, micro_batches):
     made, chunks = schedule.make(name, stages, micro_batches), schedule.CHUNKS[name]
     inputs = [[None] * (made.inputs + 1) for _ in range(stages)]
     due = [[None] * (made.gradients + 1) for _ in range(stages)]
+    kept = [[None] * made.kept for _ in range(stages)]
     onward, back = [None] * stages, [None] * stages
     for t in range(made.ticks):
         sent_onward, sent_back = [None] * stages, [None] * stages
@@ -55,11 +56,12 @@ def test_a_place_holds_what_its_reader_expects(name, stages, micro_batches):
             inputs[s][made.comes_input[t, s]] = onward[s]
             due[s][made.comes_gradient[t, s]] = back[s]
             m, place = int(made.micro_batch[t, s]), int(made.chunk[t, s]) * stages + s
-            if made.kind[t, s] and place > 0:
-                assert inputs[s][made.input[t, s]] == (m, place)
             if made.kind[t, s] == FORWARD:
+                assert inputs[s][made.input[t, s]] == (m, place) if place else made.input[t, s] == NOWHERE
+                kept[s][made.keep[t, s]] = m, place
                 sent_onward[(s + 1) % stages] = (m, place + 1)
             if made.kind[t, s] == BACKWARD:
+                assert kept[s][made.keep[t, s]] == (m, place)
                 if place < chunks * stages - 1:
                     assert due[s][made.gradient[t, s]] == (m, place)
                 else:

@@ -72,6 +72,28 @@ def test_tensor_parallelism_has_four_all_reduces_of_activations_a_block():
     assert bytes_of[2] - bytes_of[1] == 4 * activation
 
 
+@pytest.mark.parametrize("mesh", ["tensor=2", "tensor=8", "data=2,tensor=4", "fsdp=4,tensor=2"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_perceptron_is_split_two_layers_at_a_time(mesh, depth):
+    """Of the 2, 3 or 4 layers, the third of 3 has no partner and is whole on every device."""
+    workload, reference = perceptron(depth)
+    sizes = axes.parse(mesh)
+    devices = jax.devices()[: int(np.prod(list(sizes.values())))]
+    program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
+    parameters, collectives, passport = verdicts(workload, program, reference)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+    if mesh == "tensor=2":
+        sent = BATCH * 4 * {1: 10, 2: 32, 3: 32 + 10 + 32}[depth]  # what two layers give, and what they are given
+        assert sum(c.bytes for c in passport.collectives) == sent
+
+
+@functools.cache
+def perceptron(depth):
+    workload = experiment_workload("mlp", **{"model.depth": depth})
+    return workload, one_device(workload, workload.synthetic(KEY, BATCH))
+
+
 def test_ring_attention_sends_keys_and_values_n_minus_1_times_each_way():
     _, _, passport = tried("context=4")
     (sent,) = [c for c in passport.collectives if c.kind == "collective-permute"]
@@ -130,3 +152,8 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(strategy, name, devices, 
     workload = experiment_workload(name, **({**SHAPE, **changes} if name == "gpt" else {}))
     with pytest.raises(UserError, match=said):
         parallel.build(strategy, workload, jax.devices()[:devices])
+
+
+def test_positions_that_are_not_there_cannot_be_split():
+    with pytest.raises(UserError, match="splits positions and 'mlp' has none: use off"):
+        parallel.load("hybrid").build(perceptron(1)[0], jax.devices()[:2], sizes={"tensor": 2}, sequence=True)

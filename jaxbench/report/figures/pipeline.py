@@ -24,7 +24,7 @@ CAPTION = (
     "K stages, M micro-batches of one global batch. Left: the share of places in the executed schedule that did no "
     "work, on the line that theory has for it. Middle: throughput over that of gpipe at K = 2, M = 1, beside what was "
     "published and what idle places alone would leave. Right: scratch memory of the compiled step on the most stages. "
-    "More micro-batches are smaller ones, so it need not grow with M: what counts is how many inputs a stage keeps."
+    "More micro-batches are smaller ones, so it need not grow with M: what counts is how many of them a stage keeps."
 )
 GPIPE = "gpipe_table2_tpu"
 CHUNKS = {"interleaved": 2}  # of blocks a stage: all other schedules have 1

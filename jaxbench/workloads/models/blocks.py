@@ -16,6 +16,7 @@ from flax import nnx
 
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers import LEGAL
+from jaxbench.workloads.base import PyTree
 
 
 def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
@@ -34,6 +35,22 @@ def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
     for at in range(0, len(blocks), size):
         group = nnx.List(blocks[at : at + size])
         x = nnx.remat(_row, policy=_policy(remat))(group, x)
+    return x
+
+
+def apply(block: Callable[[PyTree, Any], Any], rows: Sequence[PyTree], x: Any, remat: str) -> Any:
+    """As `run`, of a block that is a function of its parameters, ``x = block(params, x)`` for each of `rows`."""
+
+    def row(rows: Sequence[PyTree], x: Any) -> Any:
+        for params in rows:
+            x = block(params, x)
+        return x
+
+    if remat == "none":
+        return row(rows, x)
+    size = group_size(len(rows), remat)
+    for at in range(0, len(rows), size):
+        x = jax.checkpoint(row, policy=_policy(remat))(rows[at : at + size], x)
     return x
 
 

@@ -47,7 +47,7 @@ def partition(config: ConfigDict, *, remat: str = "none") -> Partition:
         axes={**dense, **EXPERTS} if shape.experts else AXES,
         wire=partial(wire, shape, again=remat != "none"),
         positions=shape.context,
-        stages=None if shape.experts else stages(config),
+        stages=None if shape.experts else stages(config, remat),
     )
 
 
@@ -74,9 +74,9 @@ def _tensor(shape: gpt.Shape, share: Share, held: int, *, again: bool) -> Wire:
     four numbers a position for the loss. With positions split, each sum is a reduce-scatter and has an all-gather, and
     what is whole on every device has seen only some positions: its gradient is summed."""
     act, blocks = held * shape.width * share.itemsize, share.blocks or shape.layers
-    loss = 0 if share.forward else 4 * held * 4
-    sums, more = 2 * blocks + 1, again * 2 * blocks
-    sums *= 1 if share.forward else 2
+    backward = "backward" in share.passes
+    loss, more = backward * 4 * held * 4, backward * again * 2 * blocks
+    sums = len(share.passes) * (2 * blocks + 1)
     if not share.sequence:
         return {"all-reduce": (sums * act + loss, (sums + more) * act + loss)}
     partly = (shape.layers * 6 + 2 + shape.context // share.over("context")) * shape.width * share.itemsize
@@ -92,7 +92,7 @@ def _times(count: int, least: int, more: int) -> tuple[int, int]:
     return count * least, count * (least + more)
 
 
-def stages(config: ConfigDict) -> Stages:
+def stages(config: ConfigDict, remat: str) -> Stages:
     """The model as a row of blocks, with the embedding before the first and norm, scores and loss after the last."""
     shape = gpt.shape(config)
     block = from_nnx(partial(gpt.Block, shape))
@@ -109,4 +109,4 @@ def stages(config: ConfigDict) -> Stages:
         loss, accuracy = score(logits, judged)
         return loss, {"accuracy": accuracy}
 
-    return Stages(first=first, block=lambda params, x, batch: block.apply(params, {}, x)[0], last=last)
+    return Stages(first=first, block=lambda params, x, batch: block.apply(params, {}, x)[0], last=last, remat=remat)

@@ -23,7 +23,7 @@ from jaxbench.workloads.models.per_device import Tied
 
 
 def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
-    """The layer on every position, (B, T, D) to (B, T, *outputs), a device's outputs where they are split.
+    """The layer on every position, (B, T, D) to (B, T, *outputs), a device's outputs where they are split; or (B, D).
 
     The product is made over one axis of examples and positions: the gradient of the kernel then sums over one axis, for
     which XLA's CPU compiler has a product almost three times as fast as for two.
@@ -32,20 +32,21 @@ def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array
     kernel, outputs = layer.kernel[...], layer.kernel.shape[1:]
     assert layer.bias is not None
     y = x_BTD.reshape(-1, x_BTD.shape[-1]) @ kernel.reshape(kernel.shape[0], -1) + layer.bias[...].reshape(-1)
-    y = y.reshape(*x_BTD.shape[:2], -1)  # in two steps: with explicit sharding JAX knows no way to do both in one
-    return y.reshape(*x_BTD.shape[:2], *outputs)
+    y = y.reshape(*x_BTD.shape[:-1], -1)  # in two steps: with explicit sharding JAX knows no way to do both in one
+    return y.reshape(*x_BTD.shape[:-1], *outputs)
 
 
 def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
-    """The layer on every position, (B, T, *inputs) to (B, T, D), where `x` has a device's inputs if they are split."""
+    """The layer on every position, (B, T, *inputs) to (B, T, D), where `x` has a device's inputs if they are split; or
+    (B, *inputs) to (B, D)."""
     kernel = layer.kernel[...]
     assert layer.bias is not None
-    width = kernel.shape[-1]
-    x = x.reshape(*x.shape[:2], -1)
+    width, positions = kernel.shape[-1], x.shape[: x.ndim - kernel.ndim + 1]
+    x = x.reshape(*positions, -1)
     y = x.reshape(-1, x.shape[-1]) @ kernel.reshape(-1, width)
     if spread.current().tensor is None:
-        return (y + layer.bias[...]).reshape(*x.shape[:2], width)
-    return _summed(y.reshape(*x.shape[:2], width)) + layer.bias[...]
+        return (y + layer.bias[...]).reshape(*positions, width)
+    return _summed(y.reshape(*positions, width)) + layer.bias[...]
 
 
 class Vocabulary:
