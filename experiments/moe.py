@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A mixture of experts spread over devices: what travels, and the share of positions that find no place (6 min).
+"""A mixture of experts spread over devices: what travels, and the share of positions that find no place (9 min).
 
     make run EXP=moe
 

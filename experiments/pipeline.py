@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A pipeline of stages: its bubble against the number of stages and of micro-batches, by schedule (6 min).
+"""A pipeline of stages: its bubble against the number of stages and of micro-batches, by schedule (9 min).
 
     make run EXP=pipeline
 

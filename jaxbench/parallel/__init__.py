@@ -15,7 +15,7 @@ from jaxbench.workloads.base import TrainWorkload
 
 _NOT_A_STRATEGY = {
     *("program", "parts", "reduction"),
-    *("axes", "flat", "layout", "split", "zero", "schedule", "stacked", "halves"),
+    *("axes", "flat", "layout", "split", "zero", "schedule", "stacked", "stage", "halves"),
     *("chain", "collectives", "collective_answers"),
 }
 # Those that need to know how the model can be split (`workloads.base.Partition`), or what mesh is meant.

@@ -1,0 +1,203 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What one stage of a pipeline does in a step: a compiled loop over the rows of a schedule's tables.
+
+Forward and backward pass of a micro-batch are in different ticks; `halves` says what lies in a place between them. What
+comes before the first block and after the last is done by the stages that have these, within the same ticks.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxbench.parallel import split
+from jaxbench.parallel.axes import Sizes
+from jaxbench.parallel.halves import Halves
+from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
+from jaxbench.parallel.stacked import BLOCKS, OUTER
+from jaxbench.workloads.base import Batch, Metrics, PyTree, Stages, TrainWorkload
+from jaxbench.workloads.models import blocks
+
+AXIS = "stage"
+_COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_input", "comes_gradient")
+
+
+class Stage:
+    """What one device does in a step, inside `shard_map`. All arrays are its own."""
+
+    def __init__(self, workload: TrainWorkload, table: Schedule, sizes: Sizes):
+        assert workload.partition is not None and workload.partition.stages is not None
+        self._stages: Stages = workload.partition.stages
+        self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
+        self._varies = (*split.mean_axes(sizes), AXIS)
+        self._me = jax.lax.axis_index(AXIS)
+
+    def run(self, params: PyTree, batch: Batch) -> tuple[PyTree, Metrics]:
+        """(the gradients of the mean loss, zero where this stage has no part in them; metrics of the last stage)."""
+        params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}  # (chunks, blocks of a chunk, ...)
+        batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
+        carry = self._nothing(params, batches)
+        columns = jax.tree.map(jnp.asarray, [getattr(self._table, name) for name in _COLUMNS])
+        for first, end, kinds in self._table.segments():
+            body = partial(self._tick, params, batches, kinds)
+            carry, _ = jax.lax.scan(body, carry, [column[first:end] for column in columns])
+        grads = {**carry["grads"], BLOCKS: jax.tree.map(lambda x: x[None], carry["grads"][BLOCKS])}
+        busy = carry["busy"] / (self._table.ticks * self._count)
+        return grads, {**carry["metrics"], "busy_share": busy}
+
+    def _nothing(self, params: PyTree, batches: Batch) -> dict[str, Any]:
+        """What the loop starts from: empty places, no gradient yet."""
+        one = jax.tree.map(lambda x: x[0], batches)
+        x = self._zeros(jax.eval_shape(lambda: self._stages.first(params[OUTER], None, one)))
+        _, metrics = jax.eval_shape(lambda: self._stages.last(params[OUTER], x, one))
+        self._halves = Halves(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one)
+        self._nothing_kept = [x, *map(self._zeros, self._halves.kept)]
+        return {  # the last place of each is for what is not there
+            "inputs": self._zeros(x, self._table.inputs + 1),
+            "kept": [self._zeros(like, self._table.kept + 1) for like in self._nothing_kept],
+            "due": self._zeros(x, self._table.gradients + 1),
+            "forward": x,
+            "backward": x,
+            "grads": jax.tree.map(jnp.zeros_like, params),
+            "metrics": jax.tree.map(self._zeros, {"loss": jax.ShapeDtypeStruct((), jnp.float32), **metrics}),
+            "busy": self._zeros(jax.ShapeDtypeStruct((), jnp.float32)),
+        }
+
+    def _zeros(self, like: Any, places: int | None = None) -> jax.Array:
+        """Of the shape and type of `like`, on each device its own."""
+        shape = like.shape if places is None else (places, *like.shape)
+        varies = self._varies if isinstance(like, jax.ShapeDtypeStruct) else (*self._varies, *split.varies(like))
+        return split.varying(jnp.zeros(shape, like.dtype), varies)
+
+    def _tick(
+        self, params: PyTree, batches: Batch, kinds: tuple[int, ...], carry: dict[str, Any], row: list[jax.Array]
+    ) -> tuple[dict[str, Any], None]:
+        work = dict(zip(_COLUMNS, (column[self._me] for column in row), strict=True))
+        carry = {**carry, "inputs": _placed(carry["inputs"], carry["forward"], work["comes_input"])}
+        carry = {**carry, "due": _placed(carry["due"], carry["backward"], work["comes_gradient"])}
+        places = carry.pop("kept")
+        # What is kept goes to its place after the branches: through them, XLA would copy all places.
+        nothing = self._nothing_kept if FORWARD in kinds else []
+        doing = {
+            FORWARD: partial(self._forward, params, batches, work),
+            BACKWARD: partial(self._backward, params, batches, work, places, nothing),
+        }
+        which = sum(jnp.where(work["kind"] == kind, i, 0) for i, kind in enumerate(kinds, 1))
+        idle = partial(_idle, nothing)
+        carry, kept = jax.lax.switch(which, [idle, *(doing[kind] for kind in kinds)], carry)
+        if kept:
+            where = jnp.where(work["kind"] == FORWARD, work["keep"], NOWHERE)
+            places = [_placed(place, x, where) for place, x in zip(places, kept, strict=True)]
+        sent = {"forward": 1 if FORWARD in kinds else 0, "backward": -1 if BACKWARD in kinds else 0}
+        moved = {name: self._sent(carry[name], step) for name, step in sent.items() if step}
+        return {**carry, **moved, "kept": places}, None
+
+    def _sent(self, x: jax.Array, step: int) -> jax.Array:
+        """To the neighbour; with several chunks the last stage's is the first one's."""
+        around = self._chunks > 1
+        pairs = [(s, (s + step) % self._count) for s in range(self._count) if around or 0 <= s + step < self._count]
+        return jax.lax.ppermute(x, AXIS, pairs) if self._count > 1 else x
+
+    def _row(self, params: PyTree, x: jax.Array, batch: Batch) -> jax.Array:
+        """The blocks of a chunk. params: theirs, stacked."""
+        rows = [jax.tree.map(lambda p, i=i: p[i], params) for i in range(len(jax.tree.leaves(params)[0]))]
+        return blocks.apply(lambda params, x: self._stages.block(params, x, batch), rows, x, self._stages.remat)
+
+    def _first(self, outer: PyTree, batch: Batch) -> jax.Array:
+        return split.varying(self._stages.first(outer, None, batch), self._varies)
+
+    def _is_first(self, work: dict[str, jax.Array]) -> jax.Array:
+        return (self._me == 0) & (work["chunk"] == 0)
+
+    def _forward(
+        self, params: PyTree, batches: Batch, work: dict[str, Any], carry: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[jax.Array]]:
+        batch = _of_batch(batches, work)
+        x = _at(carry["inputs"], work["input"])
+        x = jax.lax.cond(self._is_first(work), lambda: self._first(params[OUTER], batch), lambda: x)
+        y, kept = self._halves.forward(_of_chunk(params[BLOCKS], work), x, batch)
+        return {**carry, "forward": y, "busy": carry["busy"] + 1}, [y, *kept]
+
+    def _backward(
+        self,
+        params: PyTree,
+        batches: Batch,
+        work: dict[str, Any],
+        places: list[jax.Array],
+        nothing: list[jax.Array],
+        carry: dict[str, Any],
+    ) -> tuple[dict[str, Any], list[jax.Array]]:
+        """From the gradient of the loss if this is the last chunk, else from what came."""
+        batch = _of_batch(batches, work)
+        y, *kept = (_at(place, work["keep"]) for place in places)
+        is_last = (self._me == self._count - 1) & (work["chunk"] == self._chunks - 1)
+        no_outer = jax.tree.map(self._zeros, params[OUTER])
+
+        def by_loss() -> tuple[PyTree, jax.Array, Metrics]:
+            def last(outer: PyTree, y: jax.Array) -> tuple[jax.Array, Metrics]:
+                loss, metrics = self._stages.last(outer, y, batch)
+                shares = jax.tree.map(lambda m: m / self._micro_batches, {"loss": loss, **metrics})
+                return shares["loss"], split.varying(shares, self._varies)
+
+            (outer, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(params[OUTER], y)
+            return outer, dy, metrics
+
+        def by_what_came() -> tuple[PyTree, jax.Array, Metrics]:
+            return no_outer, _at(carry["due"], work["gradient"]), jax.tree.map(self._zeros, carry["metrics"])
+
+        def of_first(dx: jax.Array) -> PyTree:
+            return jax.vjp(lambda outer: self._first(outer, batch), params[OUTER])[1](dx)[0]
+
+        at_end, dy, metrics = jax.lax.cond(is_last, by_loss, by_what_came)
+        grads, dx = self._halves.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch)
+        at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
+        total = carry["grads"]
+        made = {
+            "backward": dx,
+            "grads": {
+                OUTER: jax.tree.map(lambda t, a, b: t + a + b, total[OUTER], at_end, at_start),
+                BLOCKS: jax.tree.map(lambda t, g: _added(t, g, work["chunk"]), total[BLOCKS], grads),
+            },
+            "metrics": jax.tree.map(jnp.add, carry["metrics"], metrics),
+            "busy": carry["busy"] + 1,
+        }
+        return {**carry, **made}, nothing
+
+    @property
+    def _chunks(self) -> int:
+        return int(self._table.chunk.max()) + 1
+
+
+def _idle(nothing: list[jax.Array], carry: dict[str, Any]) -> tuple[dict[str, Any], list[jax.Array]]:
+    return carry, nothing
+
+
+def _at(places: jax.Array, where: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_index_in_dim(places, where, keepdims=False)
+
+
+def _placed(places: jax.Array, came: jax.Array, where: jax.Array) -> jax.Array:
+    """NOWHERE, -1, is the last place."""
+    return jax.lax.dynamic_update_index_in_dim(places, came, where % places.shape[0], 0)
+
+
+def _of_chunk(params: PyTree, work: dict[str, Any]) -> PyTree:
+    """Of the blocks' parameters, (chunks, blocks of a chunk, ...), those of this chunk."""
+
+    def chosen(x: jax.Array) -> jax.Array:
+        return x[0] if x.shape[0] == 1 else _at(x, work["chunk"])
+
+    return jax.tree.map(chosen, params)
+
+
+def _of_batch(batches: Batch, work: dict[str, Any]) -> Batch:
+    return jax.tree.map(lambda x: _at(x, work["micro_batch"]), batches)
+
+
+def _added(total: jax.Array, grad: jax.Array, chunk: jax.Array) -> jax.Array:
+    if total.shape[0] == 1:
+        return total + grad[None]
+    return total.at[chunk].add(grad)
