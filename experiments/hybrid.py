@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every way to lay data, fsdp, stage and tensor axes over the devices, ranked by time, memory and bytes sent (6 min).
+"""Every way to lay data, fsdp, stage and tensor axes over the devices, ranked by time, memory and bytes sent (9 min).
 
     make run EXP=hybrid
     make run EXP=hybrid ARGS="--config.mesh.devices=8"
