@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 (version 1.5) on 224x224 images: what the published scaling curves are of. (15 min)
+"""ResNet-50 (version 1.5) on 224x224 images: what the published scaling curves are of. (25 min)
 
 make run EXP=resnet50
 make run EXP=resnet50 ARGS=--config.lever.remat=none,sqrt,block   # memory against time
