@@ -71,7 +71,7 @@ def test_beyond_the_limit_one_device_is_asked_how_far_it_is_from_itself():
     assert "within 6e-05 (3 times the 2.0e-05 of one device to itself" in excused.reason
     for alone in (1e-5, 1e-6, 0.0, math.nan):
         assert not judge(1 + distance, rounding=lambda alone=alone: alone).ok
-    hopeless = judge(1 + distance, start={"w": np.full(4, 1 - 4 * distance, np.float32)}, rounding=lambda: 0.5)
+    hopeless = judge(1 + distance, rounding=lambda: 0.5)
     assert not hopeless.ok and "nothing is proven" in hopeless.reason
 
 
