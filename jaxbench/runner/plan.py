@@ -163,7 +163,7 @@ def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
 
 def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Of counts that nobody typed, those that divide the batch of strong scaling; typed ones are all kept."""
-    if settings.devices is not None or "strong" not in settings.scalings or {*settings.strategies} & OF_SOME_MODELS:
+    if settings.devices is not None or "strong" not in settings.scalings or {*settings.strategies} & {*OF_SOME_MODELS}:
         return counts
     batches = {int(arm.levers["batch"]) or settings.batch for arm in settings.arms}
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))
