@@ -7,7 +7,7 @@ parallelism, for mlp and gpt; one fused all-reduce and bucketed ones at most 1.0
 M = 8 micro-batches at most 1.25 times (M + K - 1) / (M K) of the time of one device with the same micro-batches,
 whether its stages keep all activations or the results of products alone.
 
-Run: python -m benchmarks.strategies [--only=fsdp_mlp,fsdp_gpt,reduction,pipeline] [--rounds=20]
+Run: python -m benchmarks.strategies [--only=fsdp_mlp,fsdp_gpt,reduction,pipeline,pipeline_small] [--rounds=20]
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ COMPARED["reduction"] = Compared(
         for way in ("fused", "bucketed")
     ),
 )
-COMPARED["pipeline"] = Compared(
-    "gpt",
-    (
-        "strategy=jit_auto,pipeline",
-        "scaling=strong",
-        "mesh.devices=1,2",
-        "lever.remat=none,dots_saveable",
-        f"lever.accumulate={MICRO_BATCHES}",
-        "batch=32",  # 4 sequences a micro-batch, of a model whose products are larger than what it costs to start them
-        "model.width=512",
-        "model.heads=8",
-        "model.layers=2",
-    ),
-    tuple(
-        (f"pipeline, remat={remat} / one device", f"pipeline/strong/2/remat={remat}", ONE_DEVICE, 1.25 * IDEAL)
-        for remat in ("none", "dots_saveable")
-    ),
-)
+# 4 sequences a micro-batch of a model whose products are larger than what starting them costs, and 2 of gpt as it is.
+LARGE, SMALL = ("batch=32", "model.width=512", "model.heads=8", "model.layers=2"), ("batch=16",)
+for size, settings in (("", LARGE), ("_small", SMALL)):
+    COMPARED[f"pipeline{size}"] = Compared(
+        "gpt",
+        (
+            "strategy=jit_auto,pipeline",
+            "scaling=strong",
+            "mesh.devices=1,2",
+            "lever.remat=none,dots_saveable",
+            f"lever.accumulate={MICRO_BATCHES}",
+            *settings,
+        ),
+        tuple(
+            (f"pipeline{size}, {remat} / one device", f"pipeline/strong/2/remat={remat}", ONE_DEVICE, 1.25 * IDEAL)
+            for remat in ("none", "dots_saveable")
+        ),
+    )
 
 
 def run(compared: Compared, rounds: int, folder: Path) -> list[tuple[str, Estimate, float]]:
