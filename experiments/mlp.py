@@ -33,9 +33,7 @@ class Perceptron(nnx.Module):
         x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
         for number, layer in enumerate(self.layers):
             x_BF = nnx.relu(x_BF) if number else x_BF
-            # Two by two; a last one without a partner is whole on every device.
-            alone = number == len(self.layers) - 1 and number % 2 == 0
-            x_BF = layer(x_BF) if alone else row(layer, x_BF) if number % 2 else column(layer, x_BF)
+            x_BF = (row if number % 2 else column)(layer, x_BF)
         return x_BF
 
 
@@ -45,8 +43,12 @@ def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
 
 
 def partition(config: ConfigDict) -> Partition:
-    """How layers are split over the axis `tensor`: two by two, the first by its outputs, the second by its inputs."""
-    sizes, axes = layer_sizes(config), {}
+    """How layers are split over the axis `tensor`: two by two, the first by its outputs, the second by its inputs.
+
+    A last one without a partner is whole on every device.
+    """
+    sizes = layer_sizes(config)
+    axes: dict[str, tuple[str | None, ...]] = {}
     pairs = range(0, len(sizes) - 1, 2)
     for first in pairs:
         axes[f"layers/{first}/kernel"], axes[f"layers/{first}/bias"] = (None, "hidden"), ("hidden",)

@@ -86,8 +86,8 @@ class Stage:
             BACKWARD: partial(self._backward, params, batches, work, places, nothing),
         }
         which = sum(jnp.where(work["kind"] == kind, i, 0) for i, kind in enumerate(kinds, 1))
-        idle = partial(_idle, nothing)
-        carry, kept = jax.lax.switch(which, [idle, *(doing[kind] for kind in kinds)], carry)
+        branches: list[Any] = [lambda carry: (carry, nothing), *(doing[kind] for kind in kinds)]
+        carry, kept = jax.lax.switch(which, branches, carry)
         if kept:
             where = jnp.where(work["kind"] == FORWARD, work["keep"], NOWHERE)
             places = [_placed(place, x, where) for place, x in zip(places, kept, strict=True)]
@@ -169,10 +169,6 @@ class Stage:
     @property
     def _chunks(self) -> int:
         return int(self._table.chunk.max()) + 1
-
-
-def _idle(nothing: list[jax.Array], carry: dict[str, Any]) -> tuple[dict[str, Any], list[jax.Array]]:
-    return carry, nothing
 
 
 def _at(places: jax.Array, where: jax.Array) -> jax.Array:

@@ -70,6 +70,18 @@ def test_the_parameters_of_resnet_164_by_hand():
     assert total + 2 * 256 + 256 * 10 + 10 == 1_703_258
 
 
+def test_what_each_block_of_a_resnet_adds_starts_smaller_by_the_root_of_their_number():
+    """By the last norm's scale; before a sum without a norm by the last kernel, else He's, sqrt(2 / inputs)."""
+    two = build("resnet18", **{"model.blocks": "1,1"}).init(KEY)[0]["blocks"]
+    for block in two.values():
+        assert [norm["scale"][0] for norm in block["norms"].values()] == pytest.approx([1, 1 / math.sqrt(2)])
+    six = build("resnet164", **{"model.depth": 20}).init(KEY)[0]["blocks"]
+    for block in six.values():
+        kernels = [conv["kernel"] for conv in block["convolutions"].values()]
+        gains = [jnp.std(kernel) / math.sqrt(2 / math.prod(kernel.shape[:-1])) for kernel in kernels]
+        assert gains == pytest.approx([1, 1, 1 / math.sqrt(6)], rel=0.15)
+
+
 def test_resnet_18_for_small_images():
     """The 3x3 stem instead of the 7x7, and 10 classes instead of 1000."""
     small = build("resnet18", **{"model.stem": "cifar"})

@@ -29,13 +29,7 @@ def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
     Raises:
       UserError: no such `remat`.
     """
-    if remat == "none":
-        return _row(blocks, x)
-    size = group_size(len(blocks), remat)
-    for at in range(0, len(blocks), size):
-        group = nnx.List(blocks[at : at + size])
-        x = nnx.remat(_row, policy=_policy(remat))(group, x)
-    return x
+    return _grouped(_row, nnx.remat, nnx.List, blocks, x, remat)
 
 
 def apply(block: Callable[[PyTree, Any], Any], rows: Sequence[PyTree], x: Any, remat: str) -> Any:
@@ -46,11 +40,16 @@ def apply(block: Callable[[PyTree, Any], Any], rows: Sequence[PyTree], x: Any, r
             x = block(params, x)
         return x
 
+    return _grouped(row, jax.checkpoint, list, rows, x, remat)
+
+
+def _grouped(row: Callable[..., Any], checkpoint: Any, group: Any, blocks: Sequence[Any], x: Any, remat: str) -> Any:
+    """`row` of all blocks, or of each group of them under `checkpoint`, that takes them as a `group`."""
     if remat == "none":
-        return row(rows, x)
-    size = group_size(len(rows), remat)
-    for at in range(0, len(rows), size):
-        x = jax.checkpoint(row, policy=_policy(remat))(rows[at : at + size], x)
+        return row(blocks, x)
+    size = group_size(len(blocks), remat)
+    for at in range(0, len(blocks), size):
+        x = checkpoint(row, policy=_policy(remat))(group(blocks[at : at + size]), x)
     return x
 
 
