@@ -137,7 +137,11 @@ def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
     """IDIOMS' first trap, as a strategy file of its own: the loss is right, the update n times too large."""
     folder = ROOT / "tests" / "broken_strategies"
     mlp = (ROOT / "experiments" / "mlp.py").read_text()
-    extra = f"\nimport jaxbench.parallel\njaxbench.parallel.__path__.append({str(folder)!r})\n"
+    extra = (
+        "\nimport jaxbench.parallel\n"
+        f"jaxbench.parallel.__path__.append({str(folder)!r})\n"
+        "jaxbench.parallel.OF_ANY_MODEL += ('naive',)\n"
+    )
     (tmp_path / "mine.py").write_text(mlp + extra)
     words = [word for word in QUICK_MLP if not word.startswith("--config.strategy")]
     done = jaxbench("run", "mine.py", "--workdir=run", *words, "--config.strategy=naive", cwd=tmp_path)
