@@ -25,7 +25,7 @@ SIZES = {"imagenet": (224, 1000), "cifar": (32, 10)}  # image side and classes w
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 32
+    config.batch = 16
     # size, classes: 0 means by the stem, 224 and 1000 or 32 and 10
     config.model = ConfigDict(
         {

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Training steps of the suite beside what one would take instead: PyTorch, eager and compiled, and Keras on JAX.
 
-mlp, cnn, resnet18 (for 32x32 images), gpt ("tiny") and lstm, with the experiments' own sizes, batches and optimizers,
-in float32. All arms train the same model from the same weights on the same batch on the same cores, each in a process
-of its own. The losses before the first and after each of three updates must agree, or nothing is timed.
+mlp, cnn, resnet18 (for 32 images of 32x32), gpt ("tiny") and lstm, with the experiments' own sizes, batches and
+optimizers, in float32. All arms train the same model from the same weights on the same batch on the same cores, each
+in a process of its own. The losses before the first and after each of three updates must agree, or nothing is timed.
 
 On the CPU the suite comes in two forms: one device that has all cores, and a device for each core, over which the batch
 is split. Every round visits all arms in random order, one at a time; each starts from the initial weights and takes

@@ -30,13 +30,13 @@ from jaxbench.measure.passport import compile_step
 from jaxbench.runner.arm import Arms
 from jaxbench.workloads.models import gpt
 
-CHANGED = {"resnet18": {"stem": "cifar", "statistics": "global"}}  # of the experiment's model
+CHANGED = {"resnet18": {"batch": 32, "model.stem": "cifar", "model.statistics": "global"}}  # of the experiment
 SEED = 0
 
 
 def configured(name: str) -> ConfigDict:
     config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("auto"))
-    config.model.update(CHANGED.get(name, {}))
+    config.update_from_flattened_dict(CHANGED.get(name, {}))
     return config
 
 

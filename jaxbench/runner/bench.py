@@ -178,6 +178,7 @@ class Bench:
     def _running(self, ready: Prepared) -> Iterator[tuple[Any, Any, Any]]:
         """(call, a fresh state, what each step is fed with: a batch on the devices, or a feed)."""
         program, point, call = ready.program, ready.point, ready.compiled.call
+        memory.give_back()
         with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
             state = program.init(self.key)
             if not _fed(point):
@@ -242,6 +243,7 @@ class Bench:
         workload, platform = self.arms.reference(point.levers, self._grown(point)), self.devices[0].platform
         made = point.global_batch, program.parts, id(workload)
         if self._reference is None or self._reference[0] != made:
+            memory.give_back()
             initial = check.initial_state(workload, self.key, device=self.devices[0])
             # in as many parts as the mesh makes of the batch, one device holds what it does when there are others
             expected = check.reference(workload, initial, batch, device=self.devices[0], passes=program.parts)
@@ -250,6 +252,7 @@ class Bench:
         part = point.levers.get("part", "step")
         if part not in ("step", "local") or (part == "local" and point.devices > 1):
             return (check.judge_part(part, program, compiled.call, workload, key=self.key, batch=batch),)
+        memory.give_back()
         actual, passport = check.train(program, compiled.call, self.key, batch), compiled.passport
         again = functools.partial(
             check.rounding, expected, workload, self.key, batch, device=self.devices[0], passes=program.parts
