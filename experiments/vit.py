@@ -20,7 +20,7 @@ from jaxbench.workloads.optimizers import tolerance
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 8
+    config.batch = 4
     config.model = ConfigDict({"size": 224, "patch": 16, "classes": 1000, "width": 384, "depth": 12, "heads": 6})
     config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
     config.mesh = ConfigDict({"oversubscribe": False})
