@@ -2,6 +2,7 @@
 """VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP an image, in few large convolutions. (15 min)
 
 make run EXP=vgg16
+make run EXP=vgg16 ARGS=--config.batch=64   # for an accelerator: the default suits two cores
 Nearly all of its time is 3x3 convolutions of many channels: the closest a vision model comes to a machine's peak.
 """
 
@@ -20,7 +21,7 @@ from jaxbench.workloads.optimizers import tolerance
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 8
+    config.batch = 2
     # pooled: the side of what the dense layers see, after an average pool
     config.model = ConfigDict({"size": 224, "classes": 1000, "width": 64, "hidden": 4096, "pooled": 7})
     config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.01})

@@ -2,6 +2,7 @@
 """Vision Transformer S/16 on 224x224 images: large matrix products and almost nothing else. (8 min)
 
 make run EXP=vit
+make run EXP=vit ARGS=--config.batch=128   # for an accelerator: the default suits two cores
 make run EXP=vit ARGS=--config.lever.remat=none,sqrt,block,dots_saveable   # memory against time
 """
 
