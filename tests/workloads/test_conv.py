@@ -52,3 +52,23 @@ def test_what_is_rewritten(side, inputs, outputs, kernel, strides, dtype, taken,
     numbers = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
     jax.eval_shape(lambda: conv.convolution(x, w, (strides, strides), (edge, edge), **numbers))
     assert seen == ([taken] if taken else [])
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "stride"), [(3, 5, 1), (5, 3, 1), (5, 3, 2)])
+def test_a_1x1_is_a_product_whose_narrower_factor_is_laid_out_anew(inputs, outputs, stride):
+    x, w, _ = arrays(8, inputs, outputs, 1)
+    strides, none = (stride, stride), ((0, 0), (0, 0))
+
+    def mine(x, w):
+        return conv._product(x, w, strides, none, precision=None)
+
+    def plain(x, w):
+        return jax.lax.conv_general_dilated(x, w, strides, none, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    expected, plain_gradients = jax.vjp(plain, x, w)
+    found, gradients = jax.vjp(mine, x, w)
+    d_y = jax.random.normal(jax.random.PRNGKey(3), expected.shape)
+    for one, other in zip((found, *gradients(d_y)), (expected, *plain_gradients(d_y)), strict=True):
+        assert jnp.linalg.norm(one - other) <= 1e-5 * jnp.linalg.norm(other)
+    products = [eqn.outvars[0].aval.shape for eqn in jax.make_jaxpr(gradients)(d_y).eqns if "dot" in eqn.primitive.name]
+    assert (3, 5) in products and (5, 3) not in products
