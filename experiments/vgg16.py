@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP an image, in few large convolutions. (15 min)
+"""VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP an image, in few large convolutions. (35 min)
 
 make run EXP=vgg16
 make run EXP=vgg16 ARGS=--config.batch=64   # for an accelerator: the default suits two cores
