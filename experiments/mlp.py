@@ -58,7 +58,7 @@ def partition(config: ConfigDict) -> Partition:
         """What two layers give is summed in the forward pass, and the gradient of what they are given in the backward
         pass, but for the image."""
         numbers = sum(sizes[first + 1][1] for first in pairs) + sum(sizes[first][0] for first in pairs[1:])
-        sent = numbers * share.examples * share.itemsize
+        sent = numbers * share.examples
         return {"all-reduce": (sent, sent)} if share.over("tensor") > 1 else {}
 
     return Partition(axes=axes, wire=wire)

@@ -7,7 +7,7 @@ import jax
 from workload_cases import KEY, one_device
 
 from jaxbench import parallel
-from jaxbench.measure import census, check
+from jaxbench.measure import check, closed_form
 from jaxbench.measure.passport import compile_step
 from jaxbench.workloads.base import TrainWorkload
 
@@ -23,12 +23,7 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
     parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
     parameters = parameters if optimizer.ok or not parameters.ok else optimizer
     passport = compiled.passport
-    expected = passport.expected_gradient_bytes
-    form = None if program.expected is None else program.expected(BATCH)
-    collectives = census.verify(
-        passport.collectives, expected, program.mesh.size, stateful=stateful(workload), form=form
-    )
-    return parameters, collectives, passport
+    return parameters, closed_form.judge(workload, program, passport, BATCH), passport
 
 
 def stateful(workload: TrainWorkload) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from jaxbench.measure import census, products
+from jaxbench.measure import census, closed_form, products
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import Passport
 from jaxbench.workloads import flops
@@ -44,8 +44,7 @@ def compile_step(
 
     options: what the compiler is told besides its defaults.
     """
-    key = jax.ShapeDtypeStruct((2,), "uint32")
-    devices = program.mesh.size
+    key, devices = jax.ShapeDtypeStruct((2,), "uint32"), program.mesh.size
     with jax.set_mesh(program.mesh):
         state = _with_sharding(jax.eval_shape(program.init, key), program.state_sharding)
         batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
@@ -69,8 +68,8 @@ def compile_step(
         parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
         flops_per_step=example_flops(workload) * global_batch,
         compiler_flops_per_step=_counted(compiled, "flops", devices),
-        collectives=census.read(hlo),
-        expected_gradient_bytes=census.gradient_bytes(params, devices),
+        collectives=census.read(hlo, program.mesh.shape),
+        expected_gradient_bytes=closed_form.gradient_bytes(params, devices),
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,
@@ -78,6 +77,8 @@ def compile_step(
         peak_bytes=_peak_bytes(memory),
         compiler_bytes_per_step=_counted(compiled, "bytes accessed", devices),
         product_flops_per_step=None if counted is None else counted * devices,
+        metrics=len(jax.tree.leaves(lowered.out_info[1])),
+        compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )
     return CompiledStep(compiled, passport, hlo)
 
@@ -95,7 +96,8 @@ def example_flops(workload: TrainWorkload) -> float:
 def _peak_bytes(memory: Any) -> int:
     """What one device must hold while the step runs: its arguments, results and scratch, what they share once.
 
-    Not the compiler's own ``peak_memory_in_bytes``: on the CPU that leaves the scratch buffers out.
+    Not the compiler's own ``peak_memory_in_bytes``, which is recorded beside it: on the CPU that leaves the scratch
+    buffers out. On a TPU the two differ both ways, since scratch is placed where other arrays have been.
     """
     held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return held - memory.alias_size_in_bytes

@@ -1,17 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arrays as flat shards of equal size, one for each device of an axis: what ZeRO leaves of an array on a device.
+"""Arrays as flat shards of equal size, one for each device of an axis: how ZeRO cuts an array of which no dimension
+divides over the devices.
 
-Flat, so that every array can be cut whatever its shape; the last shard is filled up with zeros. What is done to a shard
-must then be element by element, as all optimizers of the suite are.
+The last shard is filled up with zeros. What is done to a shard must be element by element, as all optimizers of the
+suite are.
 """
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-
-# The least bytes of a number on the wire: XLA's CPU compiler sends some of what has 16 bits as 32.
-WIDENED = {"cpu": 4}
 
 
 def padded(size: int, parts: int) -> int:

@@ -1,13 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Where each array of a state lies on a named mesh, and the way between that and the canonical state.
 
-A parameter's dimensions are split as the model's table says. Over the axis `fsdp` what is then left of it on a device
-is laid flat, filled up with zeros and cut again, so that it need not divide. The optimizer's state lies as the
-parameters do that it belongs to.
+A parameter's dimensions are split as the model's table says. Over the axis `fsdp` the first dimension that is left and
+divides is split as well; an array that has none is laid flat, filled up with zeros and cut. (Not every array is laid
+flat: a TPU's memory is tiled by the last two dimensions, and there a flat copy of a matrix is a second matrix.) The
+optimizer's state lies as the parameters do that it belongs to.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import math
 from collections.abc import Callable
@@ -21,16 +23,17 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
+from jaxbench.parallel import flat
 from jaxbench.parallel.axes import LIES_ON, Sizes
-from jaxbench.parallel.flat import padded
 from jaxbench.parallel.program import TrainState, create_state
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How one parameter lies. shape: canonical. dims: (dimension, mesh axis) of those that are split, in order.
-    flat: over how many devices of the axis `over` the rest is cut."""
+    """How one parameter lies. shape: canonical. dims: (dimension, mesh axis) of those that are split, in order, and
+    sizes: over how many devices each. over: the axis over which a device's part is gathered where it is used.
+    flat: over how many devices of `over` it is cut where no dimension divides."""
 
     shape: tuple[int, ...]
     dims: tuple[tuple[int, str], ...] = ()
@@ -74,7 +77,7 @@ class Cut:
             return x
         shape, at = self._grouped()
         rows = jnp.moveaxis(x.reshape(shape), at, range(len(at))).reshape(*self.sizes, -1)
-        fill = padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        fill = flat.padded(rows.shape[-1], self.flat) - rows.shape[-1]
         return jnp.pad(rows, [(0, 0)] * len(at) + [(0, fill)])
 
     def join(self, x: np.ndarray) -> np.ndarray:
@@ -85,16 +88,45 @@ class Cut:
         rows = x[..., : math.prod(self.local)].reshape(*self.sizes, *self.local)
         return np.moveaxis(rows, range(len(at)), at).reshape(self.shape)
 
+    @property
+    def _dim(self) -> int | None:
+        """The dimension that is split over the axis `over`."""
+        return next((dim for dim, axis in self.dims if axis == self.over), None)
+
+    @property
+    def parts(self) -> int:
+        """Over how many devices of the axis `over` it is split."""
+        return self.flat * next(
+            (size for (_, axis), size in zip(self.dims, self.sizes, strict=True) if axis == self.over), 1
+        )
+
     def whole(self, shard: jax.Array) -> jax.Array:
-        """Inside `shard_map`: this device's part, of shape `local`, by an all-gather of what is flat."""
+        """Inside `shard_map`: this device's part before it was split over `over`, by an all-gather."""
+        if self._dim is not None:
+            return jax.lax.all_gather(shard, self.over, axis=self._dim, tiled=True)
         if self.flat == 1:
             return shard
         everything = jax.lax.all_gather(shard.reshape(-1), self.over, tiled=True)
         return jax.lax.reshape(jax.lax.slice(everything, (0,), (math.prod(self.local),)), self.local)
 
-    def bytes(self, itemsize: int) -> int:
-        """Of a device's part before it is laid flat, with the filling."""
-        return itemsize * padded(math.prod(self.local), self.flat)
+    def own(self, x: jax.Array) -> jax.Array:
+        """Inside `shard_map`: of an array that each device of `over` has, this device's shard."""
+        if self._dim is None:
+            return flat.own_shard(x, self.over) if self.flat > 1 else x
+        size = x.shape[self._dim] // self.parts
+        return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, self._dim)
+
+    def mean(self, x: jax.Array) -> jax.Array:
+        """Inside `shard_map`: this device's shard of the mean over the devices of `over`, by a reduce-scatter."""
+        if self._dim is None:
+            return flat.mean_shard(x, self.over) if self.flat > 1 else x
+        return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim, tiled=True) / self.parts
+
+    @property
+    def numbers(self) -> int:
+        """In what `whole` gathers, with the filling."""
+        split = self.parts if self._dim is not None else 1
+        return flat.padded(math.prod(self.local) * split, self.flat)
 
 
 class Mirrored:
@@ -180,9 +212,23 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
         dims = [(dim, LIES_ON[axis]) for dim, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]
         for dim, axis in dims:
             _require_divides(axes[dim], aval.shape[dim], axis, sizes[axis])
-        return Cut(aval.shape, tuple(dims), tuple(sizes[axis] for _, axis in dims), sizes.get("fsdp", 1))
+        return shared_out(Cut(aval.shape, tuple(dims), tuple(sizes[axis] for _, axis in dims)), sizes.get("fsdp", 1))
 
     return jax.tree.map_with_path(cut, canonical_avals(workload).params)
+
+
+def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
+    """The same parameter, split over so many devices of one axis more: its first dimension that is whole and divides,
+    or flat."""
+    taken, local = {dim for dim, _ in cut.dims}, cut.local
+    dims = (dim for dim, length in enumerate(local) if dim not in taken and length and length % devices == 0)
+    if devices == 1:
+        return dataclasses.replace(cut, over=over)
+    if (dim := next(dims, None)) is None:
+        return dataclasses.replace(cut, flat=devices, over=over)
+    split = sorted([*zip(cut.dims, cut.sizes, strict=True), ((dim, over), devices)])
+    names, sizes = zip(*split, strict=True)
+    return dataclasses.replace(cut, dims=names, sizes=sizes, over=over)
 
 
 def _nothing_to_split(workload: TrainWorkload, axis: str) -> str:

@@ -62,7 +62,7 @@ def build(
         return update(workload, state, grads, state.model_state), metrics
 
     form = partial(expected, workload, layout, sizes, table)
-    return split.program(workload, layout, mesh, sizes, local_step, form)
+    return split.program(workload, layout, mesh, sizes, local_step, form, sums=1 + bool(means))
 
 
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
@@ -84,15 +84,15 @@ def expected(workload: TrainWorkload, layout: Stacked, sizes: Sizes, table: Sche
     form: Wire = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
     for (path, aval), spec in zip(jax.tree.leaves_with_path(layout.params), specs, strict=True):
-        on_device = aval.size * aval.dtype.itemsize // math.prod(sizes.get(axis, 1) for axis in spec if axis)
+        on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
         split.add(form, "all-reduce", summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
     if sizes.get(AXIS, 1) > 1:
-        split.add(form, "collective-permute", sum(ticks.values()) * _activation_bytes(workload, examples))
+        split.add(form, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
     assert workload.partition is not None
-    share = Share(examples=examples, sizes=sizes, itemsize=workload.dtype.itemsize, blocks=layout.chunk)
+    share = Share(examples=examples, sizes=sizes, blocks=layout.chunk)
     for kind, name in _KINDS.items():
         passes = dataclasses.replace(share, passes=frozenset({name}))
         for what, (least, most) in workload.partition.wire(passes).items():
@@ -103,9 +103,9 @@ def expected(workload: TrainWorkload, layout: Stacked, sizes: Sizes, table: Sche
 _KINDS = {FORWARD: "forward", BACKWARD: "backward"}
 
 
-def _activation_bytes(workload: TrainWorkload, examples: int) -> int:
+def _activation_numbers(workload: TrainWorkload, examples: int) -> int:
     """Of what passes from stage to stage in one micro-batch."""
     assert workload.partition is not None and workload.partition.stages is not None
     first, key = workload.partition.stages.first, jax.ShapeDtypeStruct((2,), "uint32")
     x = jax.eval_shape(lambda k, batch: first(workload.init(k)[0], None, batch), key, workload.batch_avals(examples))
-    return x.size * x.dtype.itemsize
+    return x.size

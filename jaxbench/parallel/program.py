@@ -46,9 +46,11 @@ class Program:
       put: a canonical batch, host or device, (global_batch, ...) -> the layout `step` takes, on the devices.
       export: state -> canonical TrainState (device or host arrays), the same whatever strategy and device count.
       load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
-      expected: global batch -> the closed form of what the step communicates: by kind of collective, the least and most
-        bytes of its results on one device, rank-0 values left out. None: an all-reduce of every gradient, as plain data
-        parallelism.
+      expected: global batch -> the closed form of what the step communicates besides its metrics: by kind of
+        collective, the least and most numbers in its results on one device. None: an all-reduce of every gradient, as
+        plain data parallelism.
+      sums: how often each metric is summed over devices, over one axis of the mesh after the other.
+      widest: bytes of the widest number that may travel, unless the compiler widens it (XLA on a CPU: 16 bits to 32).
       gradients: jitted (state, batch) -> the gradients as the strategy holds them while more are added to them; None:
         like the parameters.
       disabled_passes: of the compiler, without which the step must be compiled.
@@ -67,6 +69,8 @@ class Program:
     gradients: Any = None
     batch_parts: int | None = None
     disabled_passes: tuple[str, ...] = ()
+    sums: int = 1
+    widest: int = 4
 
     @property
     def parts(self) -> int:

@@ -26,7 +26,7 @@ from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import flat
 from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
 from jaxbench.workloads import spread
-from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 
 BUCKET_BYTES = 4 * 2**20
 
@@ -49,8 +49,9 @@ def build(workload: TrainWorkload, devices: list[jax.Device], words: str) -> Pro
     whole, split = PartitionSpec(), PartitionSpec("data")
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
     params, _ = jax.eval_shape(workload.init, jax.ShapeDtypeStruct((2,), "uint32"))
-    form = expected(params, way, len(devices), dtype or None, least_width=4 if devices[0].platform == "cpu" else 1)
-    return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: form)
+    form = expected(params, way, len(devices), dtype or None)
+    widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4
+    return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: form, widest=widest)
 
 
 def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
@@ -137,23 +138,18 @@ _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
 }
 
 
-def expected(
-    params: PyTree, way: str, devices: int, dtype: Any = None, *, least_width: int = 1
-) -> dict[str, tuple[int, int]]:
-    """The closed form, as `Program.expected` has it.
-
-    least_width: of a number on the wire, in bytes: XLA's CPU compiler sends 16 bits as 32.
-    """
+def expected(params: PyTree, way: str, devices: int, dtype: Any = None) -> Wire:
+    """The closed form, as `Program.expected` has it: numbers, filling included."""
     if devices == 1:
         return {}
     leaves = [jax.ShapeDtypeStruct(p.shape, jnp.dtype(dtype or p.dtype)) for p in jax.tree.leaves(params)]
-    bytes_of: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for group in _groups(leaves, way):
-        width, size = max(least_width, leaves[group[0]].dtype.itemsize), sum(leaves[i].size for i in group)
-        padded = width * flat.padded(size, devices)
+        size = sum(leaves[i].size for i in group)
+        padded = flat.padded(size, devices)
         for kind, amount in {
             "scatter": {"reduce-scatter": padded // devices, "all-gather": padded},
             "ring": {"collective-permute": 2 * (devices - 1) * padded // devices},
-        }.get(way, {"all-reduce": width * size}).items():
-            bytes_of[kind] = bytes_of.get(kind, 0) + amount
-    return {kind: (amount, amount) for kind, amount in bytes_of.items()}
+        }.get(way, {"all-reduce": size}).items():
+            numbers[kind] = numbers.get(kind, 0) + amount
+    return {kind: (amount, amount) for kind, amount in numbers.items()}

@@ -21,7 +21,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of
-from jaxbench.parallel.flat import WIDENED
 from jaxbench.parallel.layout import Cut, Layout, cuts
 from jaxbench.parallel.program import (
     Program,
@@ -65,11 +64,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         grads = jax.tree.map(lambda g, cut: mean(g, cut, sizes), grads, layout.cuts)
         return grads, *(mean_over(means, (model_state, metrics)) if means else (model_state, metrics))
 
-    width = WIDENED.get(devices[0].platform, 1)
-    form = partial(expected, workload, layout, sizes, sequence=sequence, least_width=width)
+    form = partial(expected, workload, layout, sizes, sequence=sequence)
     passes = keep_barriers(mesh) if AGAIN & {*sizes} else ()
     held = lambda *given: local_gradients(*given)[0], layout.specs().params  # noqa: E731
-    return program(workload, layout, mesh, sizes, local_step, form, held=held, disabled_passes=passes)
+    sums = 1 if means else 0  # where all devices have the same examples, each has the whole loss
+    return program(workload, layout, mesh, sizes, local_step, form, held=held, disabled_passes=passes, sums=sums)
 
 
 def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) -> None:
@@ -164,11 +163,12 @@ def program(
     held: tuple[Callable[..., PyTree], PyTree] | None = None,
     disabled_passes: tuple[str, ...] = (),
     typed: bool = True,
+    sums: int = 1,
 ) -> Program:
     """The Program of a step on one device's parts. layout: a `Layout`, or what has its `cut`, `specs` and `export`.
 
     held: what a device holds of gradients, from (state, batch), and its specs. typed: `shard_map` checks what is the
-    same on all devices.
+    same on all devices. sums: as `Program.sums`.
     """
     specs, whole = layout.specs(), PartitionSpec()
     examples = tuple(axis for axis in sizes if AXES[axis])
@@ -194,43 +194,33 @@ def program(
         gradients=None if held is None else jax.jit(run(held[0], out_specs=held[1])),
         batch_parts=batch_parts(sizes),
         disabled_passes=disabled_passes,
+        sums=sums,
     )
 
 
 def expected(
-    workload: TrainWorkload,
-    layout: Layout,
-    sizes: Sizes,
-    global_batch: int,
-    *,
-    sequence: bool = False,
-    least_width: int = 1,
+    workload: TrainWorkload, layout: Layout, sizes: Sizes, global_batch: int, *, sequence: bool = False
 ) -> Wire:
     """The closed form of what a step sends: its gradients and parameters, and what the layers send themselves.
-
-    least_width: of a number on the wire, in bytes.
 
     Filling included. What is gathered again over `fsdp` is what the backward pass needs: no biases, and nothing of a
     first layer, whose input needs no gradient. The forward passes of micro-batches may share what was gathered.
     """
     passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
     form: Wire = {}
-    for aval, cut in zip(jax.tree.leaves(layout.params), jax.tree.leaves(layout.cuts), strict=True):
-        part, wide = (cut.bytes(max(aval.dtype.itemsize, least)) for least in (1, least_width))
-        width = sizes.get("fsdp", 1)
-        if width > 1:
-            add(form, "all-gather", part, 2 * passes * wide)
-            add(form, "reduce-scatter", passes * part // width, passes * wide // width)
-        if any(sizes[axis] > 1 for axis in mean_axes(sizes) if axis not in cut.axes) and aval.shape:
-            add(form, "all-reduce", part // width, wide // width)
+    for cut in jax.tree.leaves(layout.cuts):
+        if cut.parts > 1:
+            add(form, "all-gather", cut.numbers, 2 * passes * cut.numbers)
+            add(form, "reduce-scatter", passes * cut.numbers // cut.parts)
+        if any(sizes[axis] > 1 for axis in mean_axes(sizes) if axis not in cut.axes):
+            add(form, "all-reduce", cut.numbers // cut.parts)
     if workload.partition is not None:
-        examples, itemsize = global_batch // batch_parts(sizes) // passes, workload.dtype.itemsize
-        share = Share(examples=examples, sizes=sizes, itemsize=itemsize, sequence=sequence)
-        widest = workload.partition.wire(dataclasses.replace(share, itemsize=max(itemsize, least_width)))
-        for kind, (least, _) in workload.partition.wire(share).items():
-            add(form, kind, passes * least, passes * widest[kind][1])
+        examples = global_batch // batch_parts(sizes) // passes
+        share = Share(examples=examples, sizes=sizes, sequence=sequence)
+        for kind, (least, most) in workload.partition.wire(share).items():
+            add(form, kind, passes * least, passes * most)
         if batch_parts(sizes) > 1:
-            add(form, "all-reduce", sum(leaf.size * leaf.dtype.itemsize for leaf in state))
+            add(form, "all-reduce", sum(leaf.size for leaf in state))
     if "reduce-scatter" in form and state:
         # XLA merges reductions of equal gradients, such as of the biases of two batch normalisations that are added.
         least, most = form["reduce-scatter"]

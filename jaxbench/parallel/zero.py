@@ -18,9 +18,8 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
-from jaxbench.parallel import flat
 from jaxbench.parallel.axes import mesh_of
-from jaxbench.parallel.layout import Cut, Layout, canonical_avals
+from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
 from jaxbench.parallel.split import program
 from jaxbench.workloads import spread
@@ -39,14 +38,14 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
     sizes = {AXIS: len(devices)}
     params = canonical_avals(workload).params
     whole = jax.tree.map(lambda aval: Cut(aval.shape), params)
-    shards = jax.tree.map(lambda aval: Cut(aval.shape, flat=len(devices), over=AXIS), params)
+    shards = jax.tree.map(lambda aval: shared_out(Cut(aval.shape), len(devices), AXIS), params)
     layout = Layout(workload, whole, shards)
 
     def mean_shards(grads: PyTree) -> PyTree:
-        return jax.tree.map(lambda g, cut: flat.mean_shard(g, AXIS) if cut.flat > 1 else g, grads, shards)
+        return jax.tree.map(lambda g, cut: cut.mean(g), grads, shards)
 
     def own_shards(params: PyTree) -> PyTree:
-        return jax.tree.map(lambda x, cut: flat.own_shard(x, AXIS) if cut.flat > 1 else x, params, shards)
+        return jax.tree.map(lambda x, cut: cut.own(x), params, shards)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         grads, model_state, metrics = local_gradients(state, batch)
@@ -68,7 +67,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
 
     # Each device's own gradients, in stage 1: along an axis of devices.
     held_specs = PartitionSpec(AXIS) if stage == 1 else jax.tree.map(lambda cut: cut.spec, shards)
-    form, mesh = partial(expected, workload, layout, devices, stage), mesh_of(devices, sizes)
+    form, mesh = partial(expected, workload, layout, shards, stage), mesh_of(devices, sizes)
     return program(workload, layout, mesh, sizes, local_step, form, held=(held, held_specs), typed=False)
 
 
@@ -76,18 +75,14 @@ def _as_they_are(grads: PyTree) -> PyTree:
     return grads
 
 
-def expected(workload: TrainWorkload, layout: Layout, devices: list[jax.Device], stage: int, global_batch: int) -> Wire:
-    """The closed form, filling included. XLA's CPU compiler widens sums of 16 bits to 32, and gathers as it likes."""
+def expected(workload: TrainWorkload, layout: Layout, shards: PyTree, stage: int, global_batch: int) -> Wire:
+    """The closed form, filling included."""
     del global_batch  # gradients are as large whatever the batch
-    count, leaves = len(devices), jax.tree.leaves(layout.params)
-    if count == 1:
+    cuts: list[Cut] = jax.tree.leaves(shards)
+    if max(cut.parts for cut in cuts) == 1:
         return {}
-    whole, wide = (
-        sum(max(leaf.dtype.itemsize, least) * flat.padded(leaf.size, count) for leaf in leaves)
-        for least in (1, flat.WIDENED.get(devices[0].platform, 1))
-    )
-    passes = 1 if stage == 1 else workload.micro_batches
-    scattered = passes * whole // count
+    passes, whole = 1 if stage == 1 else workload.micro_batches, sum(cut.numbers for cut in cuts)
+    scattered = passes * sum(cut.numbers // cut.parts for cut in cuts)
     # XLA merges reductions of equal gradients, such as of the biases of two batch normalisations that are added.
     least = scattered - scattered // 20 if jax.tree.leaves(layout.canonical.model_state) else scattered
-    return {"reduce-scatter": (least, passes * wide // count), "all-gather": (whole, wide)}
+    return {"reduce-scatter": (least, scattered), "all-gather": (whole, whole)}

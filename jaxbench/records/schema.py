@@ -24,13 +24,17 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Collective:
-    """One kind of collective in the compiled step, as one device executes it."""
+    """One kind of collective over one mesh axis in the compiled step, as one device executes it."""
 
     kind: str  # all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, ...
     count: int  # operands reduced or moved (XLA may combine several into one instruction)
     bytes: int  # sum of the result sizes of all of them
     elements: int = 0  # how many numbers those bytes are, rank-0 values left out
     scalar_bytes: int = 0  # the part of `bytes` that is rank-0 values (the loss and other metrics)
+    axis: str = ""  # the mesh axis, "data"; several "data+fsdp"; "" in older records, and where the text does not tell
+    group: int = 0  # devices of one group; 0: not known
+    scalars: int = 0  # how many rank-0 values
+    wire_bytes: int = 0  # what one device sends: docs/METRICS.md
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +49,7 @@ class Passport:
     flops_per_step: float  # analytic, the whole global batch, forward and backward
     compiler_flops_per_step: float | None  # XLA's own count x devices: a cross-check only
     collectives: tuple[Collective, ...]
-    expected_gradient_bytes: int  # closed form: 4 bytes x parameters in float32, 0 on one device
+    expected_gradient_bytes: int  # closed form of data parallelism: 4 bytes x parameters in float32, 0 on one device
     argument_bytes: int  # the memory_analysis of the compiled step, per device
     output_bytes: int
     temp_bytes: int | None  # None: the step is not compiled as a whole
@@ -53,6 +57,8 @@ class Passport:
     peak_bytes: int | None  # per device: argument + output + temp - alias
     compiler_bytes_per_step: float | None = None  # XLA's own count of bytes read and written x devices
     product_flops_per_step: float | None = None  # products and convolutions in the compiled text x devices
+    metrics: int = 1  # scalars that the step returns, the loss among them
+    compiler_peak_bytes: int | None = None  # the compiler's own figure of its peak, per device; None: it gives none
 
 
 @dataclass(frozen=True, kw_only=True)

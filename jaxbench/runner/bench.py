@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.input import feed as feeds
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import census, check, memory, outcome, profile, state_facts
+from jaxbench.measure import check, closed_form, memory, outcome, profile, state_facts
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
@@ -25,7 +25,6 @@ from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundR
 from jaxbench.runner.arm import Arms, build_program, build_workload, disabled_passes
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
-from jaxbench.workloads.levers.freeze import stateful
 
 LATENCIES = 200  # samples of a latency over all rounds: 99 % of them has two beyond it
 
@@ -253,6 +252,7 @@ class Bench:
         if part not in ("step", "local") or (part == "local" and point.devices > 1):
             return (check.judge_part(part, program, compiled.call, workload, key=self.key, batch=batch),)
         memory.give_back()
+        measured = self.arms.workload(point.levers, self._grown(point))
         actual, passport = check.train(program, compiled.call, self.key, batch), compiled.passport
         again = functools.partial(
             check.rounding, expected, workload, self.key, batch, device=self.devices[0], passes=program.parts
@@ -260,15 +260,8 @@ class Bench:
         return (
             check.judge(actual, expected, workload, platform=platform, rounding=again),
             check.judge_optimizer(actual, expected),
-            *check.judge_products(self.arms.workload(point.levers, self._grown(point)), point.levers),
-            census.verify(
-                passport.collectives,
-                passport.expected_gradient_bytes,
-                point.devices,
-                stateful=stateful(expected.model_state),
-                itemsize=min(leaf.dtype.itemsize for leaf in jax.tree.leaves(expected.start)),
-                form=None if program.expected is None else program.expected(point.global_batch),
-            ),
+            *check.judge_products(measured, point.levers),
+            closed_form.judge(measured, program, passport, point.global_batch),
         )
 
     def _record(

@@ -46,13 +46,12 @@ class Dataset(Protocol):
 class Share:
     """What of a step one device has, for what its layers then send. examples: of a micro-batch. sizes: devices by axis.
 
-    itemsize: bytes of an activation on the wire. sequence: positions between the split products are split too.
+    sequence: positions between the split products are split too.
     blocks: that it has; None: all. passes: what it does, the loss as part of the backward pass.
     """
 
     examples: int
     sizes: Mapping[str, int]
-    itemsize: int
     sequence: bool = False
     blocks: int | None = None
     passes: frozenset[str] = frozenset({"forward", "backward"})
@@ -61,7 +60,7 @@ class Share:
         return self.sizes.get(axis, 1)
 
 
-Wire = dict[str, tuple[int, int]]  # by kind of collective, the least and most bytes of its results on one device
+Wire = dict[str, tuple[int, int]]  # by kind of collective, the least and most numbers in its results on one device
 
 
 @dataclass(frozen=True, kw_only=True)

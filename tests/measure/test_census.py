@@ -1,56 +1,88 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The census reads HLO text of every form that XLA prints collectives in."""
+"""The census reads HLO text of every form that XLA's three compilers print collectives in."""
 
-from jaxbench.measure import census
+import pytest
+
+from jaxbench.measure import census, groups
 from jaxbench.records.schema import Collective
 
 HLO = """
-  %all-reduce.2 = (f32[3,8]{1,0}, f32[]) all-reduce(%dot.1, %fusion), channel_id=1, to_apply=%add
+  %all-reduce.2 = (f32[3,8]{1,0}, f32[]) all-reduce(%dot.1, %fusion), replica_groups={{0,1}}, to_apply=%add
   %get-tuple-element = f32[3,8]{1,0} get-tuple-element(%all-reduce.2), index=0
   %ar-start = bf16[16]{0} all-reduce-start(%p), replica_groups={{0,1}}
   %ar-done = bf16[16]{0} all-reduce-done(%ar-start)
-  %ag-start = (f32[4]{0}, f32[8]{0}) all-gather-start(%p), dimensions={0}
+  %ag-start = (f32[4]{0}, f32[8]{0}) all-gather-start(%p), replica_groups={{0,1}}, dimensions={0}
   %ag-done = f32[8]{0} all-gather-done(%ag-start)
-  ROOT %cp = u8[5]{0:T(128)} collective-permute(%x), source_target_pairs={{0,1}}
+  ROOT %cp = u8[5]{0:T(128)} collective-permute(%x), source_target_pairs={{0,1},{1,0}}
 """
 
 
 def test_counts_and_bytes():
-    assert census.read(HLO) == (
-        Collective(kind="all-gather", count=1, bytes=32, elements=8),
-        Collective(kind="all-reduce", count=3, bytes=96 + 4 + 32, elements=24 + 16, scalar_bytes=4),
-        Collective(kind="collective-permute", count=1, bytes=5, elements=5),
-    )
+    where: dict = {"axis": "data", "group": 2}
+    scalars: dict = {"scalar_bytes": 4, "scalars": 1}
+    assert census.read(HLO, {"data": 2}) == (
+        Collective(kind="all-gather", count=1, bytes=32, elements=8, wire_bytes=16, **where),
+        Collective(
+            kind="all-reduce", count=3, bytes=96 + 4 + 32, elements=24 + 16, wire_bytes=132, **scalars, **where
+        ),
+        Collective(kind="collective-permute", count=1, bytes=5, elements=5, wire_bytes=5, **where),
+    )  # fmt: skip
 
 
-def test_scalars_do_not_count_as_gradients():
-    found = [Collective(kind="all-reduce", count=3, bytes=40, scalar_bytes=8)]
-    assert census.verify(found, 32, 2).ok
-    assert not census.verify(found, 40, 2).ok
+def test_a_text_without_a_mesh_is_counted_and_not_placed():
+    (permuted,) = [each for each in census.read(HLO) if each.kind == "collective-permute"]
+    assert (permuted.bytes, permuted.axis, permuted.group) == (5, "", 0)
 
 
-def test_missing_collectives_fail_but_one_device_needs_none():
-    assert not census.verify((), 32, 2).ok
-    assert census.verify((), 0, 1).ok
+@pytest.mark.parametrize(
+    ("start", "done", "numbers"),
+    [
+        (  # a TPU's: operand, result and two contexts
+            "(f32[6363]{0:T(1024)S(1)}, f32[6363]{0:T(1024)S(1)}, u32[]{:S(2)}, u32[]{:S(2)}) collective-permute-start",
+            "f32[6363]{0:T(1024)S(1)} collective-permute-done",
+            6363,
+        ),
+        (  # a GPU's: the operands in a tuple of their own
+            "((f32[16,1,5,16]{3,2,1,0}), f32[16,1,5,16]{3,2,1,0}) all-to-all-start",
+            "f32[16,1,5,16]{3,2,1,0} all-to-all-done",
+            1280,
+        ),
+        (
+            "((f32[64]{0}, f32[16]{0}), (f32[8]{0}, f32[2]{0})) reduce-scatter-start",
+            "(f32[8]{0}, f32[2]{0}) reduce-scatter-done",
+            10,
+        ),
+    ],
+)
+def test_an_asynchronous_pair_is_what_its_done_gives(start, done, numbers):
+    text = f"  %s = {start}(%x), channel_id=1\n  %d = {done}(%s)\n"
+    (pair,) = census.read(text)
+    (fragment,) = census.read(text.splitlines()[0])  # by the type of the start alone
+    assert pair.elements == fragment.elements == numbers and pair.scalars == fragment.scalars == 0
 
 
-def test_gradients_in_16_bits_are_known_by_their_number():
-    half = Collective(kind="all-reduce", count=1, bytes=16, elements=8)
-    assert census.verify([half], 32, 2).ok
-    assert "16 bits" in census.verify([half], 32, 2).reason
-    assert not census.verify([Collective(kind="all-reduce", count=1, bytes=16, elements=4)], 32, 2).ok
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("replica_groups={{0,2},{1,3}}, x", ((0, 2), (1, 3))),
+        ("replica_groups={}, x", ((0, 1, 2, 3),)),
+        ("replica_groups=[2,2]<=[4], x", ((0, 1), (2, 3))),
+        ("replica_groups=[2,2]<=[2,2]T(1,0), x", ((0, 2), (1, 3))),
+        ("replica_groups=mesh['axis_0'=2,'axis_1'=2] {'axis_1'}, x", ((0, 1), (2, 3))),
+        ("replica_groups=mesh['axis_0'=4,'axis_1'=1] {'axis_0'}, x", ((0, 1, 2, 3),)),
+        ("source_target_pairs={{0,1},{1,0}}, x", ((0, 1), (1, 0))),
+        ("no groups at all", None),
+    ],
+)
+def test_groups_in_every_form(text, expected):
+    assert groups.read(text, 4) == expected
 
 
-def test_parameters_of_16_bits_may_be_reduced_in_32_but_not_twice():
-    widened = Collective(kind="all-reduce", count=1, bytes=64, elements=16)
-    assert census.verify([widened], 32, 2, itemsize=2).ok
-    assert "16 bits once in float32" in census.verify([widened], 32, 2, itemsize=2).reason
-    assert not census.verify([widened], 32, 2).ok  # parameters of 32 bits, each twice
-    assert not census.verify([Collective(kind="all-reduce", count=2, bytes=64, elements=32)], 32, 2, itemsize=2).ok
-
-
-def test_statistics_of_a_stateful_model_may_be_reduced_too():
-    more = [Collective(kind="all-reduce", count=3, bytes=48, elements=12)]
-    assert census.verify(more, 32, 2, stateful=True).ok
-    assert not census.verify(more, 32, 2).ok
-    assert not census.verify(more, 64, 2, stateful=True).ok
+def test_groups_are_named_by_the_axes_that_they_are_along():
+    mesh = {"data": 2, "fsdp": 1, "tensor": 4}
+    rows, columns = ((0, 1, 2, 3), (4, 5, 6, 7)), ((0, 4), (1, 5), (2, 6), (3, 7))
+    assert groups.axes(rows, mesh, pairs=False) == "tensor"
+    assert groups.axes(columns, mesh, pairs=False) == "data"
+    assert groups.axes((tuple(range(8)),), mesh, pairs=False) == "data+tensor"
+    assert groups.axes(((0, 1), (1, 2), (2, 3), (3, 0)), mesh, pairs=True) == "tensor"
+    assert groups.axes(((0, 3), (1, 2)), mesh, pairs=False) == ""

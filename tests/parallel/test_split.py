@@ -131,7 +131,7 @@ def test_state_lies_as_the_table_says_and_round_trips(mesh):
     held = sum(leaf.addressable_shards[0].data.nbytes for leaf in jax.tree.leaves(state.params))
     cuts = jax.tree.leaves(layout.cuts(workload, sizes))
     split = sum(np.prod(cut.shape) for cut in cuts if cut.axes)
-    assert held == sum(cut.bytes(4) // cut.flat for cut in cuts)
+    assert held == sum(4 * cut.numbers // cut.parts for cut in cuts)
     assert held < whole or not split
 
 

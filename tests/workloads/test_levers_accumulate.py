@@ -10,7 +10,7 @@ from flax import nnx
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.measure import census, check
+from jaxbench.measure import check, closed_form
 from jaxbench.measure.passport import compile_step
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx
 from jaxbench.workloads.levers import apply
@@ -49,8 +49,7 @@ def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, stra
     assert check.relative_l2(actual.params, expected.end.params) <= 1e-6
     assert check.relative_l2(actual.opt_state, expected.end.opt_state) <= 1e-5
     passport = compiled.passport
-    form = None if program.expected is None else program.expected(BATCH)
-    verdict = census.verify(passport.collectives, passport.expected_gradient_bytes, devices, form=form)
+    verdict = closed_form.judge(accumulated(workload, count), program, passport, BATCH)
     assert verdict.ok, verdict.reason
 
 

@@ -60,11 +60,11 @@ def wire(shape: gpt.Shape, share: Share, *, again: bool) -> Wire:
     ring = share.over("context")
     if ring > 1:
         part = held * shape.width // share.over("tensor")  # keys, or values, of one block
-        # Keys and values go round in the forward and in the backward pass, and float32 gradients all the way home.
-        once, back = 2 * (ring - 1) * part * share.itemsize, (2 * (ring - 1) * share.itemsize + 2 * ring * 4) * part
+        # Keys and values go round in the forward and in the backward pass, and their gradients all the way home.
+        once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
         found["collective-permute"] = _times(shape.layers, once + back, again * once)
     if share.over("expert") > 1:
-        sent = share.examples * shape.experts * mixture.capacity(shape) * shape.width * share.itemsize
+        sent = share.examples * shape.experts * mixture.capacity(shape) * shape.width
         found["all-to-all"] = _times(shape.layers, 4 * sent, again * 2 * sent)
     return found
 
@@ -73,13 +73,13 @@ def _tensor(shape: gpt.Shape, share: Share, held: int, *, again: bool) -> Wire:
     """Four sums of activations a block, one for the embedding's lookup and one for the gradient of what is scored; and
     four numbers a position for the loss. With positions split, each sum is a reduce-scatter and has an all-gather, and
     what is whole on every device has seen only some positions: its gradient is summed."""
-    act, blocks = held * shape.width * share.itemsize, share.blocks or shape.layers
+    act, blocks = held * shape.width, share.blocks or shape.layers
     backward = "backward" in share.passes
-    loss, more = backward * 4 * held * 4, backward * again * 2 * blocks
+    loss, more = backward * 4 * held, backward * again * 2 * blocks
     sums = len(share.passes) * (2 * blocks + 1)
     if not share.sequence:
         return {"all-reduce": (sums * act + loss, (sums + more) * act + loss)}
-    partly = (shape.layers * 6 + 2 + shape.context // share.over("context")) * shape.width * share.itemsize
+    partly = (shape.layers * 6 + 2 + shape.context // share.over("context")) * shape.width
     size = share.over("tensor")
     return {
         "all-gather": (sums * act, (sums + more) * act),

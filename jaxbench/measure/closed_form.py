@@ -1,0 +1,205 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether a compiled step communicates what its strategy must: the census against a closed form.
+
+Compared are *numbers*, not bytes: how wide a number travels is the compiler's choice (XLA on a CPU sends 16 bits as 32,
+on a TPU what goes into a product as bfloat16), how many must travel is not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxbench.parallel.program import Program
+from jaxbench.records.schema import Collective, Passport, Verdict
+from jaxbench.workloads.base import PyTree, TrainWorkload, Wire
+from jaxbench.workloads.levers.freeze import stateful
+
+SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What is known of a step besides its closed form.
+
+    devices: of its mesh. platform: what it is compiled for. metrics: scalars that it returns, the loss among them.
+    fewer: how many of them must at least be summed over devices (one that depends on no example need not), asked only
+    where it matters. sums: how often each is summed, over one axis of the mesh after the other. sizes: of the axes with
+    more than one device. stateful: it may reduce batch statistics too. widest: bytes of the widest number that may
+    travel.
+    """
+
+    devices: int
+    platform: str = "cpu"
+    metrics: int = 1
+    fewer: Callable[[], int] | None = None
+    sums: int = 1
+    sizes: tuple[int, ...] = ()
+    stateful: bool = False
+    widest: int = 4
+
+
+def gradient_bytes(params: PyTree, devices: int) -> int:
+    """What data parallelism must reduce: every parameter's gradient once, on more than one device."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)) if devices > 1 else 0
+
+
+def judge(workload: TrainWorkload, program: Program, passport: Passport, global_batch: int) -> Verdict:
+    """The verdict on a compiled step, by the census in its passport."""
+    params, model_state = jax.eval_shape(workload.init, jax.ShapeDtypeStruct((2,), "uint32"))
+    leaves = jax.tree.leaves(params)
+    step = Step(
+        devices=program.mesh.size,
+        platform=program.mesh.devices.flat[0].platform,
+        metrics=passport.metrics,
+        fewer=partial(_metrics_of_examples, workload),
+        sums=program.sums,
+        sizes=tuple(size for size in program.mesh.shape.values() if size > 1),
+        stateful=stateful(model_state),
+        widest=program.widest,
+    )
+    form = data_parallel(params) if program.expected is None else program.expected(global_batch)
+    return verify(passport.collectives, form, step, single=sum(not leaf.shape for leaf in leaves))
+
+
+def _metrics_of_examples(workload: TrainWorkload) -> int:
+    """How many of the scalars that a loss gives differ between devices with different examples. Another, such as a
+    constant, need not be summed, and the compiler may see that."""
+    params, model_state = jax.eval_shape(workload.init, key := jax.ShapeDtypeStruct((2,), "uint32"))
+
+    def scalars(batch: PyTree, params: PyTree, key: Any) -> PyTree:
+        loss, (_, metrics) = workload.loss(params, model_state, batch, key)
+        return {"loss": loss, **metrics}
+
+    def zeros(avals: PyTree) -> PyTree:
+        return jax.tree.map(lambda aval: jnp.zeros(aval.shape, aval.dtype), avals)
+
+    batch = workload.batch_avals(1)
+    model_state = zeros(model_state)
+    jaxpr = jax.make_jaxpr(scalars)(batch, params, key).jaxpr
+    tainted = set(jaxpr.invars[: len(jax.tree.leaves(batch))])
+    for equation in jaxpr.eqns:
+        if any(not hasattr(operand, "val") and operand in tainted for operand in equation.invars):
+            tainted.update(equation.outvars)
+    return len({out for out in jaxpr.outvars if not hasattr(out, "val") and out in tainted})
+
+
+def data_parallel(params: PyTree) -> Wire:
+    """The closed form of plain data parallelism: every parameter's gradient in one all-reduce, and nothing else."""
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(params))
+    return {SUM: (numbers, numbers)}
+
+
+def verify(collectives: Iterable[Collective], form: Wire, step: Step, *, single: int = 0) -> Verdict:
+    """The verdict "collectives". form: the least and most numbers in the results of each kind on one device.
+
+    single: how many of the numbers in `form` are parameters of rank 0, which a census on a CPU cannot tell from a loss.
+    """
+    if step.devices == 1:  # a collective among one, if the compiler left one in, moves nothing
+        return Verdict(name="collectives", ok=True, reason="one device: nothing to communicate", value=0, limit=0)
+    collectives = tuple(collectives)
+    found = _by_kind(collectives)
+    counted = {kind: _numbers(each, step) for kind, each in found.items()}
+    allowed = {kind: (float(least), float(most)) for kind, (least, most) in form.items()}
+    least, most = allowed.get(SUM, (0.0, 0.0))
+    if step.platform == "cpu":
+        least = max(0.0, least - single)
+    else:
+        least, most = least + _least_metrics(counted, least, step), most + step.metrics * step.sums
+    allowed[SUM] = least, math.inf if step.stateful else most
+    written = ""
+    if step.platform == "tpu":
+        counted, allowed, written = _as_sums(collectives, counted, allowed, step)
+    said = _said(found) + written
+    wrong = [
+        f"{counted.get(kind, 0):,} numbers by {kind} where the closed form is {_range(*allowed.get(kind, (0, 0)))}"
+        for kind in sorted(counted.keys() | allowed.keys())
+        if not allowed.get(kind, (0, 0))[0] <= counted.get(kind, 0) <= allowed.get(kind, (0, 0))[1]
+    ]
+    wide = next((kind for kind, each in found.items() if _too_wide(each, step)), None)
+    if wide and not wrong:
+        wrong = [f"{found[wide].bytes:,} bytes by {wide} in more than {8 * step.widest} bits a number"]
+    reason = f"the compiled step moves {wrong[0]}" if wrong else f"the compiled step moves {said}: the closed form"
+    if wrong and written:
+        reason += f" ({said})"
+    return Verdict(name="collectives", ok=not wrong, reason=reason, value=sum(counted.values()), limit=_most(allowed))
+
+
+def _by_kind(collectives: Iterable[Collective]) -> dict[str, Collective]:
+    """One entry for each kind, over whichever axes."""
+    found: dict[str, Collective] = {}
+    for each in collectives:
+        if each.kind in found:
+            old = found[each.kind]
+            summed = ("count", "bytes", "elements", "scalar_bytes", "scalars", "wire_bytes")
+            more = {name: getattr(old, name) + getattr(each, name) for name in summed}
+            each = dataclasses.replace(each, group=max(old.group, each.group), **more)
+        found[each.kind] = each
+    return found
+
+
+def _numbers(each: Collective, step: Step) -> int:
+    """How many numbers travel. On a CPU rank-0 values of an all-reduce are left out: they are the loss and metrics, and
+    XLA keeps them apart. Elsewhere they may lie in one array with the gradients."""
+    scalars = each.scalars or each.scalar_bytes // 4
+    return each.elements + (0 if each.kind == SUM and step.platform == "cpu" else scalars)
+
+
+def _least_metrics(counted: dict[str, int], least: float, step: Step) -> int:
+    if not step.sums or step.fewer is None or counted.get(SUM, 0) >= least + step.metrics:
+        return step.metrics if step.sums else 0
+    return min(step.metrics, step.fewer())
+
+
+def _as_sums(
+    collectives: tuple[Collective, ...],
+    counted: dict[str, int],
+    allowed: dict[str, tuple[float, float]],
+    step: Step,
+) -> tuple[dict[str, int], dict[str, tuple[float, float]], str]:
+    """XLA for a TPU writes small gathers, and scatters of one dimension, as all-reduces: each device puts in its part
+    and zeros, or takes its part of the sum. So the three kinds are compared together, as whole arrays."""
+    sizes = step.sizes or (step.devices,)
+    scattered = sum(each.elements * each.group for each in collectives if each.kind == SCATTER)
+    whole = {GATHER: (counted.get(GATHER, 0), 1, 1), SCATTER: (scattered, min(sizes), max(sizes))}
+    counted, allowed = dict(counted), dict(allowed)
+    written = [kind for kind in (GATHER, SCATTER) if counted.get(kind, 0) < allowed.get(kind, (0, 0))[0]]
+    for kind, (numbers, smallest, largest) in whole.items():
+        least, most = allowed.get(kind, (0, 0))
+        if counted.get(kind, 0) > most:
+            continue  # more of it than can be right: said as it is
+        counted[SUM] = counted.get(SUM, 0) + numbers
+        allowed[SUM] = allowed[SUM][0] + smallest * least, allowed[SUM][1] + largest * most
+        counted.pop(kind, None)
+        allowed.pop(kind, None)
+    return counted, allowed, f"; the compiler wrote all-reduce for {' and '.join(written)}" if written else ""
+
+
+def _too_wide(each: Collective, step: Step) -> bool:
+    scalars = each.scalars or each.scalar_bytes // 4
+    return each.bytes - 4 * (scalars + step.metrics * step.sums) > step.widest * each.elements
+
+
+def _said(found: dict[str, Collective]) -> str:
+    parts = [
+        f"{each.elements + each.scalars:,} numbers by {kind} ({each.bytes:,} bytes)" for kind, each in found.items()
+    ]
+    return " and ".join(parts) or "nothing"
+
+
+def _range(least: float, most: float) -> str:
+    if least == most:
+        return f"{least:,.0f}"
+    return f"{least:,.0f} or more" if most == math.inf else f"{least:,.0f} to {most:,.0f}"
+
+
+def _most(allowed: dict[str, tuple[float, float]]) -> float | None:
+    most = sum(most for _, most in allowed.values())
+    return most if math.isfinite(most) else None

@@ -1,0 +1,108 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The census against the closed form: numbers must be the same, whatever a compiler makes of their width and shape."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+from workload_cases import linear_workload
+
+from jaxbench.measure.closed_form import Step, _metrics_of_examples, data_parallel, verify
+from jaxbench.records.schema import Collective
+
+FORM = {"all-reduce": (8, 8)}
+CPU, GPU, TPU = (Step(devices=2, platform=name, metrics=2, sizes=(2,)) for name in ("cpu", "gpu", "tpu"))
+
+
+def summed(numbers, scalars=0, *, width=4, kind="all-reduce", count=1):
+    size = numbers * width + 4 * scalars
+    return Collective(
+        kind=kind, count=count, bytes=size, elements=numbers, scalar_bytes=4 * scalars, scalars=scalars, group=2
+    )
+
+
+def test_scalars_do_not_count_as_gradients():
+    assert verify([summed(8, scalars=2)], FORM, CPU).ok
+    assert not verify([summed(8, scalars=2)], {"all-reduce": (10, 10)}, CPU).ok
+
+
+def test_missing_collectives_fail_but_one_device_needs_none():
+    assert not verify((), FORM, CPU).ok
+    assert verify((), {}, Step(devices=1)).ok
+
+
+def test_the_width_is_the_compilers_choice_and_the_number_is_not():
+    assert verify([summed(8, width=2)], FORM, CPU).ok
+    assert not verify([summed(4, width=8)], FORM, CPU).ok  # as many bytes
+    assert not verify([summed(16, width=2)], FORM, CPU).ok  # twice
+    assert not verify([summed(8, width=8)], FORM, CPU).ok  # in 64 bits
+    assert not verify([summed(8)], FORM, Step(devices=2, platform="gpu", metrics=0, widest=2)).ok  # asked for 16
+
+
+def test_batch_statistics_of_a_stateful_model_may_be_summed_too():
+    stateful = Step(devices=2, metrics=2, stateful=True)
+    assert verify([summed(12)], FORM, stateful).ok
+    assert not verify([summed(12)], FORM, CPU).ok
+    assert not verify([summed(12)], {"all-reduce": (16, 16)}, stateful).ok
+
+
+@pytest.mark.parametrize("step", [GPU, TPU], ids=["gpu", "tpu"])
+def test_gradients_and_metrics_in_one_array(step):
+    assert verify([summed(10)], FORM, step).ok
+    assert verify([summed(8, scalars=2)], FORM, step).ok
+    assert verify([summed(7, scalars=3)], FORM, step).ok  # an array of one number, its dimension dropped
+    assert not verify([summed(9)], FORM, step).ok  # a bias of one number is missing
+    assert not verify([summed(18)], FORM, step).ok  # twice
+
+
+def test_a_metric_of_no_example_need_not_be_summed():
+    step = Step(devices=2, platform="gpu", metrics=2, fewer=lambda: 1)
+    assert verify([summed(9)], FORM, step).ok and verify([summed(10)], FORM, step).ok
+    assert not verify([summed(8)], FORM, step).ok
+
+
+def test_which_metrics_depend_on_examples():
+    import dataclasses
+
+    workload = linear_workload()
+
+    def loss(params, model_state, batch, key):
+        value, (state, metrics) = workload.loss(params, model_state, batch, key)
+        norm = sum(x.sum() for x in jax.tree.leaves(params))
+        return value, (state, {**metrics, "constant": 1.0 + 0 * norm * 0, "norm": norm, "again": 2 * value})
+
+    _, (_, plain) = jax.eval_shape(workload.loss, *jax.eval_shape(workload.init, KEY), workload.batch_avals(1), KEY)
+    found = _metrics_of_examples(dataclasses.replace(workload, loss=loss))
+    assert found == 1 + len(plain) + 1  # the loss, its own metrics, and the one made of the loss
+
+
+KEY = jax.ShapeDtypeStruct((2,), "uint32")
+ZERO = {"reduce-scatter": (4, 4), "all-gather": (8, 8)}
+
+
+def test_a_tpu_writes_scatters_and_small_gathers_as_sums():
+    scattered = [summed(8, scalars=2), summed(8, kind="all-gather")]
+    assert verify(scattered, ZERO, TPU).ok
+    assert "wrote all-reduce for reduce-scatter" in verify(scattered, ZERO, TPU).reason
+    assert verify([summed(16, scalars=2)], ZERO, TPU).ok
+    assert not verify(scattered, ZERO, GPU).ok  # there that is another program, which sends twice as much
+    assert not verify([summed(12, scalars=2)], ZERO, TPU).ok
+    assert not verify([*scattered, summed(4, kind="all-gather")], ZERO, TPU).ok
+
+
+@pytest.mark.parametrize("step", [CPU, GPU, TPU], ids=["cpu", "gpu", "tpu"])
+def test_a_stray_gather_and_a_doubled_sum_are_seen_everywhere(step):
+    right = summed(8, scalars=2)
+    assert verify([right], FORM, step).ok
+    assert not verify([right, summed(4, kind="all-gather")], FORM, step).ok
+    assert not verify([right, summed(8)], FORM, step).ok
+    assert not verify([summed(6, scalars=2)], FORM, step).ok
+
+
+def test_parameters_of_rank_0_look_like_a_loss_on_a_cpu():
+    params = {"w": jax.ShapeDtypeStruct((8,), "float32"), "scale": jax.ShapeDtypeStruct((), "float32")}
+    form = data_parallel(params)
+    assert form == {"all-reduce": (9, 9)}
+    assert verify([summed(8, scalars=3)], form, CPU, single=1).ok
+    assert verify([summed(11)], form, GPU, single=1).ok
+    assert not verify([summed(10)], form, GPU, single=1).ok
