@@ -14,6 +14,7 @@
   list               the experiments and presets there are
 
 Flags: --preset=auto|smoke|paper, --workdir=DIR (an old one is continued), --dry_run, --verbosity=1 (stack traces),
+--dry_run --target=h100:8 (or v5e:4x4, v5p:2x2x2, v6e:2x4, a100:8, h200:8, b200:8: compile for hardware that is not here),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. Every field stands in the run's config.json.
 
@@ -41,6 +42,8 @@ def run(experiment: str, console: Console) -> int:
     from jaxbench.characterise import adopt
     from jaxbench.runner import run as runner
 
+    if FLAGS.target:
+        return compile_only(experiment, console)
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(experiment)
     try:
         if FLAGS.dry_run:
@@ -49,6 +52,20 @@ def run(experiment: str, console: Console) -> int:
     except KeyboardInterrupt:
         return stopped(workdir, console)
     adopt(workdir, console)
+    return report(workdir, console)
+
+
+def compile_only(experiment: str, console: Console) -> int:
+    from jaxbench.runner import compile_only as runner
+
+    if not FLAGS.dry_run:
+        raise UserError(f"--target={FLAGS.target} is compiled for and never run on: add --dry_run.")
+    kind = f"-{FLAGS.target.replace(':', '-')}"
+    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(experiment, kind)
+    try:
+        runner.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
+    except KeyboardInterrupt:
+        return stopped(workdir, console)
     return report(workdir, console)
 
 

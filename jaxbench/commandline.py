@@ -19,6 +19,9 @@ from jaxbench.errors import UserError, did_you_mean
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
 flags.DEFINE_string("workdir", None, "The run folder; the default is a new one under results/.")
 flags.DEFINE_bool("dry_run", False, "Say what would be measured, how long and with how much memory; measure nothing.")
+flags.DEFINE_string(
+    "target", None, "With --dry_run: hardware that is not here to compile for, such as h100:8 or v5e:4x4."
+)
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
 flags.DEFINE_string("a", None, "compare: a run folder. ab: the settings of one arm.")
 flags.DEFINE_string("b", None, "compare: the other run folder, which is judged. ab: the settings of the other arm.")
@@ -33,7 +36,7 @@ flags.DEFINE_string("card", None, "repro: the file of a card.")
 VERDICTS = ("compare", "ab", "baseline", "check", "calibrate")
 NO_ANSWER = 3  # exit code of a verdict that there is none of
 VERDICT_FLAGS = ("a", "b", "across", "metric", "margin", "budget_s", "name", "card")
-OWN_FLAGS = ("preset", "workdir", "dry_run", "run", *VERDICT_FLAGS, "verbosity", "config.<field>")
+OWN_FLAGS = ("preset", "workdir", "dry_run", "target", "run", *VERDICT_FLAGS, "verbosity", "config.<field>")
 VERBS = ("run", "train", "machine", "report", *VERDICTS, "card", "cards", "repro", "doctor", "list", "help")
 CONFIGURED = ("run", "train", "ab", "calibrate")  # they take --config settings
 

@@ -22,6 +22,7 @@ BELOW_PEAK = "not above peak"
 ROOFLINE = "not below roofline"
 POSITIVE = "not negative"
 INPUTS = "inputs not all zeros"
+ITSELF = "the collective it is called"
 RIGHT = "right result"
 
 # An iteration of the loop may take this many times a call, or this many calls of an empty program longer: an iteration
@@ -69,6 +70,7 @@ def judge(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...
         roofline(timing.step_s, asked),
         positive(point, timing, loop, asked),
         inputs(point),
+        itself(point),
         right(point),
     )
 
@@ -84,6 +86,15 @@ def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
 
 
 _LAUNCH_BOUND = "launch-bound"
+
+
+def itself(point: CasePoint) -> Gate:
+    """A compiler may write one collective as another, which sends other bytes: a bandwidth by the formula of the first
+    would be no bandwidth."""
+    held = point.record.collectives if point.record is not None else ()
+    if point.family != "collective" or not held or held == (point.impl,):
+        return Gate(name=ITSELF, passed=True)
+    return Gate(name=ITSELF, passed=False, reason=f"the compiler wrote {' and '.join(held)} for {point.impl}")
 
 
 def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:

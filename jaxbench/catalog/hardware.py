@@ -79,6 +79,7 @@ class Peak:
       unverified_fields: the row's columns that no source confirmed.
       tflops: (column, peak of one JAX device in 1e12 FLOP/s); already divided by how many devices share the row.
       memory_bytes_per_s: of one JAX device's memory; None: unknown.
+      memory_bytes: how much of it one JAX device has; None: unknown.
       link: to other devices or to the host; None: unknown.
     """
 
@@ -87,6 +88,7 @@ class Peak:
     unverified_fields: frozenset[str]
     tflops: tuple[tuple[str, float], ...]
     memory_bytes_per_s: float | None = None
+    memory_bytes: int | None = None
     link: Link | None = None
 
     @property
@@ -149,6 +151,7 @@ def _peak(row: dict[str, str], *, share: int) -> Peak:
         unverified_fields=_unverified(row),
         tflops=tuple((c, float(value) / share) for c, value in row.items() if c.endswith("_tflops") and value),
         memory_bytes_per_s=float(memory) * 1e9 / share if memory else None,
+        memory_bytes=round(float(row["mem_gib"]) * 2**30 / share) if row["mem_gib"] else None,
         link=_link(row, share=share),
     )
 

@@ -59,6 +59,13 @@ def require_threads(devices: int, at_once: int) -> None:
             raise MoreCollectives(at_once)
 
 
+def traced_for() -> str:
+    """The platform of the devices that a function is being traced for: those of the mesh in use, else this process's
+    own. They differ where a program is compiled for hardware that is not here."""
+    mesh = jax.sharding.get_abstract_mesh()
+    return jax.default_backend() if mesh.empty else mesh.abstract_device.platform
+
+
 def run_once_options() -> dict[str, bool | int | str]:
     """Compiler options for programs that run a few times and are never timed: initialisation, the one-device reference.
 

@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping
 
 from jaxbench.measure import groups
-from jaxbench.measure.hlo import Instruction, Module, parse
-from jaxbench.records.schema import Collective
+from jaxbench.measure.hlo import Instruction, parse
+from jaxbench.records.schema import COLLECTIVES, Collective
 
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast")
+KINDS = COLLECTIVES
 
 _ARRAY = re.compile(r"\b(?P<dtype>pred|[sufc]\d+|bf16|f8\w+)\[(?P<shape>[\d,]*)\]")
 # Of one collective that a TPU overlaps with other work, the start has -1 here; the fusions that go on with it have not.
@@ -48,9 +48,10 @@ def read(hlo: str, mesh: Mapping[str, int] | None = None) -> tuple[Collective, .
     return tuple(_sum(*where, arrays) for where, arrays in sorted(found.items()))
 
 
-def kinds(module: Module) -> set[str]:
-    """The collectives that a program holds, by kind."""
-    return {line.opcode.removesuffix("-start") for line in module.instructions.values()} & set(KINDS)
+def kinds(hlo: str) -> tuple[str, ...]:
+    """The kinds of collective that optimised HLO text holds."""
+    opcodes = {line.opcode.removesuffix("-start") for line in parse(hlo).instructions.values()}
+    return tuple(kind for kind in KINDS if kind in opcodes)
 
 
 def _place(kind: str, line: Instruction, mesh: Mapping[str, int], devices: int) -> tuple[str, int]:

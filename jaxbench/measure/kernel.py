@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import SingleDeviceSharding
 
 from jaxbench.parallel.chain import Chain, feed_back
 from jaxbench.workloads.cases import Array, KernelWorkload
@@ -41,8 +42,16 @@ def chain(workload: KernelWorkload, device: jax.Device) -> Chain:
         first, *others = (put(argument, device) for argument in arguments)
         return (first, result), (tuple(others), put(np.zeros((), np.float32), device))
 
-    shapes = jax.eval_shape(function, *[jax.ShapeDtypeStruct(a.shape, jnp.dtype(a.dtype)) for a in workload.arguments])
+    on = SingleDeviceSharding(device)
+    given = [jax.ShapeDtypeStruct(a.shape, jnp.dtype(a.dtype), sharding=on) for a in workload.arguments]
+    shapes = jax.eval_shape(function, *given)
+
+    def avals() -> tuple[Any, Any]:
+        result = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=on), shapes)
+        return (given[0], result), (tuple(given[1:]), jax.ShapeDtypeStruct((), np.float32, sharding=on))
+
     return Chain(
+        avals=avals,
         step=step,
         draw=place,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state[1], seed),
@@ -52,9 +61,11 @@ def chain(workload: KernelWorkload, device: jax.Device) -> Chain:
 
 
 def _itself(workload: KernelWorkload, device: jax.Device) -> Chain:
-    function = workload.function
+    function, (argument, *_) = workload.function, workload.arguments
     assert function is not None
+    aval = jax.ShapeDtypeStruct(argument.shape, jnp.dtype(argument.dtype), sharding=SingleDeviceSharding(device))
     return Chain(
+        avals=lambda: (aval, ()),
         step=lambda state, batch: (function(state), None),
         draw=lambda seed: (put(draw(workload.arguments, seed)[0], device), ()),
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.measure import kernel, transfer
+from jaxbench.measure import census, kernel, products, transfer
 from jaxbench.measure.clock import Timer
 from jaxbench.parallel import chain as chain_lib
 from jaxbench.parallel.chain import Chain
@@ -29,6 +29,7 @@ class Facts:
     flops: float | None = None
     bytes: float | None = None
     temp_bytes: int | None = None
+    collectives: tuple[str, ...] = ()  # kinds that the compiled step holds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +97,40 @@ def compile_chain(
         flops=_known(cost.get("flops")),
         bytes=_known(cost.get("bytes accessed")),
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
+        collectives=census.kinds(step.as_text()) if chain.mesh is not None else (),
     )
     return Runnable(
         step=jitted if as_called else step, loop=looped, draw=chain.draw, wrong=chain.wrong, values=chain.values,
         zeros=chain.zeros, place=place, mesh=chain.mesh, why_unchecked=why_unchecked, facts=facts,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """A step that cannot run here. record: fields of a CompiledRecord."""
+
+    kinds: tuple[str, ...]
+    record: dict[str, Any]
+
+
+def compile_for(chain: Chain) -> Compiled:
+    """Compiles the step of a chain for devices that are not here."""
+    assert chain.avals is not None
+    with contextlib.nullcontext() if chain.mesh is None else jax.set_mesh(chain.mesh):
+        begun = time.perf_counter()
+        step = _jit(chain.step).lower(*chain.avals()).compile()
+        compile_s = time.perf_counter() - begun
+    memory, text = step.memory_analysis(), step.as_text()
+    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    record = {
+        "compile_s": compile_s,
+        "collectives": census.read(text, None if chain.mesh is None else chain.mesh.shape),
+        "peak_bytes": held - memory.alias_size_in_bytes,
+        "compiler_peak_bytes": getattr(memory, "peak_memory_in_bytes", None) or None,
+        "temp_bytes": int(memory.temp_size_in_bytes),
+        "product_flops": products.count(text),
+    }
+    return Compiled(kinds=census.kinds(text), record=record)
 
 
 def _jit(function: Callable[..., Any]) -> Any:

@@ -29,6 +29,8 @@ class Chain:
       values: how many values `wrong` compares.
       zeros: seed -> the share of the input values that are zero.
       mesh: the mesh to run under; None for one device.
+      avals: () -> (state, batch) as shapes with their shardings; None: as `draw` gives them. Needed where nothing can be
+        drawn, on devices that are not here.
     """
 
     step: Callable[[PyTree, PyTree], tuple[PyTree, None]]
@@ -37,6 +39,7 @@ class Chain:
     values: int
     zeros: Callable[[int], float]
     mesh: jax.sharding.Mesh | None = None
+    avals: Callable[[], tuple[PyTree, PyTree]] | None = None
 
 
 def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array:

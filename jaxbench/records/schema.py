@@ -21,6 +21,11 @@ from typing import Any
 
 SCHEMA_VERSION = 1
 
+# The kinds of collective, as XLA names its instructions.
+COLLECTIVES = (
+    *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast"),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Collective:
@@ -99,6 +104,34 @@ class PointRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompiledRecord:
+    """A point that was compiled for hardware that is not here. Nothing was run: it has no time and no result."""
+
+    point: str
+    experiment: str
+    devices: int
+    platform: str  # of the target: gpu | tpu
+    device_kind: str
+    mesh: dict[str, int]  # devices by axis
+    compile_s: float  # tracing, lowering and compiling
+    collectives: tuple[Collective, ...]
+    checks: tuple[Verdict, ...]  # "collectives" of a step, "implementation" of a case
+    peak_bytes: int | None  # per device: argument + output + temp - alias
+    compiler_peak_bytes: int | None  # per device, the compiler's own figure
+    temp_bytes: int | None
+    flops: float | None  # of a step on all devices, or of a call
+    product_flops: float | None  # in the compiled text, all devices
+    strategy: str = ""  # of a training step; "" and 0 of a case
+    scaling: str = ""
+    global_batch: int = 0
+    parameters: int = 0
+    arm: str = ""
+    kind: str = "compiled"
+    schema: int = SCHEMA_VERSION
+    time: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CaseRecord:
     """A kernel, a transfer or a collective in one place. What does not apply is None or ""."""
 
@@ -133,6 +166,7 @@ class CaseRecord:
     temp_bytes: int | None  # scratch of the compiled call, per device
     checks: tuple[Verdict, ...]
     worker: str
+    collectives: tuple[str, ...] = ()  # kinds that the compiled step of a collective holds; () in older records
     kind: str = "case"
     schema: int = SCHEMA_VERSION
     time: str = ""
@@ -194,7 +228,7 @@ class ProfileRecord:
     time: str = ""
 
 
-Record = PointRecord | CaseRecord | RoundRecord | FailureRecord | ProfileRecord
+Record = PointRecord | CompiledRecord | CaseRecord | RoundRecord | FailureRecord | ProfileRecord
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -210,8 +244,12 @@ def from_json(line: dict[str, Any]) -> Record:
         passport["collectives"] = tuple(Collective(**c) for c in passport["collectives"])
         checks = tuple(Verdict(**v) for v in line["checks"])
         return PointRecord(**{**line, "passport": Passport(**passport), "checks": checks})
+    if kind == "compiled":
+        found = tuple(Collective(**c) for c in line["collectives"])
+        return CompiledRecord(**{**line, "collectives": found, "checks": tuple(Verdict(**v) for v in line["checks"])})
     if kind == "case":
-        return CaseRecord(**{**line, "checks": tuple(Verdict(**v) for v in line["checks"])})
+        checks, held = tuple(Verdict(**v) for v in line["checks"]), tuple(line.get("collectives", ()))
+        return CaseRecord(**{**line, "checks": checks, "collectives": held})
     if kind == "round":
         names = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
         arrays = {k: tuple(line.get(k, ())) for k in names}

@@ -19,6 +19,7 @@ from jaxbench.report import (
     case_findings,
     case_page,
     case_tables,
+    compiled_page,
     lever_findings,
     lever_page,
     lever_tables,
@@ -175,4 +176,4 @@ def _search(found: Search | None, run: RunFolder, experiment: str) -> list[Pictu
     return [Picture(name="search", svg=files["svg"], caption=f"{search.CAPTION} {found.sentence}")] if files else []
 
 
-_KINDS = {"": _training, "cases": _cases, "levers": _levers}
+_KINDS = {"": _training, "cases": _cases, "levers": _levers, "compiled": compiled_page.write}

@@ -21,7 +21,7 @@ from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel.program import Program, jit_once, without
-from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner.arm import Arms, build_program, build_workload, disabled_passes
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
@@ -104,6 +104,28 @@ class Bench:
             "temp_bytes": passport.temp_bytes,
             "flops": passport.flops_per_step,
         }
+
+    def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
+        """What the compiler of a target says of a point, and whether it communicates what it must. Raises StageError."""
+        point = Point(**placed)
+        workload, program, compiled = self.compile(point)
+        passport = compiled.passport
+        return CompiledRecord(
+            experiment=self.config.experiment,
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            mesh=dict(program.mesh.shape),
+            compile_s=(passport.trace_s or 0) + passport.lower_s + passport.compile_s,
+            collectives=passport.collectives,
+            checks=(closed_form.judge(workload, program, passport, point.global_batch),),
+            peak_bytes=passport.peak_bytes,
+            compiler_peak_bytes=passport.compiler_peak_bytes,
+            temp_bytes=passport.temp_bytes,
+            flops=passport.flops_per_step,
+            product_flops=passport.product_flops_per_step,
+            parameters=passport.parameters,
+            **point.failure(),
+        )
 
     def prepare(self, placed: dict[str, Any]) -> PointRecord:
         """Compiles, checks against one device, and finds the block length. Raises StageError."""

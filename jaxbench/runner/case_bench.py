@@ -15,11 +15,12 @@ from ml_collections import ConfigDict
 from jaxbench import discovery
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine import cores
-from jaxbench.measure import runnable
+from jaxbench.measure import kernel, runnable
 from jaxbench.measure.clock import Loops, Timer
 from jaxbench.measure.runnable import Facts, Runnable
 from jaxbench.parallel import collectives
-from jaxbench.records.schema import CaseRecord, RoundRecord, Verdict
+from jaxbench.parallel.chain import Chain
+from jaxbench.records.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.runner.bench import stage
 from jaxbench.runner.placement import Placement
 from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
@@ -61,9 +62,7 @@ class CaseBench:
                 return runnable.compile_kernel(case, self.devices[0])
             if isinstance(case, TransferWorkload):
                 return runnable.copies(case, placement.source, placement.target, self.devices)
-            mesh_shape = tuple(int(side) for side in placement.mesh.split("x"))
-            chain = collectives.build(case, self.devices, mesh_shape, placement.axis)
-            return runnable.compile_chain(chain, self.devices[0])
+            return runnable.compile_chain(self._chain(case, placement), self.devices[0])
 
     def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What a dry run wants to know of a case. What is made of calls would run, so nothing is done. StageError."""
@@ -78,6 +77,29 @@ class CaseBench:
             "flops": placement.flops or 0.0,
             "loop": not calls,
         }
+
+    def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
+        """What the compiler of a target says of a case, and whether it is the collective it is called. StageError."""
+        placement = Placement(**placed)
+        case = self.cases[placement.case]
+        with double_precision(placement.dtype), stage("compile"):
+            if isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None):
+                raise UserError("what is made of calls is not compiled as a whole: only a run can tell.")
+            chain = self._chain(case, placement)
+            compiled = runnable.compile_for(chain)
+        mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
+        checks = (implementation(placement.impl, compiled.kinds),) if isinstance(case, CollectiveWorkload) else ()
+        return CompiledRecord(
+            point=placement.point, experiment=self.config.experiment, devices=placement.devices,
+            platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
+            flops=placement.flops, **compiled.record,
+        )  # fmt: skip
+
+    def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:
+        if isinstance(case, KernelWorkload):
+            return kernel.chain(case, self.devices[0])
+        mesh_shape = tuple(int(side) for side in placement.mesh.split("x"))
+        return collectives.build(case, self.devices, mesh_shape, placement.axis)
 
     def prepare(self, placed: dict[str, Any]) -> CaseRecord:
         """Compiles, compares the result with the right answer, finds the block length. Raises StageError."""
@@ -139,7 +161,7 @@ class CaseBench:
             experiment=self.config.experiment, platform=device.platform, device_kind=device.device_kind,
             processes=jax.process_count(), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
             compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
-            checks=(verdict(ready, wrong),), worker=self.worker, **placed,
+            checks=(verdict(ready, wrong),), worker=self.worker, collectives=facts.collectives, **placed,
         )  # fmt: skip
 
 
@@ -160,6 +182,13 @@ def verdict(ready: Runnable, wrong: int | None) -> Verdict:
         return Verdict(name="result", ok=bool(ready.why_unchecked), reason=f"not compared: {why}")
     said = f"{wrong:,} of {ready.values:,} values are wrong after {CHECKED_STEPS} steps"
     return Verdict(name="result", ok=wrong == 0, reason=said, value=float(wrong), limit=0.0)
+
+
+def implementation(asked: str, found: tuple[str, ...]) -> Verdict:
+    """Whether the compiled step of a collective holds that collective and no other."""
+    ok = found == (asked,)
+    reason = f"the compiled step holds {' and '.join(found) or 'no collective'}"
+    return Verdict(name="implementation", ok=ok, reason=reason if ok else f"{reason}, NOT {asked}")
 
 
 def build_cases(config: ConfigDict, experiment: str) -> CaseSet:

@@ -62,20 +62,20 @@ class Worker:
             except WorkerError as error:
                 self._start_error = error
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Sends a request and waits for its answer. Raises WorkerError."""
+    def ask(self, request: dict[str, Any], limit_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
+        """Sends a request and waits for its answer, at most `limit_s`. Raises WorkerError."""
         self.wait_ready()
         if self._start_error is not None:
             raise self._start_error
         self._send(request)
-        answer = self._receive("measure" if request["do"] == "round" else "compile", ANSWER_LIMIT_S)
+        answer = self._receive("measure" if request["do"] == "round" else "compile", limit_s)
         if "at_once" not in answer:
             return answer
         self.close()  # it has too few threads for this program
         self._setup = {**self._setup, "at_once": answer["at_once"]}
         self.restarts += 1
         self._start()
-        return self.ask(request)
+        return self.ask(request, limit_s)
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None

@@ -177,12 +177,12 @@ def job_of(
         run=folder,
         points=points,
         config=config_lib.plain(config),
-        experiment=_absolute(experiment),
+        experiment=absolute(experiment),
         session=session,
     )
 
 
-def _absolute(experiment: str) -> str:
+def absolute(experiment: str) -> str:
     return str(Path(experiment).expanduser().resolve()) if experiment.endswith(".py") else experiment
 
 

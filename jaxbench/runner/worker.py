@@ -3,10 +3,11 @@
 
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, with "cores" for kernels,
 which get all the cores asked for whatever the number of devices, and with "at_once" (see `start.threads`). Then
-{"do": "prepare" | "compile", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n},
+{"do": "prepare" | "compile" | "compile_for", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n},
 {"do": "round", "point": id, "round": r}, of training also with "steps" (in a block, not as many as were found), or
 {"do": "profile", "point": id, "folder": a path}. The answer {"at_once": n} asks for another process, with threads for
-as many collectives. The process ends as soon as stdin does, also in the middle of a measurement: no worker outlives
+as many collectives. With "target" in its setup it compiles for hardware that is not here, and can do nothing else
+than "compile_for". The process ends as soon as stdin does, also in the middle of a measurement: no worker outlives
 the one that asked, however it died.
 """
 
@@ -22,6 +23,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
+from jaxbench.catalog import targets
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
@@ -30,15 +32,19 @@ from jaxbench.records import schema
 def serve(requests: Iterator[str], answers: TextIO) -> None:
     """Answers one request after the other; `requests` never ends."""
     setup = json.loads(next(requests))
-    cores = setup.get("cores")
+    cores, target = setup.get("cores"), setup.get("target")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         pin_to_cores(cores or setup["devices"])
     from jaxbench.machine import start
+    from jaxbench.machine.target import devices as target_devices
 
     def begin() -> Any:
-        devices = start.start(
-            setup["platform"], setup["devices"], cores=cores, at_once=setup.get("at_once", start.AT_ONCE)
-        )
+        if target:
+            devices = target_devices(targets.parse(target))
+        else:
+            devices = start.start(
+                setup["platform"], setup["devices"], cores=cores, at_once=setup.get("at_once", start.AT_ONCE)
+            )
         if setup["config"].get("measures") == "cases":
             from jaxbench.runner.case_bench import CaseBench as Bench
         else:
@@ -62,6 +68,8 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
         return bench.prove(request["point"], request["limit_bytes"])
     if request["do"] == "profile":
         return {"record": schema.to_json(bench.profile(request["point"], request["folder"]))}
+    if request["do"] == "compile_for":
+        return {"record": schema.to_json(bench.compile_for(request["point"]))}
     if request["do"] == "compile":
         return bench.dry(request["point"])
     return {"record": schema.to_json(bench.prepare(request["point"]))}

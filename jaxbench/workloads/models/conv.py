@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from jaxbench.machine.start import traced_for
+
 
 def conv(
     inputs: int,
@@ -92,7 +94,7 @@ SMALL_SIDE, MANY_CHANNELS = 7, 256
 def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
     """`jax.lax.conv_general_dilated`, but for two cases that XLA's CPU is slow at. They have no forward mode."""
     same = all(low == high == side // 2 for (low, high), side in zip(padding, kernel.shape, strict=False))
-    if jax.default_backend() == "cpu" and x.dtype == jnp.float32 and same and all(s == 1 for s in strides):
+    if traced_for() == "cpu" and x.dtype == jnp.float32 and same and all(s == 1 for s in strides):
         if kernel.shape[2] == 1 and x.shape[2] % COLUMNS == 0:
             return _rewritten(x, kernel, "columns")
         if x.shape[2] <= SMALL_SIDE and kernel.shape[3] >= MANY_CHANNELS:

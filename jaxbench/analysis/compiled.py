@@ -1,0 +1,143 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What was compiled for hardware that is not here, as rows: compiles, fits, communicates what it must. No row has a
+time of a step, and none is shown among measured ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord
+from jaxbench.records.store import RunFolder
+
+MARK = "compiled, not run"
+COLUMNS = (
+    "point", "target", "experiment", "strategy", "scaling", "devices", "global_batch", "mesh", "status", "reason",
+    "peak_bytes", "compiler_peak_bytes", "device_memory_bytes", "fits", "collectives", "bytes", "wire_bytes",
+    "closed_form", "closed_form_reason", "parameters", "flops", "product_flops", "compile_s", "note",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledRow:
+    """One point that was asked for. record: None when it was not compiled; reason: then why."""
+
+    point: dict[str, Any]
+    record: CompiledRecord | None
+    reason: str = ""
+    memory_bytes: int
+
+    @property
+    def name(self) -> str:
+        return str(self.point["point"])
+
+    @property
+    def status(self) -> str:
+        """compiled | too large | failed | missing."""
+        if self.record is not None:
+            return "compiled"
+        if not self.reason:
+            return "missing"
+        return "too large" if "RESOURCE_EXHAUSTED" in self.reason else "failed"
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether what the step holds is within a device's memory; None: not known."""
+        if self.status == "too large":
+            return False
+        known = self.record is not None and self.record.peak_bytes is not None
+        return self.record.peak_bytes <= self.memory_bytes if known else None  # type: ignore[union-attr,operator]
+
+    @property
+    def right(self) -> bool | None:
+        """Whether it communicates what its closed form says; None: nothing to compare."""
+        return all(check.ok for check in self.record.checks) if self.record and self.record.checks else None
+
+    @property
+    def wire_bytes(self) -> int:
+        """What a device sends in a step."""
+        return sum(each.wire_bytes for each in self.record.collectives) if self.record is not None else 0
+
+    @property
+    def why(self) -> str:
+        """The sentence of the closed form, or of the compiler."""
+        if self.record is None:
+            return self.reason or "not compiled yet"
+        return "; ".join(check.reason for check in self.record.checks)
+
+
+def rows(run: RunFolder) -> list[CompiledRow]:
+    """One row a point of the plan, in its order; the last record of a point wins."""
+    manifest, found, failed = run.manifest(), {}, {}
+    for record in run.records():
+        if isinstance(record, CompiledRecord):
+            found[record.point] = record
+        elif isinstance(record, FailureRecord):
+            failed[record.point] = record.reason
+    memory = int(manifest["device_memory_bytes"])
+    return [
+        CompiledRow(
+            point=point,
+            record=found.get(point["point"]),
+            reason="" if point["point"] in found else failed.get(point["point"], ""),
+            memory_bytes=memory,
+        )
+        for point in manifest["plan"]["points"]
+    ]
+
+
+def amiss(found: Sequence[CompiledRow]) -> list[str]:
+    """What a user has to know: points that do not compile, do not fit, or communicate something else. Each reason once."""
+    grouped: dict[str, list[str]] = {}
+    for row in found:
+        if row.record is None:
+            grouped.setdefault(row.why, []).append(row.name)
+        elif row.right is False:
+            grouped.setdefault(row.why, []).append(row.name)
+        elif row.fits is False:
+            said = f"does not fit the {gigabytes(row.memory_bytes)} of a device"
+            grouped.setdefault(said, []).append(row.name)
+    return [f"{', '.join(names)}: {why}{'' if why.endswith('.') else '.'}" for why, names in grouped.items()]
+
+
+def gigabytes(size: float) -> str:
+    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
+
+
+def described(collectives: Sequence[Collective]) -> str:
+    """ "data (8): all-reduce 407,080 bytes; fsdp (2): all-gather ..." """
+    return "; ".join(
+        f"{each.kind} over {each.axis or 'unnamed groups'} ({each.group or '?'}): {each.bytes:,} bytes"
+        for each in collectives
+    )
+
+
+def table(found: Sequence[CompiledRow], manifest: dict[str, Any]) -> pd.DataFrame:
+    """Returns one row a point with exactly `COLUMNS`; None where a value is unknown."""
+    cells = [{**_cells(row), "target": manifest["target"], "note": MARK} for row in found]
+    return pd.DataFrame(cells, columns=list(COLUMNS), dtype=object)
+
+
+def _cells(row: CompiledRow) -> dict[str, Any]:
+    record, point = row.record, row.point
+    known: dict[str, Any] = {}
+    if record is not None:
+        names = ("experiment", "peak_bytes", "compiler_peak_bytes", "parameters", "flops", "product_flops", "compile_s")
+        known = {name: getattr(record, name) for name in names} | {
+            "mesh": ",".join(f"{axis}={size}" for axis, size in record.mesh.items()),
+            "collectives": described(record.collectives),
+            "bytes": sum(each.bytes for each in record.collectives),
+            "wire_bytes": row.wire_bytes,
+            "closed_form": row.right,
+            "closed_form_reason": row.why,
+        }
+    return known | {
+        **{name: point.get(name) for name in ("point", "strategy", "scaling", "devices", "global_batch")},
+        "status": row.status,
+        "reason": row.reason,
+        "device_memory_bytes": row.memory_bytes,
+        "fits": row.fits,
+    }

@@ -1,0 +1,152 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Hardware that XLA can compile for without being there: `h100:8`, `v5e:4x4`.
+
+`gpu_targets.csv` has what XLA's GPU compiler asks of a device. A TPU's compiler knows its own chips; here stand the
+shapes that their slices have.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import math
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from jaxbench.catalog import hardware
+from jaxbench.errors import UserError, did_you_mean
+
+HOST_GPUS = 8  # of one host, joined by NVLink
+# JAX's name of a chip, and how many dimensions its slices have.
+TPUS = {"v5e": ("TPU v5 lite", 2), "v5p": ("TPU v5", 3), "v6e": ("TPU v6 lite", 2)}
+_HOST_CHIPS = (2, 2, 1)
+# What XLA has, and no JAX package can compile for without a device.
+_NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles for the GPU that it runs on only"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """So many devices of one kind. shape: of a TPU slice, () of GPUs. memory_bytes: of one device."""
+
+    text: str
+    name: str
+    platform: str
+    device_kind: str
+    devices: int
+    shape: tuple[int, ...]
+    memory_bytes: int
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The device counts of a sweep: powers of two up to all of them, and all."""
+        powers = (2**power for power in range(self.devices.bit_length()))
+        return tuple(sorted({*(n for n in powers if n <= self.devices), self.devices}))
+
+    def part(self, devices: int) -> Target:
+        """As many devices of the same kind. Raises UserError for a count that no slice has."""
+        if self.platform == "gpu":
+            return parse(f"{self.name}:{devices}")
+        shape = [1] * len(self.shape)
+        while math.prod(shape) < devices:  # the shortest side grows, the last of those that are as short
+            at = max(range(len(shape)), key=lambda axis: (-shape[axis], axis < 2, axis))
+            shape[at] *= 2
+        shape = list(self.shape) if devices == self.devices else shape
+        if math.prod(shape) != devices:
+            raise UserError(f"--target={self.text} has no slice of {devices} chips: ask for 1, 2, 4, 8 and so on.")
+        return parse(f"{self.name}:{'x'.join(map(str, shape))}")
+
+    def topology(self) -> tuple[str, dict[str, Any]]:
+        """(platform of JAX, what `get_topology_desc` is told)."""
+        if self.platform == "gpu":
+            hosts = max(1, self.devices // HOST_GPUS)
+            grid = f"1x{hosts}x{self.devices // hosts}"
+            return "cuda", {"topology_name": grid, "topology": grid, "target_config": gpu_config(self.name)}
+        host = tuple(min(side, most) for side, most in zip(self.shape, _HOST_CHIPS, strict=False))
+        bounds = (*host, *[1] * (3 - len(host)))
+        return "tpu", {"topology_name": self.text, "chips_per_host_bounds": bounds}
+
+    def machine(self) -> dict[str, Any]:
+        """What a plan asks of a machine's manifest."""
+        return {
+            "platform": self.platform,
+            "device_kind": self.device_kind,
+            "devices": self.devices,
+            "device_kinds": [self.device_kind],
+            "cores": 0,
+            "processes": 1,
+            "device_memory_bytes": self.memory_bytes,
+            "memory_bytes": 2**40,  # of a host, which is not asked for anything
+        }
+
+
+def names() -> list[str]:
+    """One example of each target."""
+    slices = {2: "2x4", 3: "2x2x2"}
+    return [*(f"{name}:8" for name in _gpus()), *(f"{name}:{slices[dims]}" for name, (_, dims) in TPUS.items())]
+
+
+def parse(text: str) -> Target:
+    """ "v5e:4x4", "h100:8". Raises UserError naming what is wrong."""
+    name, _, size = text.partition(":")
+    if name in _NEEDS_A_DEVICE:
+        raise UserError(f"--target={text} cannot be compiled for here: {_NEEDS_A_DEVICE[name]}.")
+    if name not in _gpus() and name not in TPUS:
+        raise UserError(f"--target={text} is unknown: {did_you_mean(text, names())}")
+    sides = size.split("x")
+    if not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise UserError(f"--target={text} does not say how many devices: write {_example(name)}, for example.")
+    shape = tuple(map(int, sides))
+    return _gpu(text, name, shape) if name in _gpus() else _tpu(text, name, shape)
+
+
+def _gpu(text: str, name: str, shape: tuple[int, ...]) -> Target:
+    count = math.prod(shape)
+    if len(shape) != 1 or (count > HOST_GPUS and count % HOST_GPUS):
+        raise UserError(f"--target={text}: GPUs are counted, 1 to 8 of one host or whole hosts of 8: {name}:16, say.")
+    row = _gpus()[name]
+    kind, memory = row["device_kind"], int(row["memory_bytes"])
+    return Target(text=text, name=name, platform="gpu", device_kind=kind, devices=count, shape=(), memory_bytes=memory)
+
+
+def _tpu(text: str, name: str, shape: tuple[int, ...]) -> Target:
+    kind, dims = TPUS[name]
+    whole = all(side % most == 0 or math.prod(shape) < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
+    if len(shape) != dims or not whole:
+        raise UserError(f"--target={text} is no slice: {name} has {dims} dimensions, such as {_example(name)}.")
+    peak = hardware.find(kind)
+    assert peak is not None and peak.memory_bytes is not None  # the catalogue has every chip in TPUS
+    return Target(
+        text=text, name=name, platform="tpu", device_kind=kind, devices=math.prod(shape), shape=shape,
+        memory_bytes=peak.memory_bytes,
+    )  # fmt: skip
+
+
+def _example(name: str) -> str:
+    return next(example for example in names() if example.startswith(f"{name}:"))
+
+
+def gpu_config(name: str) -> str:
+    """A GpuTargetConfigProto, as text."""
+    row = _gpus()[name]
+    return f"""gpu_device_info {{
+  threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
+  shared_memory_per_block: 49152 shared_memory_per_core: {row["shared_bytes"]}
+  shared_memory_per_block_optin: {row["shared_bytes_optin"]}
+  core_count: {row["cores"]} fpus_per_core: {row["units_per_core"]} clock_rate_ghz: {row["clock_ghz"]}
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  memory_bandwidth: {row["memory_bytes_per_s"]} l2_cache_size: {row["l2_bytes"]}
+  device_memory_size: {row["memory_bytes"]}
+  cuda_compute_capability {{ major: {row["capability"]} }}
+  registers_per_core_limit: 65536 registers_per_block_limit: 65536
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 1 patch: 0 }}
+device_description_str: "{row["device_kind"]}"
+"""
+
+
+@functools.cache
+def _gpus() -> dict[str, dict[str, str]]:
+    text = resources.files("jaxbench.catalog").joinpath("gpu_targets.csv").read_text()
+    return {row["name"]: row for row in csv.DictReader(text.splitlines())}

@@ -1,0 +1,138 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench run EXPERIMENT --dry_run --target=h100:8`: every point compiled for hardware that is not here.
+
+Each device count has a process of its own, whose devices are a topology of that many: a part of a larger one is not a
+program's to have. A compiler that refuses, ends its process or takes too long is an answer, and is recorded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import config as config_lib
+from jaxbench import parallel
+from jaxbench.catalog import targets
+from jaxbench.catalog.targets import Target
+from jaxbench.errors import UserError
+from jaxbench.machine import target as target_lib
+from jaxbench.machine.manifest import versions
+from jaxbench.records import schema
+from jaxbench.records.schema import CompiledRecord, FailureRecord
+from jaxbench.records.store import MANIFEST, RunFolder, write_json
+from jaxbench.runner import placement, plan
+from jaxbench.runner.case_bench import build_cases
+from jaxbench.runner.client import Worker, WorkerError
+from jaxbench.runner.progress import SweepProgress
+from jaxbench.runner.run import absolute
+
+LIMIT_S = 900.0  # of one compilation
+
+
+def run(experiment: str, config: ConfigDict, text: str, workdir: Path, console: Console) -> None:
+    """Compiles what the folder lacks for the target `text`. Raises UserError; KeyboardInterrupt loses nothing."""
+    target = targets.parse(text)
+    target_lib.require(target)
+    points = _points(experiment, config, target)
+    folder = RunFolder.begin(workdir, {**config_lib.plain(config), "target": text})
+    try:
+        if not (folder.path / MANIFEST).exists():
+            write_json(folder.path / MANIFEST, _manifest(config, target, points))
+        done = {record.point for record in folder.records() if isinstance(record, CompiledRecord | FailureRecord)}
+        todo = [point for point in points if point.point not in done]
+        console.print(
+            f"{config.experiment}: {len(points)} points compiled for {text}, nothing is run, into {workdir}",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        setup = {"experiment": absolute(experiment), "config": config_lib.plain(config), "worker": f"compile/{text}"}
+        with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
+            for devices in sorted({_devices(point) for point in todo}):
+                mine = [point for point in todo if _devices(point) == devices]
+                _Compiler(folder, target.part(devices), setup, progress).compile(mine)
+    finally:
+        folder.close()
+
+
+def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[plan.Placed]:
+    machine = target.machine()
+    if config.get("measures") == "cases":
+        cases = build_cases(config, experiment)
+        placed, _ = placement.place(cases, config_lib.parse_cases(config), machine)
+        return [one for one in placed if one.family != "transfer" and one.platform == target.platform]
+    settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
+    if settings.platform not in ("auto", target.platform):
+        raise UserError(
+            f"--config.mesh.platform={settings.platform} and --target={target.text} exclude each other: leave one out."
+        )
+    return plan.make(settings, machine)
+
+
+def _devices(point: plan.Placed) -> int:
+    """Of the process that compiles it."""
+    return int(point.worker()[1]["devices"])
+
+
+def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed]) -> dict[str, Any]:
+    return {
+        **target.machine(),
+        "target": target.text,
+        "versions": versions(),
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "plan": {
+            "measures": "compiled",
+            "experiment": config.experiment,
+            "platform": target.platform,
+            "points": [point.to_json() for point in points],
+        },
+    }
+
+
+class _Compiler:
+    """The process that compiles for one part of a target, started anew when a compiler ends it."""
+
+    def __init__(self, folder: RunFolder, target: Target, setup: dict[str, Any], progress: SweepProgress):
+        self._folder, self._target, self._progress = folder, target, progress
+        self._setup = {
+            **setup, "platform": target.platform, "target": target.text, "devices": target.devices,
+            "environment": target_lib.environment(target),
+        }  # fmt: skip
+        (folder.path / "logs").mkdir(exist_ok=True)
+
+    def _worker(self) -> Worker:
+        return Worker(self._setup, self._folder.path / "logs" / f"{self._target.text.replace(':', '_')}.log")
+
+    def compile(self, points: Sequence[plan.Placed]) -> None:
+        worker = self._worker()
+        try:
+            for point in points:
+                self._progress.begin("prepare", point.point, f"compile {point.text} for {self._target.text}")
+                try:
+                    answer = worker.ask({"do": "compile_for", "point": point.to_json()}, LIMIT_S)
+                    record = schema.from_json(answer["record"])
+                except WorkerError as error:
+                    if error.stage == "model":
+                        raise UserError(str(error)) from error
+                    record = self._failure(point, error)
+                    if not error.alive:
+                        worker.close()
+                        worker = self._worker()
+                self._folder.append(record)
+                self._progress.end("prepare", point.point)
+        except KeyboardInterrupt:
+            worker.kill()
+            raise
+        finally:
+            worker.close()
+
+    def _failure(self, point: plan.Placed, error: WorkerError) -> FailureRecord:
+        about = {field.name for field in dataclasses.fields(FailureRecord)} & point.failure().keys()
+        return FailureRecord(
+            experiment=self._setup["config"]["experiment"], stage=error.stage, reason=str(error), detail=error.detail,
+            **{name: point.failure()[name] for name in about},
+        )  # fmt: skip
