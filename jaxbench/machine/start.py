@@ -79,7 +79,7 @@ def start(
         start_fake_cpu(devices, pin=pin, cores=cores, at_once=at_once)
     else:
         require(platform)
-    found = jax.devices()
+    found = jax.local_devices()  # what the manifest counts; another host's cannot be used from here
     if len(found) < devices:
         raise UserError(f"{devices} {platform} devices were asked for, this machine has {len(found)}.")
     return found[:devices]
