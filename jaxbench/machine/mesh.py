@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,6 +19,16 @@ AXES = ("x", "y")
 def data_mesh(devices: list[jax.Device], axis_type: AxisType) -> Mesh:
     """A one-axis mesh named "data", in the order the devices are given."""
     return Mesh(np.array(devices), ("data",), axis_types=(axis_type,))
+
+
+def host_device() -> jax.Device:
+    """The CPU of this process, which is there beside accelerators too and has the host's memory."""
+    return jax.local_devices(backend="cpu")[0]
+
+
+def on_host() -> Any:
+    """A context in which programs run on the host's CPU, also inside that of a mesh of accelerators."""
+    return jax.set_mesh(data_mesh([host_device()], AxisType.Auto))
 
 
 def grid(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> Mesh:

@@ -86,8 +86,9 @@ def start(
 
 
 def require(platform: str) -> None:
-    """Makes JAX use `platform` or fail; it never falls back to the CPU."""
-    jax.config.update("jax_platforms", _gpu_platform() if platform == "gpu" else platform)
+    """Makes JAX use `platform` or fail; it never falls back to the CPU, which is there beside it for what is named."""
+    name = _gpu_platform() if platform == "gpu" else platform
+    jax.config.update("jax_platforms", ",".join(dict.fromkeys((name, "cpu"))))
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # the second: a plug-in that is not there at all, in some releases

@@ -15,6 +15,7 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench.input import feed as feeds
+from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import census, check, memory, outcome, profile, state_facts
 from jaxbench.measure.clock import Timer
@@ -141,6 +142,7 @@ class Bench:
                 memory.limit_growth(limit_bytes)
             watch = memory.Watch(self.devices[0])
             state, batch = program.init(self.key), program.put(host)
+            watch.step_begins((state, batch))
             # One step: a CPU takes the scratch of the next when that is asked for, maybe before it gave back the last.
             jax.block_until_ready(compiled.call(state, batch))
             return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
@@ -225,8 +227,15 @@ class Bench:
         )
 
     def batch(self, point: Point) -> Batch:
-        """The synthetic batch of a point: the same values in every round, strategy and process."""
-        return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+        """The synthetic batch of a point: the same values in every round, strategy and process.
+
+        For accelerators it is drawn by the host and kept there: no device should hold the whole batch, and inside the
+        context of a mesh each would.
+        """
+        if self.devices[0].platform == "cpu":
+            return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+        with on_host():
+            return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
 
     def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float]]:
         """(seconds, what the step shows besides)."""

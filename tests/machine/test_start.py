@@ -49,6 +49,18 @@ def test_a_machine_that_does_not_answer_is_a_sentence(monkeypatch):
         manifest.probe.__wrapped__("cpu")
 
 
+def test_the_hosts_cpu_is_there_beside_an_accelerator():
+    seen = in_child(
+        "import json, jax\n"
+        "from jaxbench.machine import start\n"
+        "asked = []\n"
+        "jax.devices = lambda: asked.append(jax.config.jax_platforms)\n"
+        "[start.require(platform) for platform in ('tpu', 'cpu')]\n"
+        "print(json.dumps({'asked': asked}))"
+    )
+    assert seen["asked"] == ["tpu,cpu", "cpu"]
+
+
 def test_a_missing_accelerator_is_said_not_replaced():
     with pytest.raises(UserError, match="a TPU was asked for .* but JAX finds none"):
         manifest.probe("tpu")
