@@ -25,18 +25,11 @@ from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner.arm import Arms, build_program, build_workload, disabled_passes
 from jaxbench.runner.plan import Point
-from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
+from jaxbench.runner.stages import stage
+from jaxbench.workloads.base import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 LATENCIES = 200  # samples of a latency over all rounds: 99 % of them has two beyond it
-
-
-class StageError(Exception):
-    """A point failed; `stage` says where, the cause says why."""
-
-    def __init__(self, stage: str):
-        super().__init__(stage)
-        self.stage = stage
 
 
 @dataclass(frozen=True)
@@ -65,9 +58,8 @@ class Bench:
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.prepared: dict[str, Prepared] = {}
-        self._reference: tuple[tuple[Any, ...], check.Reference] | None = (
-            None  # of the newest batch, parts and workload
-        )
+        # Of the newest batch, parts and workload.
+        self._reference: tuple[tuple[Any, ...], check.Reference] | None = None
 
     def _grown(self, point: Point) -> int:
         """For how many devices the model is made larger."""
@@ -248,36 +240,53 @@ class Bench:
             return time.perf_counter() - start, facts | state_facts.of_metrics(outputs)
 
     def _check(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[Verdict, ...]:
-        """One device's answer is kept for the next point, which may be the same."""
+        """What is found wrong or right, or could not be found out."""
         workload, platform = self.arms.reference(point.levers, self._grown(point)), self.devices[0].platform
-        made = point.global_batch, program.parts, id(workload)
-        if self._reference is None or self._reference[0] != made:
-            memory.give_back()
-            initial = check.initial_state(workload, self.key, device=self.devices[0])
-            # in as many parts as the mesh makes of the batch, one device holds what it does when there are others
-            expected = check.reference(workload, initial, batch, device=self.devices[0], passes=program.parts)
-            self._reference = made, expected
-        expected = self._reference[1]
-        part = point.levers.get("part", "step")
+        part, passport = point.levers.get("part", "step"), compiled.passport
+        about: dict[str, Any] = {"key": self.key, "batch": batch}
         if part not in ("step", "local") or (part == "local" and point.devices > 1):
-            return (check.judge_part(part, program, compiled.call, workload, key=self.key, batch=batch),)
+            flops = passport.flops_per_step
+            return (check.judge_part(part, program, compiled.call, workload, **about, flops=flops),)
+        products = check.judge_products(self.arms.workload(point.levers, self._grown(point)), point.levers)
+        try:
+            expected = self._expected(workload, batch, (point.global_batch, program.parts), passport.flops_per_step)
+        except check.Unfit as error:
+            params, model_state = jax.eval_shape(workload.init, self.key)
+            return check.unchecked(str(error)), *products, self._census(point, program, passport, params, model_state)
         memory.give_back()
-        actual, passport = check.train(program, compiled.call, self.key, batch), compiled.passport
-        again = functools.partial(
-            check.rounding, expected, workload, self.key, batch, device=self.devices[0], passes=program.parts
-        )
+        actual = check.train(program, compiled.call, self.key, batch)
+        where: dict[str, Any] = {"device": self.devices[0], "passes": program.parts, "platform": platform}
+        again = functools.partial(check.rounding, expected, workload, **about, **where)
         return (
             check.judge(actual, expected, workload, platform=platform, rounding=again),
             check.judge_optimizer(actual, expected),
-            *check.judge_products(self.arms.workload(point.levers, self._grown(point)), point.levers),
-            census.verify(
-                passport.collectives,
-                passport.expected_gradient_bytes,
-                point.devices,
-                stateful=stateful(expected.model_state),
-                itemsize=min(leaf.dtype.itemsize for leaf in jax.tree.leaves(expected.start)),
-                form=None if program.expected is None else program.expected(point.global_batch),
-            ),
+            *products,
+            self._census(point, program, passport, expected.start, expected.model_state),
+        )
+
+    def _expected(self, workload: TrainWorkload, batch: Batch, lies: tuple[int, int], flops: float) -> check.Reference:
+        """One device's answer, which is kept for the next point, whose may be the same. lies: (examples, parts)."""
+        made = (*lies, id(workload))
+        if self._reference is None or self._reference[0] != made:
+            memory.give_back()
+            self._reference = (
+                made,
+                check.reference_that_fits(
+                    workload, self.key, batch, device=self.devices[0], passes=lies[1], flops=flops
+                ),
+            )
+        return self._reference[1]
+
+    def _census(
+        self, point: Point, program: Program, passport: Passport, params: PyTree, model_state: PyTree
+    ) -> Verdict:
+        return census.verify(
+            passport.collectives,
+            passport.expected_gradient_bytes,
+            point.devices,
+            stateful=stateful(model_state),
+            itemsize=min(leaf.dtype.itemsize for leaf in jax.tree.leaves(params)),
+            form=None if program.expected is None else program.expected(point.global_batch),
         )
 
     def _record(
@@ -318,17 +327,3 @@ def op_by_op(passport: Passport) -> Passport:
         temp_bytes=None,
         peak_bytes=None,
     )
-
-
-class stage:
-    """Names the stage in which an error happened."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception):
-            raise StageError(self.name) from error

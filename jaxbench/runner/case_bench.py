@@ -20,8 +20,8 @@ from jaxbench.measure.clock import Loops, Timer
 from jaxbench.measure.runnable import Facts, Runnable
 from jaxbench.parallel import collectives
 from jaxbench.records.schema import CaseRecord, RoundRecord, Verdict
-from jaxbench.runner.bench import stage
 from jaxbench.runner.placement import Placement
+from jaxbench.runner.stages import stage
 from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
 
