@@ -87,11 +87,11 @@ def page(found: dict[str, dict[str, tuple[list[CompiledRow], str]]], version: st
     lines = [
         "# Compiled for hardware that is not here",
         "",
-        "Every experiment, every strategy that it has, compiled for a TPU slice and for a host of GPUs at the sizes of the",
-        f"preset `smoke`; nothing was run. Made by `python -m benchmarks.targets` with {version}.",
+        "Every experiment, every strategy that it has, compiled for a TPU slice and for a host of GPUs at the sizes of",
+        f"the preset `smoke`; nothing was run. Made by `python -m benchmarks.targets` with {version}.",
         "",
-        "*Closed form*: whether the collectives in the compiled program move exactly the numbers that the strategy must",
-        "move (docs/METRICS.md). *Memory* is per device, *sent* what one device sends in a step.",
+        "*Closed form*: whether the collectives in the compiled program move exactly the numbers that the strategy",
+        "must move (docs/METRICS.md). *Memory* is per device, *sent* what one device sends in a step.",
         "",
         "| target | points | compile | fit | closed form equal | differ | failed |",
         "|---|---|---|---|---|---|---|",
@@ -110,7 +110,10 @@ def page(found: dict[str, dict[str, tuple[list[CompiledRow], str]]], version: st
 
 
 def _table(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
-    lines = ["| experiment | point | compiles | memory | sent | closed form | compile, s |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| experiment | point | compiles | memory | sent | closed form | compile, s |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, (rows, said) in by_job.items():
         if not rows:
             lines.append(f"| {name} | | {said} | | | | |")
@@ -147,7 +150,9 @@ def main() -> None:
         sys.stdout.write(text)
     else:
         write_atomic(PAGE, text)
-    amiss = any(row.record is None or row.right is False for by in found.values() for rows, _ in by.values() for row in rows)
+    amiss = any(
+        row.record is None or row.right is False for by in found.values() for rows, _ in by.values() for row in rows
+    )
     sys.exit(1 if amiss else 0)
 
 

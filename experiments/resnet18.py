@@ -66,6 +66,7 @@ def build(config: ConfigDict, name: str = "resnet18") -> TrainWorkload:
         flops_per_example=training(layer_flops(shape)),
         unit="images",
         blocks=sum(stage_blocks(shape)),
+        independent=shape.statistics == "device",
         data=partial(_data, config, shape) if shape.stem == "cifar" else None,
         **tolerance(config.optimizer.name),
     )

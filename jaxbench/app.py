@@ -14,7 +14,7 @@
   list               the experiments and presets there are
 
 Flags: --preset=auto|smoke|paper, --workdir=DIR (an old one is continued), --dry_run, --verbosity=1 (stack traces),
---dry_run --target=h100:8 (or v5e:4x4, v5p:2x2x2, v6e:2x4, a100:8, h200:8, b200:8: compile for hardware that is not here),
+--dry_run --target=h100:8 (compile for hardware that is not here; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. Every field stands in the run's config.json.
 

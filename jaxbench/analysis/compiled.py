@@ -90,7 +90,7 @@ def rows(run: RunFolder) -> list[CompiledRow]:
 
 
 def amiss(found: Sequence[CompiledRow]) -> list[str]:
-    """What a user has to know: points that do not compile, do not fit, or communicate something else. Each reason once."""
+    """What a user has to know: points that do not compile, do not fit, or communicate something else; a reason once."""
     grouped: dict[str, list[str]] = {}
     for row in found:
         if row.record is None:

@@ -9,7 +9,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from jaxbench.errors import UserError
-from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, ProfileRecord, Record, RoundRecord
+from jaxbench.records.schema import (
+    CaseRecord,
+    CompiledRecord,
+    FailureRecord,
+    PointRecord,
+    ProfileRecord,
+    Record,
+    RoundRecord,
+)
 from jaxbench.records.store import RunFolder
 
 
@@ -45,7 +53,9 @@ def collect(records: Iterable[Record]) -> dict[str, Lines]:
     lines: dict[str, Lines] = {}
     for record in records:
         about = lines.setdefault(record.point, Lines())
-        if isinstance(record, ProfileRecord):  # it neither heals a failure nor stands for a measurement
+        if isinstance(
+            record, ProfileRecord | CompiledRecord
+        ):  # it neither heals a failure nor stands for a measurement
             about.profile = record
             continue
         about.failed = isinstance(record, FailureRecord)
@@ -84,7 +94,7 @@ def status(lines: Lines, asked: int) -> tuple[str, str]:
 
 
 def check(lines: Lines) -> tuple[bool | None, str]:
-    """Whether the point is right, and why not; None when it was never checked.
+    """Whether the point is right, and why not; None when it was never checked, or could not be, and why not.
 
     A newer passport does not excuse a failed one of a session whose rounds are still in use.
     """
@@ -97,14 +107,14 @@ def check(lines: Lines) -> tuple[bool | None, str]:
         wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
     if wrong:
         return False, "; ".join(wrong)
-    if not any(record.checks for record in lines.passports[-1:]):
-        return None, ""
-    return True, ""
+    checks = [check for record in lines.passports[-1:] for check in record.checks]
+    unchecked = [f"{check.name}: {check.reason}" for check in checks if check.unchecked]
+    return (True, "") if checks and not unchecked else (None, "; ".join(unchecked))
 
 
 def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
     """What a passport says is wrong, as sentences."""
-    failed = [f"{v.name}: {v.reason}" for v in record.checks if not v.ok]
+    failed = [f"{v.name}: {v.reason}" for v in record.checks if not v.ok and not v.unchecked]
     yield from failed
     if isinstance(record, CaseRecord) and record.wrong and not failed:
         yield f"result: {record.wrong} of its values are wrong"

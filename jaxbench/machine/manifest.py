@@ -20,6 +20,7 @@ PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "m
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # beginnings of names
 FLAGS = ("LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS")
 FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_")
+PROBE_LIMIT_S = 120.0  # starting JAX takes seconds; what takes longer waits for something that does not come
 
 
 def capture(platform: str) -> dict[str, Any]:
@@ -116,10 +117,17 @@ def probe(platform: str) -> dict[str, Any]:
     """Asks a child process for `capture(platform)`.
 
     Raises:
-      UserError: the platform is absent, or JAX cannot start here; the message says which.
+      UserError: the platform is absent, or JAX cannot start here, or does not in PROBE_LIMIT_S; the message says which.
     """
-    command = [sys.executable, "-P", "-m", __name__, platform]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})
+    command, quiet = [sys.executable, "-P", "-m", __name__, platform], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=quiet, timeout=PROBE_LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise UserError(
+            f"JAX did not say within {PROBE_LIMIT_S:.0f} s which devices are here: on one host of a TPU slice it waits "
+            "for the others, so start this on every host at once by a launcher, or give this host's chips to it alone "
+            "(TPU_PROCESS_BOUNDS=1,1,1 with TPU_CHIPS_PER_PROCESS_BOUNDS)."
+        ) from error
     lines = done.stdout.splitlines()
     answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
     if "error" in answer:

@@ -5,26 +5,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
 from jaxbench.errors import UserError
+from jaxbench.machine import torus
 
 AXES = ("x", "y")
 
 
+def arranged(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> np.ndarray:
+    """The devices of a mesh of `shape`: row by row in the order given; those of a TPU, which say where in its grid they
+    lie, so that neighbours on an axis are near."""
+    places = np.empty(len(devices), object)
+    places[:] = devices
+    where = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "coords")]
+    if len(where) == len(devices):
+        places = places[torus.order(where, shape)]
+    return places.reshape(shape)
+
+
 def data_mesh(devices: list[jax.Device], axis_type: AxisType) -> Mesh:
-    """A one-axis mesh named "data", in the order the devices are given."""
-    return Mesh(np.array(devices), ("data",), axis_types=(axis_type,))
+    """A one-axis mesh named "data"."""
+    return Mesh(arranged(devices, (len(devices),)), ("data",), axis_types=(axis_type,))
+
+
+def host_device() -> jax.Device:
+    """The CPU of this process, which is there beside accelerators too and has the host's memory."""
+    return jax.local_devices(backend="cpu")[0]
+
+
+def on_host() -> Any:
+    """A context in which programs run on the host's CPU, also inside that of a mesh of accelerators."""
+    return jax.set_mesh(data_mesh([host_device()], AxisType.Auto))
 
 
 def grid(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> Mesh:
-    """A mesh of `shape` with the axes "x" and "y", row by row in the order the devices are given."""
-    places = np.empty(len(devices), object)
-    places[:] = devices
-    return Mesh(places.reshape(shape), AXES[: len(shape)], axis_types=(AxisType.Explicit,) * len(shape))
+    """A mesh of `shape` with the axes "x" and "y"."""
+    return Mesh(arranged(devices, shape), AXES[: len(shape)], axis_types=(AxisType.Explicit,) * len(shape))
 
 
 def groupings(count: int, shape_text: str) -> list[tuple[tuple[int, ...], str]]:

@@ -86,15 +86,16 @@ def start(
         start_fake_cpu(devices, pin=pin, cores=cores, at_once=at_once)
     else:
         require(platform)
-    found = jax.devices()
+    found = jax.local_devices()  # what the manifest counts; another host's cannot be used from here
     if len(found) < devices:
         raise UserError(f"{devices} {platform} devices were asked for, this machine has {len(found)}.")
     return found[:devices]
 
 
 def require(platform: str) -> None:
-    """Makes JAX use `platform` or fail; it never falls back to the CPU."""
-    jax.config.update("jax_platforms", _gpu_platform() if platform == "gpu" else platform)
+    """Makes JAX use `platform` or fail; it never falls back to the CPU, which is there beside it for what is named."""
+    name = _gpu_platform() if platform == "gpu" else platform
+    jax.config.update("jax_platforms", ",".join(dict.fromkeys((name, "cpu"))))
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # the second: a plug-in that is not there at all, in some releases

@@ -26,8 +26,8 @@ def require(target: Target) -> None:
     modules, extra = _NEEDS[target.platform]
     if not all(map(_installed, modules)):
         raise UserError(
-            f"--target={target.text} needs XLA's compiler for it, which is not installed: use make with EXTRAS={extra}, "
-            f"or pip install 'jaxbench[{extra}]'."
+            f"--target={target.text} needs XLA's compiler for it, which is not installed: use make with "
+            f"EXTRAS={extra}, or pip install 'jaxbench[{extra}]'."
         )
 
 

@@ -6,18 +6,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.levers import SIXTEEN_BITS
+from jaxbench.machine import mesh
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads import flops, spread
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
+
+Answer = TypeVar("Answer")
 
 STEPS = 3
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
@@ -26,6 +29,7 @@ PART = 1e-2  # relative: a loss or an answer in 16 bits; a part that computes so
 ROUNDING = 3  # times as far as one device's answer is from itself, a strategy's may be from it
 SHARE = 0.1  # of how far the updates moved the parameters: what may be further off was not shown to make them
 OPTIMIZER_STATE = 3e-2  # relative: leaves room for bfloat16 gradients, none for a wrong scale
+HOST_FLOPS = 1e14  # of a whole answer: some minutes on the CPU of a machine that has accelerators
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,28 @@ class Reference:
     start: PyTree
     end: Trained
     model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
+    note: str = ""  # where the host gave it, because it does not fit one device: a sentence that says so
+
+
+class Unfit(Exception):
+    """No device here can give an answer to compare with; the message says why, as the end of a sentence."""
+
+
+def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, flops: float) -> tuple[Answer, str]:
+    """(what `run` finds on the device, ""), or, where that runs out of memory, (on the host's CPU, a note of it).
+
+    flops: of the whole run. Raises Unfit where they are more than a host does in minutes.
+    """
+    host = mesh.host_device()
+    try:
+        return run(device), ""
+    except jax.errors.JaxRuntimeError as error:
+        if device == host or "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+    said = f"one device's answer does not fit one {device.device_kind}"
+    if flops > HOST_FLOPS:
+        raise Unfit(f"{said}, and its {flops:.1e} FLOPs would take the host too long")
+    return run(host), f"{said}: it is the host's, computed in float32"
 
 
 def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device) -> TrainState:
@@ -59,14 +85,17 @@ def reference(
     device: jax.Device,
     passes: int = 1,
     jit: Callable[..., Any] = jit_once,
+    apart: bool = False,
 ) -> Reference:
     """STEPS plain updates of `state` (host arrays) on one device: no mesh, no sharding, no strategy.
 
     The gradient of the whole batch is averaged over `passes` equal parts of it, so that a batch made for n devices fits
     one: for a loss that is a mean over examples this is the same gradient. A model with state (batch statistics) is not
-    the same on parts, so it is always given the whole batch, and told in how many parts that lies.
+    the same on parts, so it is given the whole batch, and told in how many parts that lies; apart: but where it is
+    `independent` the parts one by one, which is the same and takes less memory.
     """
-    parts_of_batch, passes = passes, 1 if stateful(state.model_state) else passes
+    apart = apart and workload.independent
+    parts_of_batch, passes = passes, 1 if stateful(state.model_state) and not apart else passes
 
     # A loop in Python over parts: convolutions inside a compiled loop are many times slower on the CPU.
     def gradient_of(state: TrainState, part: Batch) -> tuple[PyTree, PyTree]:
@@ -82,28 +111,59 @@ def reference(
     )
     start, model_state_before = state.params, state.model_state
     with jax.default_device(device):
-        state, batch = jax.device_put((state, batch), device)
+        state = jax.device_put(state, device)
         size = len(jax.tree.leaves(batch)[0]) // passes
         parts = [jax.tree.map(lambda x, at=at: x[at : at + size], batch) for at in range(0, passes * size, size)]
         for _ in range(STEPS):
-            total, model_state = gradient(state, parts[0])
+            total, model_state = gradient(state, jax.device_put(parts[0], device))
             for part in parts[1:]:
-                total = add(total, gradient(state, part)[0])
-            state = jax.block_until_ready(step(state, total, model_state))
+                more, moved = gradient(state, jax.device_put(part, device))
+                total, model_state = add(total, more), add(model_state, moved) if apart else model_state
+            state = jax.block_until_ready(step(state, total, _shared(model_state, passes if apart else 1)))
     return Reference(start, _trained(state), model_state_before)
 
 
+def _shared(total: PyTree, count: int) -> PyTree:
+    """The mean of what `count` parts left of the model's state."""
+    return total if count == 1 else jax.tree.map(lambda x: (x / count).astype(x.dtype), total)
+
+
+def reference_that_fits(
+    workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device, passes: int, flops: float
+) -> Reference:
+    """One device's answer, from the host where it does not fit the device. flops: of one update. Raises Unfit."""
+
+    def answer(where: jax.Device) -> Reference:
+        state = initial_state(workload, key, device=where)
+        apart = device.platform != "cpu" or where != device
+        # in as many parts as the mesh makes of the batch, one device holds what it does when there are others
+        return reference(workload, state, batch, device=where, passes=passes, apart=apart)
+
+    found, note = where_it_fits(answer, device, flops=STEPS * flops)
+    return dataclasses.replace(found, note=note)
+
+
 def rounding(
-    expected: Reference, workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device, passes: int
+    expected: Reference,
+    workload: TrainWorkload,
+    key: jax.Array,
+    batch: Batch,
+    *,
+    device: jax.Device,
+    passes: int,
+    platform: str = "cpu",
 ) -> float:
-    """How far one device's answer, relative L2 of the parameters, is from its own by optimised programs, which do not
-    differ in any formula, nor in what they draw.
+    """How far one device's answer, relative L2 of the parameters, is from its own, by programs of the same formulas.
+
+    On a CPU these are optimised ones. Elsewhere all are optimised, so the examples are given in reverse, whose sums are
+    the same in another order.
 
     A large model on large inputs amplifies rounding: where a ReLU or a maximum is nearly a tie, the last bit decides
     which way a gradient goes. What a strategy differs by is not its fault as far as one device differs from itself.
     """
-    state = initial_state(workload, key, device=device)
-    other = reference(workload, state, batch, device=device, passes=passes, jit=jax.jit)
+    state, turned = initial_state(workload, key, device=device), platform != "cpu"
+    batch = jax.tree.map(lambda x: x[::-1], batch) if turned else batch
+    other = reference(workload, state, batch, device=device, passes=passes, jit=jax.jit, apart=turned)
     return relative_l2(other.end.params, expected.end.params)
 
 
@@ -149,7 +209,9 @@ def judge(
         limit, why = REDUCED_PRECISION, f"float32 products on a {platform} are TF32 or bfloat16 by default"
     distance, moved = relative_l2(actual.params, expected.end.params), relative_l2(expected.start, expected.end.params)
     doubt = distance
-    if distance > limit and (alone := rounding()) * ROUNDING > limit:
+    if expected.note:  # as far from the device's own arithmetic as that of one device is from float32
+        limit, why = max(limit, SHARE * moved), expected.note
+    elif distance > limit and (alone := rounding()) * ROUNDING > limit:
         limit = doubt = ROUNDING * alone
         why = f"{ROUNDING} times the {alone:.1e} of one device to itself, optimised or not"
     said = f"after {STEPS} updates, relative L2 to one device is {distance:.1e}"
@@ -163,6 +225,11 @@ def judge(
     else:
         ok, reason = True, f"{said}, within {limit:.0e} ({why})"
     return _verdict("parameters", ok, reason, distance=distance, limit=limit)
+
+
+def unchecked(reason: str) -> Verdict:
+    """The verdict on parameters that nothing can be compared with."""
+    return Verdict(name="parameters", ok=False, unchecked=True, reason=f"unchecked: {reason}")
 
 
 def judge_optimizer(actual: Trained, expected: Reference) -> Verdict:
@@ -196,11 +263,28 @@ def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Ver
 
 
 def judge_part(
-    part: str, program: Program, call: Callable[..., Any], workload: TrainWorkload, *, key: jax.Array, batch: Batch
+    part: str,
+    program: Program,
+    call: Callable[..., Any],
+    workload: TrainWorkload,
+    *,
+    key: jax.Array,
+    batch: Batch,
+    flops: float = 0.0,
 ) -> Verdict:
     """Whether a part of a step computes what it is a part of: its loss, or its answers, are those of one device."""
-    state = initial_state(workload, key, device=program.mesh.devices.flat[0])
-    expected = jax.tree.leaves(_part_on_one_device(part, workload, state, batch, parts=program.mesh.size))
+    device = program.mesh.devices.flat[0]
+
+    def answer(where: jax.Device) -> PyTree:
+        state = initial_state(workload, key, device=where)
+        with jax.default_device(where):
+            return _part_on_one_device(part, workload, state, batch, parts=program.mesh.size)
+
+    try:
+        found, note = where_it_fits(answer, device, flops=flops)
+    except Unfit as error:
+        return dataclasses.replace(unchecked(str(error)), name="part")
+    expected = jax.tree.leaves(found)
     with jax.set_mesh(program.mesh):
         _, outputs = call(program.init(key), program.put(batch))
     shown = outputs if part == "inference" else outputs["loss"]
@@ -208,6 +292,7 @@ def judge_part(
     ok = distance <= PART
     what = "answers" if part == "inference" else "loss"
     reason = f"relative L2 of its {what} to one device is {distance:.1e}, {'within' if ok else 'NOT within'} {PART:.0e}"
+    reason += f" ({note})" if note else ""
     return _verdict("part", ok, reason, distance=distance, limit=PART)
 
 

@@ -7,6 +7,7 @@ import ctypes
 import re
 import resource
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -17,21 +18,35 @@ SPARED = 2**30  # bytes: from a small process there is little to get, and each p
 class Watch:
     """The highest memory, in bytes, above what was in use when the watch began.
 
-    An accelerator says so itself. On a CPU it is the process's resident memory, whose peak Linux lets be forgotten.
+    On a CPU it is the process's resident memory, whose peak Linux lets be forgotten. An accelerator counts what it has
+    handed out, and its peak is of all the process's life, with the compiler's trials and initialisation: it is that of
+    the step only where it grew while the step ran.
     """
 
     def __init__(self, device: jax.Device):
-        self._device = device
-        if device.platform == "cpu" and _FORGET.exists():
+        self._device, self._on_cpu = device, device.platform == "cpu"
+        if self._on_cpu and _FORGET.exists():
             _FORGET.write_text("5")  # the peak begins anew at what is resident now
-        self._before = _status("VmRSS") if device.platform == "cpu" else 0
+        self._before = _status("VmRSS") if self._on_cpu else self._said("bytes_in_use")
+        self._earlier: int | None = None
+
+    def step_begins(self, held: Any) -> None:
+        """To be called before the step. held: the arrays it is given, which are waited for on an accelerator."""
+        if not self._on_cpu:
+            jax.block_until_ready(held)
+            self._earlier = self._said("peak_bytes_in_use")
 
     def peak_bytes(self) -> int | None:
-        """None where the platform does not say."""
-        if self._device.platform == "cpu":
-            peak = _status("VmHWM")
-            return None if peak is None or self._before is None else max(0, peak - self._before)
-        return (self._device.memory_stats() or {}).get("peak_bytes_in_use")
+        """None where the platform does not say, or does not say it of the step alone."""
+        peak = _status("VmHWM") if self._on_cpu else self._said("peak_bytes_in_use")
+        if peak is None or self._before is None:
+            return None
+        if not self._on_cpu and (self._earlier is None or peak <= self._earlier):
+            return None
+        return max(0, peak - self._before)
+
+    def _said(self, name: str) -> int | None:
+        return (self._device.memory_stats() or {}).get(name)
 
 
 def give_back() -> None:

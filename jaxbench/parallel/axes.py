@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 
 import jax
-import numpy as np
 from jax.sharding import AxisType, Mesh
 
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.machine.mesh import arranged
 
 # From the outermost to the innermost, for neighbours are the devices that talk most: whether the devices along an axis
 # have different examples.
@@ -106,6 +106,5 @@ def _factorings(devices: int, names: tuple[str, ...]) -> list[dict[str, int]]:
 
 def mesh_of(devices: list[jax.Device], sizes: Sizes) -> Mesh:
     """The mesh with these axes, the last of them over neighbours."""
-    places = np.empty(len(devices), object)
-    places[:] = devices
-    return Mesh(places.reshape(tuple(sizes.values())), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
+    places = arranged(devices, tuple(sizes.values()))
+    return Mesh(places, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))

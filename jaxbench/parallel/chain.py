@@ -29,8 +29,8 @@ class Chain:
       values: how many values `wrong` compares.
       zeros: seed -> the share of the input values that are zero.
       mesh: the mesh to run under; None for one device.
-      avals: () -> (state, batch) as shapes with their shardings; None: as `draw` gives them. Needed where nothing can be
-        drawn, on devices that are not here.
+      avals: () -> (state, batch) as shapes with their shardings, for devices that are not here, where nothing can be
+        drawn; None: not known.
     """
 
     step: Callable[[PyTree, PyTree], tuple[PyTree, None]]

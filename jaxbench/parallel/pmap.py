@@ -12,9 +12,8 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
 from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
@@ -23,7 +22,8 @@ from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`; state and batch arrays have a leading axis of that length."""
     count = len(devices)
-    mesh = data_mesh(devices, AxisType.Auto)
+    # In the list's order, for pmap takes no other where a host's devices would not be neighbours in the mesh.
+    mesh = Mesh(np.array(devices), ("data",), axis_types=(AxisType.Auto,))
     stacked = NamedSharding(mesh, PartitionSpec("data"))
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:

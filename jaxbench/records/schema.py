@@ -75,6 +75,7 @@ class Verdict:
     reason: str
     value: float | None = None
     limit: float | None = None
+    unchecked: bool = False  # nothing could be found out, so `ok` is False, but nothing is wrong either
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,7 @@ def _shortfall(row: Row) -> tuple[str, str] | None:
         return point.status, point.reason
     if point.check_ok is False:
         return "wrong", point.reason
-    return ("unchecked", "") if point.check_ok is None else None
+    return ("unchecked", point.reason) if point.check_ok is None else None
 
 
 def shortfalls(rows: list[Row]) -> list[str]:

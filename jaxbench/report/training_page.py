@@ -99,7 +99,7 @@ def verdicts(checks: Sequence[Verdict]) -> Sheet:
         Line(
             cells=(
                 check.name,
-                Cell("ok", "ok") if check.ok else Cell("not ok", "no"),
+                Cell("ok", "ok") if check.ok else Cell("unchecked" if check.unchecked else "not ok", "no"),
                 "" if check.value is None else f"{check.value:.3g}",
                 "" if check.limit is None else f"{check.limit:.3g}",
                 check.reason,

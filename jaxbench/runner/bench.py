@@ -15,6 +15,7 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench.input import feed as feeds
+from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import check, closed_form, memory, outcome, profile, state_facts
 from jaxbench.measure.clock import Timer
@@ -24,17 +25,10 @@ from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner.arm import Arms, build_program, build_workload, disabled_passes
 from jaxbench.runner.plan import Point
+from jaxbench.runner.stages import stage
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 
 LATENCIES = 200  # samples of a latency over all rounds: 99 % of them has two beyond it
-
-
-class StageError(Exception):
-    """A point failed; `stage` says where, the cause says why."""
-
-    def __init__(self, stage: str):
-        super().__init__(stage)
-        self.stage = stage
 
 
 @dataclass(frozen=True)
@@ -63,9 +57,8 @@ class Bench:
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.prepared: dict[str, Prepared] = {}
-        self._reference: tuple[tuple[Any, ...], check.Reference] | None = (
-            None  # of the newest batch, parts and workload
-        )
+        # Of the newest batch, parts and workload.
+        self._reference: tuple[tuple[Any, ...], check.Reference] | None = None
 
     def _grown(self, point: Point) -> int:
         """For how many devices the model is made larger."""
@@ -106,7 +99,7 @@ class Bench:
         }
 
     def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
-        """What the compiler of a target says of a point, and whether it communicates what it must. Raises StageError."""
+        """What a target's compiler says of a point, and whether that communicates what it must. Raises StageError."""
         point = Point(**placed)
         workload, program, compiled = self.compile(point)
         passport = compiled.passport
@@ -162,6 +155,7 @@ class Bench:
                 memory.limit_growth(limit_bytes)
             watch = memory.Watch(self.devices[0])
             state, batch = program.init(self.key), program.put(host)
+            watch.step_begins((state, batch))
             # One step: a CPU takes the scratch of the next when that is asked for, maybe before it gave back the last.
             jax.block_until_ready(compiled.call(state, batch))
             return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
@@ -246,8 +240,15 @@ class Bench:
         )
 
     def batch(self, point: Point) -> Batch:
-        """The synthetic batch of a point: the same values in every round, strategy and process."""
-        return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+        """The synthetic batch of a point: the same values in every round, strategy and process.
+
+        For accelerators it is drawn by the host and kept there: no device should hold the whole batch, and inside the
+        context of a mesh each would.
+        """
+        if self.devices[0].platform == "cpu":
+            return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+        with on_host():
+            return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
 
     def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float]]:
         """(seconds, what the step shows besides)."""
@@ -260,31 +261,43 @@ class Bench:
             return time.perf_counter() - start, facts | state_facts.of_metrics(outputs)
 
     def _check(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[Verdict, ...]:
-        """One device's answer is kept for the next point, which may be the same."""
+        """What is found wrong or right, or could not be found out."""
         workload, platform = self.arms.reference(point.levers, self._grown(point)), self.devices[0].platform
-        made = point.global_batch, program.parts, id(workload)
-        if self._reference is None or self._reference[0] != made:
-            memory.give_back()
-            initial = check.initial_state(workload, self.key, device=self.devices[0])
-            # in as many parts as the mesh makes of the batch, one device holds what it does when there are others
-            expected = check.reference(workload, initial, batch, device=self.devices[0], passes=program.parts)
-            self._reference = made, expected
-        expected = self._reference[1]
-        part = point.levers.get("part", "step")
+        part, passport = point.levers.get("part", "step"), compiled.passport
+        about: dict[str, Any] = {"key": self.key, "batch": batch}
         if part not in ("step", "local") or (part == "local" and point.devices > 1):
-            return (check.judge_part(part, program, compiled.call, workload, key=self.key, batch=batch),)
-        memory.give_back()
+            flops = passport.flops_per_step
+            return (check.judge_part(part, program, compiled.call, workload, **about, flops=flops),)
         measured = self.arms.workload(point.levers, self._grown(point))
-        actual, passport = check.train(program, compiled.call, self.key, batch), compiled.passport
-        again = functools.partial(
-            check.rounding, expected, workload, self.key, batch, device=self.devices[0], passes=program.parts
-        )
+        products = check.judge_products(measured, point.levers)
+        census = closed_form.judge(measured, program, passport, point.global_batch)
+        try:
+            expected = self._expected(workload, batch, (point.global_batch, program.parts), passport.flops_per_step)
+        except check.Unfit as error:
+            return check.unchecked(str(error)), *products, census
+        memory.give_back()
+        actual = check.train(program, compiled.call, self.key, batch)
+        where: dict[str, Any] = {"device": self.devices[0], "passes": program.parts, "platform": platform}
+        again = functools.partial(check.rounding, expected, workload, **about, **where)
         return (
             check.judge(actual, expected, workload, platform=platform, rounding=again),
             check.judge_optimizer(actual, expected),
-            *check.judge_products(measured, point.levers),
-            closed_form.judge(measured, program, passport, point.global_batch),
+            *products,
+            census,
         )
+
+    def _expected(self, workload: TrainWorkload, batch: Batch, lies: tuple[int, int], flops: float) -> check.Reference:
+        """One device's answer, which is kept for the next point, whose may be the same. lies: (examples, parts)."""
+        made = (*lies, id(workload))
+        if self._reference is None or self._reference[0] != made:
+            memory.give_back()
+            self._reference = (
+                made,
+                check.reference_that_fits(
+                    workload, self.key, batch, device=self.devices[0], passes=lies[1], flops=flops
+                ),
+            )
+        return self._reference[1]
 
     def _record(
         self,
@@ -324,17 +337,3 @@ def op_by_op(passport: Passport) -> Passport:
         temp_bytes=None,
         peak_bytes=None,
     )
-
-
-class stage:
-    """Names the stage in which an error happened."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception):
-            raise StageError(self.name) from error

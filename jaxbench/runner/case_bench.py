@@ -21,8 +21,8 @@ from jaxbench.measure.runnable import Facts, Runnable
 from jaxbench.parallel import collectives
 from jaxbench.parallel.chain import Chain
 from jaxbench.records.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
-from jaxbench.runner.bench import stage
 from jaxbench.runner.placement import Placement
+from jaxbench.runner.stages import stage
 from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_json
+from jaxbench.runner import fits
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
 
@@ -40,7 +41,8 @@ def run(
 ) -> None:
     """Compiles the step of each `remat` at each depth and writes `remat_law.json`, unless the folder has one.
 
-    Raises UserError when a step cannot be compiled.
+    A step that does not fit the device has no scratch memory to say (None). Raises UserError when one cannot be
+    compiled for another reason.
     """
     if not asked or (folder / FILE).exists():
         return
@@ -62,10 +64,19 @@ def run(
             worker = Worker(setup, folder / "logs" / "law.log")
             try:
                 for remat, point in reversed(arms.items()):
-                    answer = worker.ask({"do": "compile", "point": point.to_json()})
-                    rows.append({"remat": remat, "blocks": blocks, "temp_bytes": answer["temp_bytes"]})
+                    temp = _temp_bytes(worker, point)
+                    rows.append({"remat": remat, "blocks": blocks, "temp_bytes": temp})
             except WorkerError as error:
                 raise UserError(f"the step of {blocks} blocks cannot be compiled: {error}.") from error
             finally:
                 worker.close()
     write_json(folder / FILE, {"schema": 1, "rows": rows})
+
+
+def _temp_bytes(worker: Worker, point: Point) -> int | None:
+    try:
+        return worker.ask({"do": "compile", "point": point.to_json()})["temp_bytes"]
+    except WorkerError as error:
+        if fits.refused(error):
+            return None
+        raise

@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The longest sequence whose step fits a device's memory, by number of devices, from compiling alone.
 
-A length fits if what the compiled step says it holds (`peak_bytes`) is within the limit. Lengths are doubled until one
+A length fits if what the compiled step says it holds (`peak_bytes`) is within the limit, and does not if the compiler
+refuses it for want of memory. Lengths are doubled until one
 does not fit, then the gap is narrowed to an eighth of the length, along the power law through its two ends.
 """
 
@@ -17,6 +18,7 @@ from rich.console import Console
 
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_json
+from jaxbench.runner import fits
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
 from jaxbench.runner.search import Limit
@@ -43,7 +45,7 @@ def run(
     for devices in sorted(by_devices):
         with console.status(f"searching the longest sequence on {devices} devices: compiling"):
             tried: dict[int, int] = {}
-            found = _Search(by_devices[devices], experiment, config, folder, tried).longest(limit)
+            found = _Search(by_devices[devices], experiment, config, folder, tried, limit).longest()
         rows.append({"devices": devices, "longest": found, "tried": [list(pair) for pair in sorted(tried.items())]})
     write_json(folder / FILE, {"schema": 1, "limit_bytes": limit.bytes, "limit_source": limit.source, "rows": rows})
 
@@ -51,13 +53,22 @@ def run(
 class _Search:
     """The search on one device count. tried: length -> peak bytes, filled as it goes."""
 
-    def __init__(self, point: Point, experiment: str, config: dict[str, Any], folder: Path, tried: dict[int, int]):
+    def __init__(
+        self, point: Point, experiment: str, config: dict[str, Any], folder: Path, tried: dict[int, int], limit: Limit
+    ):
         self._point, self._experiment, self._config, self._folder = point, experiment, config, folder
-        self._tried = tried
+        self._tried, self._limit = tried, limit
+        self._refused: dict[int, str] = {}
 
-    def longest(self, limit: Limit) -> int:
-        low = self._config["model"][LENGTH]
-        if self._peak(low) > limit.bytes:
+    def longest(self) -> int:
+        low, limit = self._config["model"][LENGTH], self._limit
+        peak = self._peak(low)
+        if low in self._refused:
+            raise UserError(
+                f"not even a sequence of {low} fits {limit.bytes:,} bytes ({limit.source}) on {self._point.devices} "
+                f"devices, its compiler says ({self._refused[low]}): use a smaller --config.model.{LENGTH}."
+            )
+        if peak > limit.bytes:
             raise UserError(
                 f"a sequence of {low} needs {self._tried[low]:,} bytes on {self._point.devices} devices and the limit "
                 f"is {limit.bytes:,} ({limit.source}): give more with --config.search_bytes={2 * self._tried[low]}."
@@ -75,7 +86,7 @@ class _Search:
         """How far between two lengths the limit lies, if memory is a power of the length."""
         below, above = self._peak(low), self._peak(high)
         slope = math.log(above / below) / math.log(high / low) if above > below else 1.0
-        return ((limit / below) ** (1 / slope) - 1) * low / (high - low)
+        return fits.share(((limit / below) ** (1 / slope) - 1) * low / (high - low), above, limit)
 
     def _peak(self, length: int) -> int:
         if length not in self._tried:
@@ -86,7 +97,10 @@ class _Search:
             try:
                 self._tried[length] = worker.ask({"do": "compile", "point": self._point.to_json()})["peak_bytes"]
             except WorkerError as error:
-                raise UserError(f"the step of {length} positions cannot be compiled: {error}.") from error
+                if not fits.refused(error):
+                    raise UserError(f"the step of {length} positions cannot be compiled: {error}.") from error
+                self._tried[length] = fits.needed_bytes(error, self._limit.bytes)
+                self._refused[length] = str(error)
             finally:
                 worker.close()
         return self._tried[length]

@@ -25,7 +25,7 @@ from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import law, longest, placement, plan, search, sweep
+from jaxbench.runner import fits, law, longest, placement, plan, search, sweep
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import GUESS_S, format_s
@@ -141,6 +141,9 @@ def _dry_point(point: plan.Placed, workers: sweep.Workers, asked: Asked) -> tupl
     except WorkerError as error:
         if error.stage == "model":
             raise UserError(str(error)) from error
+        if fits.refused(error):
+            said = fits.said_bytes(error)
+            return ["does not fit the device", "not said" if said is None else f"{said / 1e6:.1f} MB"], None
         return [f"would fail: {error}"], None
     settings, compile_s = asked.settings, answer["compile_s"]
     cores = min(getattr(point, "devices", 1), asked.machine["cores"])

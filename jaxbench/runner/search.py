@@ -3,7 +3,8 @@
 
 A batch is predicted to fit if what the compiled step says it holds (`peak_bytes`) is within the limit. The largest such
 batch is bisected without running anything. Then child processes run it and its neighbours for real: one that dies for
-want of memory is an answer.
+want of memory is an answer, as is a compiler that refuses. On a CPU the limit is enforced while a batch runs; elsewhere
+one that ran and held more than the limit did not fit.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from rich.console import Console
 
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_json
+from jaxbench.runner import fits
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
 
 FILE = "search.json"
 CPU_LIMIT_BYTES = 2**30  # a CPU shares its memory with everything else: a limit to try the search with
 MOST_PROOFS = 16
+HELD = ("peak_bytes", "measured_bytes")  # what a proof says of memory: predicted and measured
 # One arena, and every array mapped by itself and given back at once: resident memory then is what the arrays take.
 EXACT_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
@@ -38,10 +41,11 @@ class Limit:
 
 def limit(asked: int, machine: dict[str, Any]) -> Limit:
     """The limit of a search. `asked`: ``config.search_bytes``, 0 for the device's own."""
-    if asked:
+    has = machine.get("device_memory_bytes")
+    if asked and not (has and has < asked):  # no setting makes a device larger
         return Limit(bytes=asked, source="config.search_bytes")
-    if machine.get("device_memory_bytes"):
-        return Limit(bytes=machine["device_memory_bytes"], source="what the device lets JAX use")
+    if has:
+        return Limit(bytes=has, source="what the device lets JAX use")
     return Limit(bytes=CPU_LIMIT_BYTES, source="1 GiB, because a CPU's memory is not the step's alone")
 
 
@@ -55,6 +59,7 @@ def largest_fitting(peak: Callable[[int], int], limit_bytes: int, step: int) -> 
         low, below, high = high, above, 2 * high
     while high - low > step:
         share = (limit_bytes - below) / (above - below) if low and above > below else 0.5
+        share = fits.share(share, above, limit_bytes)
         guess = low + round(share * (high - low) / step) * step
         middle = min(max(guess, low + step), high - step)
         found = peak(middle)
@@ -76,6 +81,7 @@ class Search:
         }  # fmt: skip
         self.step = point.devices * int(point.levers.get("accumulate", "1"))
         self.tried: dict[int, int] = {}
+        self.refused: dict[int, str] = {}  # what the compiler said to some of them
         self.proven: list[dict[str, Any]] = []
 
     def run(self, console: Console) -> dict[str, Any]:
@@ -89,6 +95,11 @@ class Search:
             raise UserError(f"the search for the largest batch cannot compile a step: {error}.") from error
         finally:
             worker.close()
+        if not predicted and self.step in self.refused:
+            raise UserError(
+                f"not even a batch of {self.step} fits {self.limit.bytes:,} bytes ({self.limit.source}), its compiler "
+                f"says ({self.refused[self.step]}): use a smaller model, more devices or --config.lever.remat=block."
+            )
         if not predicted:
             raise UserError(
                 f"a batch of {self.step} needs {self.tried[self.step]:,} bytes and the limit is {self.limit.bytes:,} "
@@ -100,8 +111,12 @@ class Search:
 
     def _peak(self, worker: Worker, batch: int) -> int:
         if batch not in self.tried:
-            answer = worker.ask({"do": "compile", "point": self._of(batch)})
-            self.tried[batch] = answer["peak_bytes"]
+            try:
+                self.tried[batch] = worker.ask({"do": "compile", "point": self._of(batch)})["peak_bytes"]
+            except WorkerError as error:
+                if not fits.refused(error):
+                    raise
+                self.tried[batch], self.refused[batch] = fits.needed_bytes(error, self.limit.bytes), str(error)
         return self.tried[batch]
 
     def _prove(self, predicted: int) -> int:
@@ -129,8 +144,8 @@ class Search:
         found: dict[str, Any] = {"batch": batch, "peak_bytes": self.tried.get(batch), "measured_bytes": None}
         try:
             answer = worker.ask({"do": "prove", "point": self._of(batch), "limit_bytes": self.limit.bytes})
-            found |= {"ok": True, "reason": "", "peak_bytes": answer["peak_bytes"]}
-            found["measured_bytes"] = answer["measured_bytes"]
+            reason = self._above(answer)
+            found |= {"ok": not reason, "reason": reason, **{name: answer[name] for name in HELD}}
         except WorkerError as error:
             found |= {"ok": False, "reason": str(error)}
         finally:
@@ -138,11 +153,20 @@ class Search:
         self.proven.append(found)
         return bool(found["ok"])
 
+    def _above(self, answer: dict[str, Any]) -> str:
+        """Why a batch that ran does not fit all the same; "" where it does. A CPU's process cannot take more."""
+        held, how = answer["measured_bytes"], "measured"
+        if held is None:
+            held, how = answer["peak_bytes"], "by the compiler's count, for the device does not say"
+        if self.point.platform == "cpu" or held <= self.limit.bytes:
+            return ""
+        return f"it ran and held {held:,} bytes ({how}), more than the limit of {self.limit.bytes:,}"
+
     def _of(self, batch: int) -> dict[str, Any]:
         return {**dataclasses.asdict(self.point), "global_batch": batch, "point": f"search/{batch}"}
 
     def _found(self, predicted: int, largest: int) -> dict[str, Any]:
-        ran = [p for p in self.proven if p["ok"] and p["measured_bytes"]]
+        ran = [p for p in self.proven if p["measured_bytes"]]
         error = ran[0]["peak_bytes"] / ran[0]["measured_bytes"] - 1 if ran else None
         return {
             "schema": 1,
@@ -151,12 +175,16 @@ class Search:
             "limit_bytes": self.limit.bytes,
             "limit_source": self.limit.source,
             "step": self.step,
-            "tried": [{"batch": batch, "peak_bytes": peak} for batch, peak in sorted(self.tried.items())],
+            "tried": [self._compiled(batch) for batch in sorted(self.tried)],
             "predicted": predicted,
             "proven": self.proven,
             "largest": largest,
             "error": error,
         }
+
+    def _compiled(self, batch: int) -> dict[str, Any]:
+        found = {"batch": batch, "peak_bytes": self.tried[batch]}
+        return found | ({"refused": self.refused[batch]} if batch in self.refused else {})
 
 
 def run(point: Point, *, experiment: str, config: dict[str, Any], limit: Limit, folder: Path, console: Console) -> None:

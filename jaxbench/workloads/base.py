@@ -125,6 +125,8 @@ class TrainWorkload:
         optimizer divides it out again. None: 1.
       partition: for strategies that split the model; None: only its batch and its state can be.
       dtype: what the model computes in.
+      independent: of a model with state, whether nothing passes between examples on different devices, as where batch
+        statistics are of each device's own: its gradient is then the mean of the devices' own too.
     """
 
     name: str
@@ -144,6 +146,7 @@ class TrainWorkload:
     tolerance_reason: str = "float32 sums in another order"
     partition: Partition | None = None
     dtype: Any = jnp.dtype(jnp.float32)
+    independent: bool = False
 
     def synthetic(self, key: jax.Array, batch: int) -> Batch:
         """Draws one batch; each field has shape (batch, *field.shape)."""

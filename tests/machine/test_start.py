@@ -33,6 +33,34 @@ def test_fake_cpu_devices_are_pinned_and_single_threaded(devices):
     assert "--xla_cpu_multi_thread_eigen=false" in seen["flags"]
 
 
+def test_a_process_takes_its_own_devices_not_another_hosts():
+    seen = in_child(
+        "import json, jax\n"
+        "from jaxbench.machine import start\n"
+        "jax.devices = None\n"  # of all hosts
+        "print(json.dumps({'devices': len(start.start('cpu', 2))}))"
+    )
+    assert seen["devices"] == 2
+
+
+def test_a_machine_that_does_not_answer_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(manifest, "PROBE_LIMIT_S", 0.001)  # no Python starts in that
+    with pytest.raises(UserError, match=r"start this on every host at once by a launcher, or .*TPU_PROCESS_BOUNDS"):
+        manifest.probe.__wrapped__("cpu")
+
+
+def test_the_hosts_cpu_is_there_beside_an_accelerator():
+    seen = in_child(
+        "import json, jax\n"
+        "from jaxbench.machine import start\n"
+        "asked = []\n"
+        "jax.devices = lambda: asked.append(jax.config.jax_platforms)\n"
+        "[start.require(platform) for platform in ('tpu', 'cpu')]\n"
+        "print(json.dumps({'asked': asked}))"
+    )
+    assert seen["asked"] == ["tpu,cpu", "cpu"]
+
+
 def test_a_missing_accelerator_is_said_not_replaced():
     with pytest.raises(UserError, match="a TPU was asked for .* but JAX finds none"):
         manifest.probe("tpu")

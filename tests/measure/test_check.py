@@ -100,3 +100,25 @@ def test_the_rounding_of_a_linear_model_excuses_no_wrong_strategy(passes):
     with jax.set_mesh(program.mesh):
         wrong = check.train(program, program.step, KEY, batch)
     assert not check.judge(wrong, expected, workload, rounding=alone).ok
+
+
+def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
+    """There both answers come from the same optimised programs, so that the same question would have distance 0."""
+    workload, device = linear_workload(), jax.devices()[0]
+    batch = workload.synthetic(KEY, 48)
+    state = check.initial_state(workload, KEY, device=device)
+    expected = check.reference(workload, state, batch, device=device, passes=2, jit=jax.jit)
+    about = {"device": device, "passes": 2}
+    assert check.rounding(expected, workload, KEY, batch, **about) == 0.0
+    assert 0 < check.rounding(expected, workload, KEY, batch, **about, platform="gpu") < 1e-6
+
+
+def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():
+    expected = check.Reference(START, check.Trained(ONE_DEVICE, ()), note="it is the host's")
+
+    def far(distance):
+        actual = check.Trained({"w": np.full(4, 1 + distance, np.float32)}, ())
+        return check.judge(actual, expected, linear_workload(), platform="tpu", rounding=lambda: math.nan)
+
+    assert far(0.05).ok and "it is the host's" in far(0.05).reason
+    assert not far(0.2).ok and not far(math.nan).ok

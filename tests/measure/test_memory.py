@@ -8,8 +8,10 @@ import platform
 import subprocess
 import sys
 
+import jax
 import pytest
 
+from jaxbench.measure import memory
 from jaxbench.runner.plan import KEEP_MEMORY
 
 WORKER = """
@@ -40,3 +42,43 @@ def test_a_worker_keeps_what_it_freed_until_it_is_large():
     full, kept, spared, after = map(float, run.stdout.split())
     assert kept == pytest.approx(full, abs=10) and spared == pytest.approx(full, abs=10)
     assert after < full - 90
+
+
+class Accelerator:
+    """A device that counts what it has handed out, as they do: its peak is that of the whole process."""
+
+    platform = "gpu"
+
+    def __init__(self, earlier_peak, says=True):
+        self.held, self.peak, self.says = 100, earlier_peak, says
+
+    def take(self, held, peak):
+        self.held, self.peak = held, max(self.peak, peak)
+
+    def memory_stats(self):
+        return {"bytes_in_use": self.held, "peak_bytes_in_use": self.peak} if self.says else None
+
+
+@pytest.mark.parametrize(("earlier_peak", "found"), [(100, 900), (700, 900), (1000, None), (5000, None)])
+def test_an_accelerators_peak_is_the_steps_only_where_the_step_raised_it(earlier_peak, found):
+    device = Accelerator(earlier_peak)
+    watch = memory.Watch(device)
+    device.take(400, 600)  # the state and the batch, and what making them took
+    watch.step_begins(())
+    device.take(400, 1000)
+    assert watch.peak_bytes() == found
+
+
+def test_a_step_that_was_never_announced_or_a_silent_device_cannot_tell():
+    for device in (Accelerator(100), Accelerator(100, says=False)):
+        watch = memory.Watch(device)
+        if not device.says:
+            watch.step_begins(())
+        device.take(400, 1000)
+        assert watch.peak_bytes() is None
+
+
+def test_a_cpu_is_watched_from_the_beginning():
+    watch = memory.Watch(jax.devices()[0])
+    watch.step_begins(())
+    assert watch.peak_bytes() is None or watch.peak_bytes() >= 0

@@ -13,7 +13,8 @@ from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.records import schema
 from jaxbench.report import views
-from jaxbench.runner.bench import Bench, StageError
+from jaxbench.runner.bench import Bench
+from jaxbench.runner.stages import StageError
 
 BATCH = 16
 

@@ -174,3 +174,25 @@ def test_inference_uses_what_training_left():
     np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-6)
     assert metrics["accuracy"] == np.mean(np.argmax(logits, -1) == batch["label"])
     assert dataclasses.replace(mine, evaluate=None).predict is mine.predict
+
+
+def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s_answer():
+    """So an accelerator need not hold the activations of a batch that was made for many."""
+    mine = dataclasses.replace(workload("device"), independent=True)
+    start, batch = check.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
+    seen = []
+
+    def jit(function):
+        def call(*arguments):
+            seen.extend(len(one["label"]) for one in arguments if isinstance(one, dict) and "label" in one)
+            return jit_once(function)(*arguments)
+
+        return call
+
+    whole = on_one_device(mine, 8)
+    parts = check.reference(mine, start, batch, device=jax.devices()[0], passes=8, apart=True, jit=jit)
+    assert set(seen) == {BATCH // 8}
+    assert check.relative_l2(parts.end.params, whole.end.params) < 1e-5
+    shared = dataclasses.replace(workload("global"), independent=False)
+    together = check.reference(shared, start, batch, device=jax.devices()[0], passes=8, apart=True)
+    assert check.relative_l2(together.end.params, on_one_device(shared, 8).end.params) == 0

@@ -35,18 +35,28 @@ class Shape:
     context: int
     vocab: int
     experts: int = 0  # of each block's perceptron; 0: it has one
+    padded_vocab: int = 0  # rows of the embedding: the words of the vocabulary, and others that are never used; 0: none
 
+    @property
+    def rows(self) -> int:
+        """Of the embedding."""
+        return self.padded_vocab or self.vocab
+
+
+# GPT-2's vocabulary is odd. Its embedding gets 47 rows more, to the next multiple of 128, so that it divides over
+# devices and fills the tiles of a product: "small" holds 124,439,808 parameters and 36,096 that stay zero.
+ROWS = 50304
 
 # GPT-2's four; then, with its vocabulary, those of table 2.1 of Brown et al., arXiv:2005.14165: "1b" has the layers and
 # the width of GPT-3 XL (1.3B, with 16 heads: the table's 24 do not divide 2048), "7b" is GPT-3 6.7B.
 PRESETS = {
     "tiny": Shape(4, 128, 4, 128, 256),
-    "small": Shape(12, 768, 12, 1024, 50257),
-    "medium": Shape(24, 1024, 16, 1024, 50257),
-    "large": Shape(36, 1280, 20, 1024, 50257),
-    "xl": Shape(48, 1600, 25, 1024, 50257),
-    "1b": Shape(24, 2048, 16, 2048, 50257),
-    "7b": Shape(32, 4096, 32, 2048, 50257),
+    "small": Shape(12, 768, 12, 1024, 50257, padded_vocab=ROWS),
+    "medium": Shape(24, 1024, 16, 1024, 50257, padded_vocab=ROWS),
+    "large": Shape(36, 1280, 20, 1024, 50257, padded_vocab=ROWS),
+    "xl": Shape(48, 1600, 25, 1024, 50257, padded_vocab=ROWS),
+    "1b": Shape(24, 2048, 16, 2048, 50257, padded_vocab=ROWS),
+    "7b": Shape(32, 4096, 32, 2048, 50257, padded_vocab=ROWS),
 }
 
 
@@ -54,7 +64,7 @@ def shape(config: ConfigDict) -> Shape:
     """The numbers of ``config.preset``, each replaced by the config's own where that is not 0.
 
     Raises:
-      UserError: no such preset, a negative number, or heads that do not divide the width.
+      UserError: no such preset, a negative number, heads that do not divide the width, or fewer rows than words.
     """
     if config.preset not in PRESETS:
         raise UserError(f"--config.model.preset={config.preset} is unknown: {did_you_mean(config.preset, PRESETS)}")
@@ -64,7 +74,14 @@ def shape(config: ConfigDict) -> Shape:
         if asked < 0:
             raise UserError(f"--config.model.{field}={asked} is negative: use 0 for the preset's {value}.")
         chosen[field] = asked or value
+    if config.get("vocab", 0) and not config.get("padded_vocab", 0):
+        chosen["padded_vocab"] = 0  # that of the preset is for its own vocabulary
     found = Shape(**chosen)
+    if found.rows < found.vocab:
+        raise UserError(
+            f"--config.model.padded_vocab={found.rows} is less than the vocabulary of {found.vocab}: use "
+            f"{-(-found.vocab // 128) * 128}, for example."
+        )
     if found.width % found.heads:
         legal = max(n for n in range(1, found.heads) if found.width % n == 0)
         raise UserError(
@@ -121,14 +138,16 @@ class GPT(nnx.Module):
         """config: what `shape` reads. remat: as `blocks.run` takes it."""
         found = shape(config)
         normal = jax.random.normal
-        self.tokens = nnx.Param(0.02 * normal(rngs.params(), (found.vocab, found.width)))
+        words = 0.02 * normal(rngs.params(), (found.vocab, found.width))
+        padding = found.rows - found.vocab
+        self.tokens = nnx.Param(jnp.pad(words, ((0, padding), (0, 0))) if padding else words)
         self.positions = nnx.Param(0.01 * normal(rngs.params(), (found.context, found.width)))
         self.blocks = nnx.List(Block(found, rngs) for _ in range(found.layers))
         self.norm = norm(found.width, rngs)
-        self.remat = remat
+        self.remat, self.words = remat, found.vocab
 
     def __call__(self, tokens_BT: jax.Array) -> jax.Array:
-        embedding = Vocabulary(self.tokens[...], tokens_BT)
+        embedding = Vocabulary(self.tokens[...], tokens_BT, self.words)
         x_BTD = embedded(embedding, self.positions[...], tokens_BT.shape[1])
         return embedding.scores(self.norm(blocks.run(self.blocks, x_BTD, self.remat)))
 
@@ -163,7 +182,8 @@ def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
 
     The two products of attention (queries by keys, weights by values) count half: half of their result lies in the
     future and is masked out, and need not be computed. causal=False counts them whole, as this model's plain form
-    computes them. The lookup is none. With experts each position is worked on by one; its router is a product more.
+    computes them. The lookup is none, nor is what the padding of a vocabulary adds. With experts each position is
+    worked on by one; its router is a product more.
     """
     found = shape(config)
     t, d = found.context, found.width

@@ -105,7 +105,7 @@ def stages(config: ConfigDict, remat: str) -> Stages:
 
     def last(params: PyTree, x: jax.Array, batch: Batch) -> tuple[jax.Array, Metrics]:
         given, judged = positions.held(batch["tokens"][:, :-1]), positions.held(batch["tokens"][:, 1:])
-        logits = Vocabulary(params["tokens"], given).scores(norm.apply(params["norm"], {}, x)[0])
+        logits = Vocabulary(params["tokens"], given, shape.vocab).scores(norm.apply(params["norm"], {}, x)[0])
         loss, accuracy = score(logits, judged)
         return loss, {"accuracy": accuracy}
 

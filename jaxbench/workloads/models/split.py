@@ -53,9 +53,13 @@ class Vocabulary:
     """A table for looking up and for scoring, as a language model's input and output embedding, whose rows may be
     split."""
 
-    def __init__(self, table_VD: jax.Array, numbers_BT: jax.Array):
-        """numbers_BT: integers in [0, all rows)."""
-        self._table, self._numbers = table_VD, numbers_BT
+    def __init__(self, table_VD: jax.Array, numbers_BT: jax.Array, words: int | None = None):
+        """numbers_BT: integers in [0, words).
+
+        words: how many of all rows are words; None: all. The rest are there for the table to divide over devices: they
+        are never looked up nor chosen, and their gradient is zero.
+        """
+        self._table, self._numbers, self._words = table_VD, numbers_BT, words
         self._axis = spread.current().tensor
         self._tied = None if self._axis else Tied(table_VD, numbers_BT)
 
@@ -69,8 +73,16 @@ class Vocabulary:
         return _summed(jnp.where(here[..., None], found, 0))
 
     def scores(self, x_BTD: jax.Array) -> jax.Array:
-        """The product of `x_BTD` with every row that a device holds, (B, T, V)."""
-        return self._tied.scores(x_BTD) if self._tied is not None else _whole(x_BTD) @ self._table.T
+        """The product of `x_BTD` with every word, (B, T, words), or with every row that a device holds of a table that
+        is split, (B, T, V): there a row that is no word scores so low that it has no part in a softmax."""
+        if self._tied is not None:
+            scores = self._tied.scores(x_BTD)
+            return scores if self._words in (None, scores.shape[-1]) else scores[..., : self._words]
+        scores, held = _whole(x_BTD) @ self._table.T, self._table.shape[0]
+        if self._words in (None, held * jax.lax.axis_size(self._axis)):
+            return scores
+        number = first_row(held) + jnp.arange(held)
+        return jnp.where(number < self._words, scores, jnp.finfo(scores.dtype).min)
 
 
 def first_row(rows: int) -> jax.Array:

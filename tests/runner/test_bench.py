@@ -1,0 +1,109 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a bench does differently on an accelerator, with CPU devices that stand in for one."""
+
+from __future__ import annotations
+
+import types
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import AxisType
+from workload_cases import TINY
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, levers
+from jaxbench.analysis import lines
+from jaxbench.machine import mesh
+from jaxbench.measure import check
+from jaxbench.records import schema
+from jaxbench.runner.bench import Bench
+from jaxbench.runner.plan import Point
+
+
+def point(devices, **changes):
+    (arm,) = levers.arms(levers.defaults())
+    about = {"strategy": "shard_map", "scaling": "strong", "oversubscribed": False, "platform": "cpu"}
+    return Point(**{"point": "p", **about, "devices": devices, "global_batch": 16, "levers": arm.levers, **changes})
+
+
+def bench(name, devices):
+    config = config_lib.compose(name, discovery.load_experiment(name), TINY, tiny=True)
+    return Bench(config_lib.plain(config), name, devices, "w")
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """A CPU device that is none of those measured."""
+    monkeypatch.setattr(mesh, "host_device", lambda: jax.devices()[5])
+    return jax.devices()[5]
+
+
+def test_no_accelerator_holds_the_whole_batch_while_it_is_drawn(host):
+    mine = bench("mlp", jax.devices())
+    expected = jax.device_get(mine.batch(point(4)))
+    mine.devices = [types.SimpleNamespace(platform="gpu")]
+    draw, places = mine._draw, set()
+
+    def spied(*arguments):
+        drawn = draw(*arguments)
+        places.update(device for leaf in jax.tree.leaves(drawn) for device in leaf.devices())
+        return drawn
+
+    mine._draw = spied
+    with jax.set_mesh(mesh.data_mesh(jax.devices()[:4], AxisType.Auto)):  # where rounds draw it
+        found = mine.batch(point(4))
+    assert places == {host}
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(found))
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def full(names):
+    """A `check.reference` for which the devices named have too little memory."""
+    real = check.reference
+
+    def reference(workload, state, batch, *, device, **options):
+        if str(device) in names:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.")
+        return real(workload, state, batch, device=device, **options)
+
+    return reference
+
+
+@pytest.mark.parametrize("name", ["mlp", "resnet18"])
+def test_an_answer_that_does_not_fit_one_device_is_the_hosts(name, host, monkeypatch):
+    monkeypatch.setattr(check, "reference", full({str(jax.devices()[1])}))
+    record = bench(name, jax.devices()[1:3]).prepare(point(2).to_json())
+    found = {verdict.name: verdict for verdict in record.checks}
+    assert all(verdict.ok for verdict in record.checks)
+    assert "does not fit one cpu: it is the host's, computed in float32" in found["parameters"].reason
+
+
+def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypatch):
+    monkeypatch.setattr(check, "reference", full({str(jax.devices()[1])}))
+    monkeypatch.setattr(check, "HOST_FLOPS", 1.0)
+    mine = bench("mlp", jax.devices()[1:3])
+    record = mine.prepare(point(2).to_json())
+    parameters, census = record.checks
+    assert parameters.unchecked and not parameters.ok and "would take the host too long" in parameters.reason
+    assert census.ok and mine.round("p", 0).block_s
+    about = lines.Lines(passports=[record])
+    assert lines.check(about) == (None, f"parameters: {parameters.reason}")
+    assert not list(lines.faults(record))
+    assert schema.from_json(schema.to_json(record)) == record
+
+
+def test_another_error_of_the_reference_is_a_failure(host):
+    def broken(device):
+        raise jax.errors.JaxRuntimeError("INTERNAL: no")
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
+        check.where_it_fits(broken, jax.devices()[1], flops=1.0)
+
+
+def test_the_host_itself_has_nothing_to_fall_back_on(host):
+    def small(device):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory.")
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        check.where_it_fits(small, host, flops=1.0)

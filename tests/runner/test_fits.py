@@ -1,0 +1,151 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""An accelerator's compiler refuses a step that does not fit instead of saying what it holds: that is an answer."""
+
+from __future__ import annotations
+
+import json
+import types
+
+import pytest
+from rich.console import Console
+
+from jaxbench import levers
+from jaxbench.errors import UserError
+from jaxbench.runner import fits, law, longest, run, search
+from jaxbench.runner.client import WorkerError
+from jaxbench.runner.plan import Point
+
+GIB = 2**30
+HAS, EACH, FIXED = int(15.75 * GIB), GIB // 10, GIB  # a device's memory, what an example takes, and everything else
+SENTENCE = (
+    "JaxRuntimeError: RESOURCE_EXHAUSTED: TPU backend error. Ran out of memory in memory space hbm. Used {used:.2f}G "
+    "of 15.75G hbm. Exceeded hbm capacity by {over:.2f}G."
+)
+SILENT = "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4294967296 bytes."
+
+
+class Compiler:
+    """Stands in for a worker process on an accelerator. `measured` of a proof: what the device says, or None."""
+
+    says, measured, asked = SENTENCE, None, 0
+
+    def __init__(self, setup, log):
+        self.size = setup["config"].get("model", {}).get("context") or setup["config"].get("model", {}).get("layers")
+
+    def ask(self, request):
+        Compiler.asked += 1
+        size = self.size or request["point"]["global_batch"]
+        needs = FIXED + EACH * size
+        if needs > HAS:
+            reason = self.says.format(used=needs / GIB, over=(needs - HAS) / GIB)
+            raise WorkerError(reason, stage="compile")
+        answer = {"peak_bytes": needs, "temp_bytes": needs, "compile_s": 1.0, "flops": 1.0}
+        held = None if self.measured is None else round(self.measured * needs)
+        return {"peak_bytes": needs, "measured_bytes": held} if request["do"] == "prove" else answer
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch):
+    for module in (search, longest, law):
+        monkeypatch.setattr(module, "Worker", Compiler)
+    monkeypatch.setattr(Compiler, "asked", 0)
+    return monkeypatch
+
+
+def point(**changes):
+    (arm,) = levers.arms(levers.defaults())
+    about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 1, "oversubscribed": False}
+    return Point(**{"point": "p", **about, "levers": arm.levers, "platform": "tpu", **changes})
+
+
+def about(folder, **model):
+    return {"experiment": "e", "config": {"model": model}, "folder": folder, "console": Console(quiet=True)}
+
+
+def largest(folder, limit_bytes=HAS):
+    search.run(point(), limit=search.Limit(bytes=limit_bytes, source="a test"), **about(folder))
+    return json.loads((folder / search.FILE).read_text())
+
+
+@pytest.mark.parametrize("says", [SENTENCE, SILENT])
+def test_a_refusal_is_an_answer_in_the_search_for_a_batch(tmp_path, compiler, says):
+    compiler.setattr(Compiler, "says", says)
+    found = largest(tmp_path)
+    assert found["predicted"] == found["largest"] == (HAS - FIXED) // EACH
+    tried = {row["batch"]: row for row in found["tried"]}
+    refused = tried[max(tried)]
+    assert "RESOURCE_EXHAUSTED" in refused["refused"] and refused["peak_bytes"] > HAS
+    if says == SENTENCE:
+        assert refused["peak_bytes"] == pytest.approx(FIXED + EACH * max(tried), rel=1e-3)
+    assert "refused" not in tried[found["predicted"]]
+    assert Compiler.asked < 30  # where the sentence names no bytes the gap is still halved
+
+
+@pytest.mark.parametrize("measured", [None, 1.0, 1.3])
+def test_a_proof_that_held_more_than_the_limit_does_not_fit(tmp_path, compiler, measured):
+    compiler.setattr(Compiler, "measured", measured)
+    limit = 8 * GIB
+    found = largest(tmp_path, limit)
+    factor = measured or 1.0
+    assert found["largest"] == (limit / factor - FIXED) // EACH
+    above = [proof for proof in found["proven"] if not proof["ok"]]
+    assert above and all("more than the limit of 8,589,934,592" in proof["reason"] for proof in above)
+    assert all(factor * proof["peak_bytes"] > limit for proof in above)
+    assert measured is None or found["error"] == pytest.approx(1 / factor - 1)
+
+
+def test_what_no_batch_fits_is_a_sentence_of_the_compilers(tmp_path, compiler):
+    compiler.setattr(Compiler, "ask", refuse(SENTENCE.format(used=18.84, over=3.09)))
+    with pytest.raises(UserError, match=r"not even a batch of 1 fits .*Used 18.84G of 15.75G.*remat=block"):
+        largest(tmp_path)
+
+
+def test_another_error_is_no_answer(tmp_path, compiler):
+    vmem = "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 17M of 16M vmem."
+    for reason in ("ValueError: no", vmem):
+        compiler.setattr(Compiler, "ask", refuse(reason))
+        with pytest.raises(UserError, match="cannot compile a step"):
+            largest(tmp_path)
+        with pytest.raises(UserError, match="cannot be compiled"):
+            law.run([point()], asked=(8,), **about(tmp_path, layers=4))
+    assert not fits.refused(WorkerError(SILENT, stage="measure"))
+
+
+def refuse(reason):
+    def ask(self, request):
+        raise WorkerError(reason, stage="compile")
+
+    return ask
+
+
+@pytest.mark.parametrize("says", [SENTENCE, SILENT])
+def test_a_refusal_is_an_answer_in_the_search_for_a_length(tmp_path, compiler, says):
+    compiler.setattr(Compiler, "says", says)
+    longest.run([point()], limit=search.Limit(bytes=HAS, source="a test"), **about(tmp_path, context=16))
+    (row,) = json.loads((tmp_path / longest.FILE).read_text())["rows"]
+    most = (HAS - FIXED) // EACH
+    assert most / (1 + 1 / longest.SHARPNESS) - 2 <= row["longest"] <= most
+    assert Compiler.asked < 12
+    (tmp_path / longest.FILE).unlink()
+    with pytest.raises(UserError, match=r"not even a sequence of 512 fits .*RESOURCE_EXHAUSTED.*config.model.context"):
+        longest.run([point()], limit=search.Limit(bytes=HAS, source="a test"), **about(tmp_path, context=512))
+
+
+def test_a_depth_that_is_refused_has_no_scratch_memory(tmp_path):
+    law.run([point()], asked=(4, 512), **about(tmp_path, layers=4))
+    rows = json.loads((tmp_path / law.FILE).read_text())["rows"]
+    assert [(row["blocks"], row["temp_bytes"]) for row in rows] == [(4, FIXED + 4 * EACH), (512, None)]
+
+
+def test_a_dry_run_says_that_a_point_does_not_fit():
+    asked = types.SimpleNamespace(settings=None, machine={"cores": 1})
+    for says, bytes_ in ((SENTENCE.format(used=18.84, over=3.09), "20229.3 MB"), (SILENT, "not said")):
+        workers = types.SimpleNamespace(ask=lambda name, request, says=says: refuse(says)(None, request))
+        assert run._dry_point(point(), workers, asked) == (["does not fit the device", bytes_], None)
+
+
+def test_no_setting_makes_a_device_larger():
+    assert search.limit(9, {"device_memory_bytes": 7}) == search.limit(0, {"device_memory_bytes": 7})
