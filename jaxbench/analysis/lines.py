@@ -53,9 +53,9 @@ def collect(records: Iterable[Record]) -> dict[str, Lines]:
     lines: dict[str, Lines] = {}
     for record in records:
         about = lines.setdefault(record.point, Lines())
-        if isinstance(
-            record, ProfileRecord | CompiledRecord
-        ):  # it neither heals a failure nor stands for a measurement
+        if isinstance(record, CompiledRecord):
+            continue
+        if isinstance(record, ProfileRecord):  # it neither heals a failure nor stands for a measurement
             about.profile = record
             continue
         about.failed = isinstance(record, FailureRecord)
