@@ -22,7 +22,7 @@ def arranged(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> np.ndarra
     lie, so that neighbours on an axis are near."""
     places = np.empty(len(devices), object)
     places[:] = devices
-    where = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "coords")]
+    where = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "core_on_chip")]
     if len(where) == len(devices):
         places = places[torus.order(where, shape)]
     return places.reshape(shape)

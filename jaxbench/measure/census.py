@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 
 from jaxbench.measure import groups
-from jaxbench.measure.hlo import Instruction, parse
+from jaxbench.measure.hlo import Instruction, Module, parse
 from jaxbench.records.schema import COLLECTIVES, Collective
 
 KINDS = COLLECTIVES
@@ -43,7 +43,7 @@ def read(hlo: str, mesh: Mapping[str, int] | None = None) -> tuple[Collective, .
             if kind not in KINDS or _CONTINUED.search(line.rest):
                 continue
             axis, group = _place(kind, line, mesh or {}, devices)
-            arrays = _results(line, done.get(line.name))
+            arrays = _without_filling(line, module) or _results(line, done.get(line.name))
             found.setdefault((kind, axis, group), []).extend(arrays * turns[computation])
     return tuple(_sum(*where, arrays) for where, arrays in sorted(found.items()))
 
@@ -61,6 +61,15 @@ def _place(kind: str, line: Instruction, mesh: Mapping[str, int], devices: int) 
     if pairs:
         return axis, math.prod(mesh[name] for name in axis.split("+")) if axis else 0
     return axis, len(found[0]) if found else 0
+
+
+def _without_filling(line: Instruction, module: Module) -> list[tuple[int, int]]:
+    """Of a sum of what was filled up before, the array that it was filled up from; else nothing. XLA for a TPU writes a
+    scatter so whose parts do not fill its tiles."""
+    filled = module.instructions.get(line.operands[0]) if line.opcode == "all-reduce" and line.operands else None
+    if filled is None or filled.opcode != "pad" or len(line.operands) > 1:
+        return []
+    return _arrays(module.instructions[filled.operands[0]].type)
 
 
 def _results(start: Instruction, done: Instruction | None) -> list[tuple[int, int]]:

@@ -86,7 +86,8 @@ def expected(workload: TrainWorkload, layout: Stacked, sizes: Sizes, table: Sche
     for (path, aval), spec in zip(jax.tree.leaves_with_path(layout.params), specs, strict=True):
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
-        split.add(form, "all-reduce", summed * on_device)
+        # XLA for a GPU makes one sum over both axes of one after the other.
+        split.add(form, "all-reduce", min(1, summed) * on_device, summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
     if sizes.get(AXIS, 1) > 1:

@@ -1,0 +1,110 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The steps whose compiled texts, for hardware that is not here, lie in tests/compiled, and how to make them again.
+
+PYTHONPATH=tests python -m compiled_cases          (needs the extras target-tpu and target-cuda)
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from broken_strategies import communication
+
+from jaxbench.catalog import targets
+from jaxbench.machine import target as target_lib
+
+FOLDER = Path(__file__).parent / "compiled"
+TARGETS = ("v5e:2x4", "h100:8")
+BATCH = 64
+# Of the source's files and lines, which name folders and are not read.
+_TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(.+\n)*", re.MULTILINE)
+_GPT = {"model.width": 32, "model.heads": 8, "model.context": 16, "model.vocab": 64, "model.layers": 2}
+
+
+@dataclass(frozen=True)
+class Case:
+    """strategy: "broken/FAULT" for a wrong one. levers: as `build_program` takes them."""
+
+    name: str
+    experiment: str
+    strategy: str
+    changes: dict[str, Any] = field(default_factory=dict)
+    levers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def broken(self) -> bool:
+        return self.strategy.startswith("broken/")
+
+    def build(self, devices: list[Any]) -> tuple[Any, Any]:
+        """(workload, program)."""
+        from workload_cases import experiment_workload
+
+        from jaxbench.runner.arm import build_program
+
+        workload = experiment_workload(self.experiment, **self.changes)
+        if self.broken:
+            return workload, communication.build(workload, devices, self.strategy.partition("/")[2])
+        return workload, build_program(workload, self.strategy, devices, self.levers)
+
+
+CASES = [
+    *(Case(f"mlp-{strategy}", "mlp", strategy) for strategy in ("jit_auto", "jit_explicit", "pmap", "shard_map")),
+    *(Case(f"mlp-{strategy}", "mlp", strategy) for strategy in ("zero1", "zero2", "fsdp", "tensor")),
+    *(Case(f"mlp-{fault}", "mlp", f"broken/{fault}") for fault in communication.FAULTS),
+    Case("mlp-bfloat16", "mlp", "jit_auto", {"lever.precision": "bfloat16"}),
+    *(
+        Case(f"mlp-{way.replace(':', '-')}", "mlp", "shard_map", {"lever.reduction": way}, {"reduction": way})
+        for way in ("ring", "scatter", "bucketed:bfloat16")
+    ),
+    Case("recsys-jit_auto", "recsys", "jit_auto"),
+    Case("recsys-fsdp", "recsys", "fsdp"),
+    Case("lstm-jit_auto", "lstm", "jit_auto"),
+    Case("lstm-fsdp", "lstm", "fsdp"),
+    Case("cnn-pmap", "cnn", "pmap"),
+    *(Case(f"gpt-{strategy}", "gpt", strategy, _GPT) for strategy in ("tensor", "context")),
+    Case("gpt-expert", "gpt", "expert", {**_GPT, "model.experts": 8}),
+    Case("gpt-pipeline", "gpt", "hybrid", {**_GPT, "lever.accumulate": "4"}, {"mesh": "data=4,stage=2"}),
+]
+BY_NAME = {case.name: case for case in CASES}
+
+
+def path(case: Case, target: str) -> Path:
+    return FOLDER / f"{case.name}-{target.replace(':', '-')}.hlo.gz"
+
+
+def text(case: Case, target: str) -> str:
+    return gzip.decompress(path(case, target).read_bytes()).decode()
+
+
+def make(target: str) -> None:
+    """In a process that compiles for `target` alone."""
+    from jaxbench.measure.passport import compile_step
+
+    devices = target_lib.devices(targets.parse(target))
+    for case in CASES:
+        workload, program = case.build(devices)
+        hlo = compile_step(workload, program, BATCH).hlo
+        hlo = re.sub(r", metadata=\{[^}]*\}", "", _TABLES.sub("", hlo))
+        FOLDER.mkdir(exist_ok=True)
+        path(case, target).write_bytes(gzip.compress(hlo.encode(), mtime=0))
+        sys.stderr.write(f"{path(case, target).name}\n")
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        make(sys.argv[1])
+        return
+    for target in TARGETS:
+        environment = {**os.environ, **target_lib.environment(targets.parse(target))}
+        subprocess.run([sys.executable, "-m", "compiled_cases", target], check=True, env=environment)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What GPU and TPU compilers made of today's steps (tests/compiled): right ones pass, wrong ones do not, and loops,
+products and asynchronous pairs are read as what they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import compiled_cases as cases
+import jax
+import pytest
+
+from jaxbench.catalog import targets
+from jaxbench.measure import census, closed_form, products
+from jaxbench.measure.hlo import parse
+from jaxbench.measure.passport import example_flops
+
+EVERY = [(case.name, target) for case in cases.CASES for target in cases.TARGETS]
+
+
+@functools.cache
+def built(name):
+    return cases.BY_NAME[name].build(jax.devices())
+
+
+@functools.cache
+def verdict(name, target):
+    workload, program = built(name)
+    found = census.read(cases.text(cases.BY_NAME[name], target), program.mesh.shape)
+    with jax.set_mesh(program.mesh):
+        state = jax.eval_shape(program.init, jax.ShapeDtypeStruct((2,), "uint32"))
+        batch = jax.eval_shape(program.put, workload.batch_avals(cases.BATCH))
+        metrics = len(jax.tree.leaves(jax.eval_shape(program.step, state, batch)[1]))
+    form, step, single = closed_form.of(workload, program, metrics, cases.BATCH)
+    widest = 2 if "bfloat16" in cases.BY_NAME[name].levers.get("reduction", "") else step.widest
+    step = dataclasses.replace(step, platform=targets.parse(target).platform, widest=widest)
+    return closed_form.verify(found, form, step, single=single), found
+
+
+@pytest.mark.parametrize(("name", "target"), EVERY)
+def test_right_steps_pass_and_wrong_ones_do_not(name, target):
+    found, _ = verdict(name, target)
+    assert found.ok != cases.BY_NAME[name].broken, found.reason
+
+
+@pytest.mark.parametrize(("name", "target"), EVERY)
+def test_every_group_is_that_of_a_mesh_axis(name, target):
+    _, found = verdict(name, target)
+    assert all(each.axis and each.group > 1 for each in found)
+
+
+@pytest.mark.parametrize("target", cases.TARGETS)
+def test_a_ring_takes_its_14_steps(target):
+    _, found = verdict("mlp-ring", target)
+    sent = {each.kind: each.count for each in found}
+    assert sent["collective-permute"] == 14
+
+
+@pytest.mark.parametrize("name", ["lstm-jit_auto", "lstm-fsdp", "gpt-pipeline"])
+@pytest.mark.parametrize("target", cases.TARGETS)
+def test_every_loop_has_a_length(name, target):
+    module = parse(cases.text(cases.BY_NAME[name], target))
+    loops = [line for line in module.instructions.values() if line.opcode == "while"]
+    assert loops and all(module.trip_count(loop) for loop in loops)
+
+
+@pytest.mark.parametrize("name", ["mlp-jit_auto", "cnn-pmap", "lstm-jit_auto", "recsys-jit_auto"])
+def test_the_products_of_a_tpu_are_those_of_the_formula(name):
+    """Its compiler writes some as windows that are mostly padding, and a cnn took 2.1 times its FLOPs."""
+    workload, program = built(name)
+    counted = products.count(cases.text(cases.BY_NAME[name], "v5e:2x4"))
+    assert counted is not None
+    formula = example_flops(workload) * cases.BATCH / program.mesh.size
+    assert counted == pytest.approx(formula, rel=0.15)
