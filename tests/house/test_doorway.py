@@ -15,7 +15,7 @@ import pytest
 from house.tree import ROOT
 
 MAKE = shutil.which("make") or "make"
-TARGETS = ("run", "train", "report", "list", "test", "lint", "lock", "clean", "ci", "help")
+TARGETS = ("run", "train", "first-run", "report", "list", "test", "lint", "lock", "clean", "ci", "help")
 REPORT_CALL = "import json, os, sys; print(json.dumps([sys.argv[1:], sorted(os.environ)])); sys.exit(7)\n"
 
 
