@@ -42,10 +42,10 @@ def begin(folder: Path, machine: Mapping[str, Any], asked: Sequence[Part]) -> di
             if was != now:
                 raise UserError(f"'{folder}' was begun with {key} {was}, now it is {now}: choose a new WORKDIR.")
         made |= {name: old[name] for name in ("parts", "found", "card")}
-    for part in asked:
-        fresh = {"stage": part.stage, "about": part.experiment, "outcome": ASKED, "seconds": 0.0, "said": ""}
-        kept = made["parts"].get(part.run, {})
-        made["parts"][part.run] = {**fresh, **kept, "words": list(part.words)}
+    kept, made["parts"] = made["parts"], {}
+    for number, part in enumerate(asked):
+        about = {"stage": part.stage, "about": part.experiment, "outcome": ASKED, "seconds": 0.0, "said": ""}
+        made["parts"][part.run] = about | kept.get(part.run, {}) | {"number": number, "words": list(part.words)}
     return made
 
 

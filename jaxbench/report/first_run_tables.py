@@ -90,8 +90,8 @@ def grid(document: Mapping[str, Any]) -> Sheet:
     )
     columns = Column("model", "text"), *(Column(strategy, "text") for strategy in strategies)
     note = (
-        "A strategy is a way to spread one training step over devices. yes: it compiles, runs, leaves the parameters of "
-        "one device, and communicates what it should. Empty: this model is not spread so."
+        "A strategy is a way to spread one training step over devices. yes: it compiles, runs, leaves the parameters "
+        "of one device, and communicates what it should. Empty: this model is not spread so."
     )
     return Sheet(columns=columns, lines=lines, note=note)
 

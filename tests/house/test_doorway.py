@@ -97,6 +97,7 @@ def test_variables_become_flags(call) -> None:
     assert call("run", "EXP=cnn", "PRESET=smoke", "WORKDIR=a b")[1] == ["run", "cnn", "--preset=smoke", "--workdir=a b"]
     assert call("train", "EXP=my models/mine.py")[1] == ["train", "my models/mine.py"]
     assert call("report", "RUN=results/x")[1] == ["report", "--run=results/x"]
+    assert call("first-run", "WORKDIR=a b")[1] == ["first-run", "--workdir=a b"]
     assert call("list")[1] == ["list"]
     assert call("test", "K=house", "JOBS=2")[1][-2:] == ["-k", "house"]
 
