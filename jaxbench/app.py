@@ -68,6 +68,9 @@ def machine(console: Console) -> int:
 def first_run(console: Console) -> int:
     from jaxbench.first_run import session
 
+    if FLAGS.dry_run:
+        session.dry_run(console)
+        return 0
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir("first-run")
     try:
         ok = session.first_run(workdir, console)

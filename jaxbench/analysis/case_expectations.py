@@ -10,6 +10,7 @@ from jaxbench.analysis import ceilings, limits, quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES, Item, complete, item
 
+UNIT = "cases"
 _RUNS = "Every kernel, transfer and collective that fits runs to the end."
 _RIGHT = "Every result is the right one."
 _GATES = "No number is impossible: the clocks agree, nothing is faster than what it needs at the peaks."
@@ -23,9 +24,9 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
     gated = [row for row in rows if row.gate and row.point.check_ok is not False]
     refused = [f"{row.point.point}: {row.gate_reason}" for row in gated if row.gate == "refused"]
     return [
-        complete(_RUNS, [row.point for row in rows]),
-        item(_RIGHT, len(checked), wrong),
-        item(_GATES, len(gated), refused),
+        complete(_RUNS, [row.point for row in rows], unit=UNIT),
+        item(_RIGHT, len(checked), wrong, unit=UNIT),
+        item(_GATES, len(gated), refused, unit=UNIT),
     ]
 
 

@@ -77,22 +77,22 @@ def worst(answers: Iterable[str]) -> str:
     return max(answers, key=(YES, CANNOT_TELL, NO).index, default=YES)
 
 
-def complete(expected: str, points: Sequence[Point | CasePoint]) -> Item:
+def complete(expected: str, points: Sequence[Point | CasePoint], *, unit: str = "programs") -> Item:
     """Whether all of these were measured. One that failed is against expectation, one that is missing is unknown."""
     lost = {
         status: [f"{point.point}: {point.reason}" for point in points if point.status == status]
         for status in ("failed", "partial", "missing")
     }
-    found = item(expected, len(points), [sentence for sentences in lost.values() for sentence in sentences])
+    found = item(expected, len(points), [sentence for sentences in lost.values() for sentence in sentences], unit=unit)
     return found if lost["failed"] or found.agrees != NO else dataclasses.replace(found, agrees=CANNOT_TELL)
 
 
-def item(expected: str, judged: int, wrong: Sequence[str], found: str = "") -> Item:
+def item(expected: str, judged: int, wrong: Sequence[str], found: str = "", *, unit: str = "programs") -> Item:
     """An expectation of `judged` things, of which those that `wrong` speaks of are not as expected."""
     if not judged:
         return _unknown(expected, "nothing was measured that could be judged.")
     right = max(0, judged - len(wrong))
-    shown = f"{right} of {judged}{f'; {found}' if found else ''}"
+    shown = f"{right} of {judged} {unit}{f'; {found}' if found else ''}"
     return Item(
         expected=expected, found=shown, agrees=NO if wrong else YES, judged=judged, right=right, why=tuple(wrong)
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ def begin(folder: Path, machine: Mapping[str, Any], asked: Sequence[Part]) -> di
       UserError: it was begun on another machine or with other software, or cannot be read.
     """
     made = {"kind": KIND, "schema": SCHEMA, "machine": scrub(dict(machine)), "parts": {}, "found": {}, "card": None}
+    made["begun"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     path = folder / NAME
     if path.exists():
         old = _read(path)
@@ -41,7 +43,7 @@ def begin(folder: Path, machine: Mapping[str, Any], asked: Sequence[Part]) -> di
             was, now = old["machine"].get(key), made["machine"].get(key)
             if was != now:
                 raise UserError(f"'{folder}' was begun with {key} {was}, now it is {now}: choose a new WORKDIR.")
-        made |= {name: old[name] for name in ("parts", "found", "card")}
+        made |= {name: old[name] for name in ("begun", "parts", "found", "card")}
     kept, made["parts"] = made["parts"], {}
     for number, part in enumerate(asked):
         about = {"stage": part.stage, "about": part.experiment, "outcome": ASKED, "seconds": 0.0, "said": ""}
@@ -61,10 +63,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, seconds: float, said: str) -> None:
     """Adds what a part came to, and writes the document. seconds: of this start; they add up over several."""
-    about = document["parts"][part.run]
-    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(said, private=True)}
     found = evidence.of(part, folder)
     against = any(item["agrees"] == NO for item in found["items"])
+    if outcome == AMISS and against:
+        said = "Not all is as expected: see above."  # the command's own last line names its page
+    about = document["parts"][part.run]
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(said, private=True)}
     if outcome in (REFUSED, BROKEN) or (outcome == AMISS and not against):
         found["items"].append(evidence.complaint(part, NO, outcome, said))
     elif outcome in (STOPPED, SKIPPED):

@@ -18,11 +18,10 @@ from jaxbench.first_run.document import BROKEN, DONE, OUTCOMES, SKIPPED, STOPPED
 from jaxbench.first_run.launch import Ended
 from jaxbench.first_run.parts import Part
 from jaxbench.first_run.progress import Parts
-from jaxbench.machine import manifest
 from jaxbench.records.store import hold
 from jaxbench.report import first_run as page
 from jaxbench.runner.progress import format_s
-from jaxbench.runner.run import interrupt
+from jaxbench.runner.run import interrupt, look
 
 BUDGET_S = 1800.0  # of one start
 SHARE = {parts.SMOKE: 0.6}  # of it that is over when a stage must end, so that the later ones have time too
@@ -39,15 +38,10 @@ def first_run(
     Raises:
       UserError: the folder is in use, or was begun on another machine.
     """
-    import jax
-
-    jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
     began = clock()
     folder.mkdir(parents=True, exist_ok=True)
     with hold(folder):
-        with console.status("looking at this machine"):
-            machine = manifest.probe("auto")
-        asked = parts.all_of(machine)
+        machine, asked = _asked(console)
         document = documents.begin(folder, machine, asked)
         todo = [part for part in asked if document["parts"][part.run]["outcome"] != DONE]
         said = f"{len(todo)} of {len(asked)} parts to run, within {format_s(BUDGET_S)}, into {folder}"
@@ -62,6 +56,21 @@ def first_run(
             page.write(folder, document)
     page.show(document, console)
     return documents.ok(document)
+
+
+def dry_run(console: Console) -> None:
+    """Says which commands a first run consists of here. Nothing is measured or written."""
+    for part in _asked(console)[1]:
+        console.print(f"jaxbench {' '.join(part.words)}", highlight=False, soft_wrap=True)
+
+
+def _asked(console: Console) -> tuple[dict[str, Any], list[Part]]:
+    """The machine, and what a first run is on it."""
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
+    machine = look("auto", console)
+    return machine, parts.all_of(machine)
 
 
 @dataclass(frozen=True)

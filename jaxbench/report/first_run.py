@@ -90,14 +90,15 @@ def headlines(document: Document) -> list[str]:
     counts = {word: sum(item["agrees"] == word for item in items) for word in (YES, NO, CANNOT_TELL)}
     left = [about for about in document["parts"].values() if about["outcome"] in ("skipped", "stopped", "not yet")]
     if counts[NO]:
-        many = f"{counts[NO]} things are" if counts[NO] > 1 else "One thing is"
-        answer = f"{many} NOT as expected; {counts[YES]} are, and of {counts[CANNOT_TELL]} it cannot be told."
+        answer = f"Not everything is as expected: {counts[NO]} of {len(items)} expectations are NOT met."
     elif left:
-        answer = f"Nothing is against expectation so far: {counts[YES]} of {len(items)} things are as expected."
+        answer = f"Nothing is against expectation so far: {counts[YES]} of {len(items)} expectations are met."
     else:
-        answer = f"Everything that can be told is as expected: {counts[YES]} things."
-        answer += f" Of {counts[CANNOT_TELL]} it cannot be told." if counts[CANNOT_TELL] else ""
-    said = [answer]
+        answer = (
+            f"Everything is as expected, as far as it can be told: {counts[YES]} of {len(items)} expectations are met."
+        )
+    unknown = f" Of {counts[CANNOT_TELL]} it cannot be told, for the reasons below." if counts[CANNOT_TELL] else ""
+    said = [answer + unknown]
     if left:
         said.append(
             f"{len(left)} of {len(document['parts'])} parts are not finished, which the table below says one by one: "

@@ -11,13 +11,14 @@ from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
 from jaxbench.report import card_table
 from jaxbench.report.page import Cell, Column, Line, Sheet, facts
 
-# Each stage's question, in the order of the page.
+# Each stage's question, in the order of the page; and what its items count.
 STAGES = {
     "smoke": "Is every strategy right with every model?",
     "machine": "Are the machine's own numbers possible?",
     "scaling": "Are the scaling numbers possible?",
     "profile": "Does a profile add up?",
 }
+_UNITS = {"machine": "cases"}  # programs elsewhere
 _KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}
 _OUTCOMES = {"done": "ok", "amiss": "no", "refused": "no", "broken": "no"}
 _SENTENCES = 5  # of one item; the rest are counted
@@ -46,7 +47,9 @@ def expectations(items: Sequence[Item]) -> Sheet:
         groups: dict[tuple[str, str], list[Item]] = {}
         for item in mine:
             groups.setdefault((item["expected"], item["agrees"]), []).append(item)
-        for number, ((expected, agrees), group) in enumerate(groups.items()):
+        order = list(dict.fromkeys(expected for expected, _ in groups))
+        ordered = sorted(groups.items(), key=lambda entry: order.index(entry[0][0]))  # its answers side by side
+        for number, ((expected, agrees), group) in enumerate(ordered):
             cells = (
                 question if not number else "",
                 expected,
@@ -62,7 +65,8 @@ def _found(group: Sequence[Item]) -> str:
     if len(group) == 1:
         return f"{group[0]['found']}. {why(group[0])}" if group[0]["why"] else group[0]["found"]
     if group[0]["agrees"] == YES:
-        return f"{sum(item['right'] for item in group)} of {sum(item['judged'] for item in group)}"
+        right, judged = (sum(item[count] for item in group) for count in ("right", "judged"))
+        return f"{right} of {judged} {_UNITS.get(group[0]['stage'], 'programs')}"
     return " ".join(dict.fromkeys(f"{item['about']}: {why(item) or item['found']}" for item in group))
 
 
@@ -113,8 +117,10 @@ def machine(document: Mapping[str, Any]) -> Sheet:
     memory = about.get("device_memory_bytes") or about.get("memory_bytes")
     git = about.get("git") or {}
     source = f", commit {str(git.get('commit', ''))[:12]}{' with changes' if git.get('dirty') else ''}" if git else ""
+    accelerators = f"{about.get('devices')} x {about.get('device_kind')} ({about.get('platform')})"
     pairs = [
-        ("devices", f"{about.get('devices')} x {about.get('device_kind')} ({about.get('platform')})"),
+        ("begun", str(document.get("begun", ""))),
+        ("devices", accelerators if about.get("platform") != "cpu" else "no accelerator: fake devices on the CPU"),
         ("processor", f"{about.get('cpu_model')}, {about.get('cores')} cores usable"),
         ("memory", quantities.payload(memory) if memory else "not known"),
         (

@@ -70,7 +70,7 @@ def test_all_that_is_right_agrees(tmp_path: Path) -> None:
     items = expectations.of_smoke(found)
     assert [item.agrees for item in items] == [YES] * 5
     assert all(item.right == item.judged == 2 and not item.why for item in items)
-    assert the(items, "parameters").found == "2 of 2; at most 10 % of the limit away"
+    assert the(items, "parameters").found == "2 of 2 programs; at most 10 % of the limit away"
     assert expectations.grid(found) == {"pmap": YES, "zero1": YES}
 
 
@@ -156,7 +156,7 @@ def test_a_profile_adds_up(kinds: dict[str, float], agrees: str, tmp_path: Path)
     trace = dataclasses.replace(TRACE, point="pmap/strong/2", kinds={**TRACE.kinds, **kinds})
     item = the(expectations.of_profile(rows(tmp_path, *right("pmap"), trace, asked=["pmap"])), "traced")
     assert item.agrees == agrees
-    assert (item.found == "1 of 1; 100.0 % of 100 ms a step, devices at work 80 % of it") == (agrees == YES)
+    assert (item.found == "1 of 1 programs; 100.0 % of 100 ms a step, devices at work 80 % of it") == (agrees == YES)
 
 
 def test_a_run_without_the_trace_that_was_asked_for_cannot_tell(tmp_path: Path) -> None:
@@ -165,7 +165,9 @@ def test_a_run_without_the_trace_that_was_asked_for_cannot_tell(tmp_path: Path) 
 
 
 def judged(folder: Path, made: Sequence[cases_of.Made], **facts: Any) -> tuple[list[case_rows.CaseRow], dict[str, Any]]:
-    run = RunFolder(cases_of.case_folder(folder, made, view="matmul", rounds=4, noise=0, drift=0, machine=None, **facts))
+    run = RunFolder(
+        cases_of.case_folder(folder, made, view="matmul", rounds=4, noise=0, drift=0, machine=None, **facts)
+    )
     manifest = run.manifest()
     return case_rows.analyse(cases.load(run), manifest=manifest, machine=None), manifest
 
