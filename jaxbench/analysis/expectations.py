@@ -22,7 +22,7 @@ IDLE = "idle"
 class Item:
     """One expectation of one run. judged: of how many things; right: how many are as expected.
 
-    why: the sentences of what is not, or of why it cannot be told.
+    detail: numbers worth a look all the same. why: the sentences of what is not, or of why it cannot be told.
     """
 
     expected: str
@@ -30,6 +30,7 @@ class Item:
     agrees: str
     judged: int = 1
     right: int = 0
+    detail: str = ""
     why: tuple[str, ...] = ()
 
 
@@ -47,19 +48,14 @@ _EFFICIENCY = "No speed-up is beyond the ideal: no efficiency lies above 105 % w
 _PROFILE = "A traced step's kinds of work and its idle time add up to its wall time, and the devices are seen at work."
 
 
-def of_smoke(rows: Sequence[Row]) -> list[Item]:
+def of_training(rows: Sequence[Row]) -> list[Item]:
     """Whether every program runs and is right."""
     return [complete(_RUNS, [row.point for row in rows]), *_verdicts(rows), _steady(rows)]
 
 
 def of_scaling(rows: Sequence[Row]) -> list[Item]:
-    """The same, and whether its speeds can be true."""
-    return [*of_smoke(rows), _clocks(rows), _efficiency(rows)]
-
-
-def of_profile(rows: Sequence[Row]) -> list[Item]:
-    """The same as of a smoke, and whether the trace adds up."""
-    return [*of_smoke(rows), _profile(rows)]
+    """Whether the speeds can be true."""
+    return [_clocks(rows), _efficiency(rows)]
 
 
 def grid(rows: Iterable[Row]) -> dict[str, str]:
@@ -87,14 +83,19 @@ def complete(expected: str, points: Sequence[Point | CasePoint], *, unit: str = 
     return found if lost["failed"] or found.agrees != NO else dataclasses.replace(found, agrees=CANNOT_TELL)
 
 
-def item(expected: str, judged: int, wrong: Sequence[str], found: str = "", *, unit: str = "programs") -> Item:
+def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unit: str = "programs") -> Item:
     """An expectation of `judged` things, of which those that `wrong` speaks of are not as expected."""
     if not judged:
         return _unknown(expected, "nothing was measured that could be judged.")
     right = max(0, judged - len(wrong))
-    shown = f"{right} of {judged} {unit}{f'; {found}' if found else ''}"
     return Item(
-        expected=expected, found=shown, agrees=NO if wrong else YES, judged=judged, right=right, why=tuple(wrong)
+        expected=expected,
+        found=f"{right} of {judged} {unit}",
+        agrees=NO if wrong else YES,
+        judged=judged,
+        right=right,
+        detail=detail,
+        why=tuple(wrong),
     )
 
 
@@ -117,7 +118,7 @@ def _verdicts(rows: Sequence[Row]) -> list[Item]:
         shares = [
             c.value / c.limit for _, c in mine if c.ok and c.value is not None and c.limit and name == "parameters"
         ]
-        nearest = f"at most {100 * max(shares):.2g} % of the limit away" if shares else ""
+        nearest = f"the furthest at {100 * max(shares):.2g} % of its limit" if shares else ""
         found.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(mine), wrong, nearest))
     return found
 
@@ -152,7 +153,8 @@ def _percent(row: Row) -> str:
     return f"{100 * value.value:.0f} % [{100 * value.lo:.0f}, {100 * value.hi:.0f}]"
 
 
-def _profile(rows: Sequence[Row]) -> Item:
+def of_profile(rows: Sequence[Row]) -> Item:
+    """Whether the traces add up."""
     traced = [(row.point.point, row.point.profile) for row in rows if row.point.profile is not None]
     if not traced:
         return _unknown(_PROFILE, "no trace was recorded.")

@@ -58,6 +58,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise UserError(f"'{path}' cannot be read ({error}): choose a new WORKDIR.") from error
     if not isinstance(found, dict) or (found.get("kind"), found.get("schema")) != (KIND, SCHEMA):
         raise UserError(f"'{path}' is not what this jaxbench writes of a first run: choose a new WORKDIR.")
+    if missing := {"begun", "machine", "parts", "found", "card"} - found.keys():
+        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': choose a new WORKDIR.")
     return found
 
 

@@ -16,11 +16,6 @@ from jaxbench.first_run.parts import MACHINE, PROFILE, SCALING, SMOKE, Part
 from jaxbench.records.schema import FailureRecord, PointRecord, ProfileRecord, to_json
 from jaxbench.records.store import MANIFEST, RunFolder
 
-_OF_TRAINING = {
-    SMOKE: expectations.of_smoke,
-    SCALING: expectations.of_scaling,
-    PROFILE: expectations.of_profile,
-}
 _SENT = (PointRecord, FailureRecord, ProfileRecord)  # of cases the failures: the card has their numbers
 _ENDS = "The command runs to its end and has nothing to complain of."
 Found = dict[str, Any]
@@ -32,12 +27,12 @@ def of(part: Part, folder: Path) -> Found:
     for run in _runs(part, folder):
         name = run.relative_to(folder).as_posix()
         try:
-            read = _cases(run) if part.stage == MACHINE else _trainings(part.stage, run)
+            read = _cases(run) if part.stage == MACHINE else _trainings(part.stage, run)  # items by stage
         except UserError as error:
             found["items"].append(complaint(part, expectations.NO, "its records cannot be read", str(error)))
             continue
         about = part.experiment if part.stage != MACHINE else run.name
-        found["items"] += [_json(item, part.stage, about, name) for item in read["items"]]
+        found["items"] += [_json(item, stage, about, name) for stage, items in read["items"].items() for item in items]
         found["grid"] |= read.get("grid", {})
         found["records"][name] = read["records"]
     return found
@@ -57,8 +52,13 @@ def _runs(part: Part, folder: Path) -> Iterator[Path]:
 def _trainings(stage: str, path: Path) -> Found:
     run = RunFolder(path)
     rows = scaling.analyse(points.load(run), config=run.config())
+    items = {SMOKE: expectations.of_training(rows)}  # whether a program is right is one question, wherever it runs
+    if stage == SCALING:
+        items[SCALING] = expectations.of_scaling(rows)
+    if stage == PROFILE:
+        items[PROFILE] = [expectations.of_profile(rows)]
     grid = expectations.grid(rows) if stage == SMOKE else {}
-    return {"items": _OF_TRAINING[stage](rows), "grid": grid, "records": _records(run.records())}
+    return {"items": items, "grid": grid, "records": _records(run.records())}
 
 
 def _cases(path: Path) -> Found:
@@ -68,7 +68,7 @@ def _cases(path: Path) -> Found:
     items = case_expectations.of_cases(rows)
     if manifest["plan"].get("view") == "matmul":
         items.append(case_expectations.of_peak(rows, manifest))
-    return {"items": items, "records": _records(run.records())}
+    return {"items": {MACHINE: items}, "records": _records(run.records())}
 
 
 def _records(records: Iterable[Any]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from jaxbench.analysis.expectations import NO, worst
+from jaxbench.analysis.expectations import CANNOT_TELL, NO
 from jaxbench.first_run.parts import GUESS_S, Part
 from jaxbench.runner.progress import format_s
 
@@ -54,7 +54,8 @@ class Parts:
         self._left.remove(part)
         self._bar.update(self._task, advance=1)
         against = [item for item in items if item["agrees"] == NO]
-        word = "NOT as expected" if against else worst(item["agrees"] for item in items).replace("yes", "as expected")
+        unknown = sum(item["agrees"] == CANNOT_TELL for item in items)
+        word = "NOT as expected" if against else f"as expected, {unknown} cannot be told" if unknown else "as expected"
         line = f"{title(part):<28} {about['outcome']:<8} {format_s(seconds):>12}   {word}"
         self._console.print(Text(line, style="red" if against else "" if about["outcome"] == "done" else "yellow"))
         for item in against:

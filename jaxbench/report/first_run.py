@@ -48,6 +48,8 @@ class FirstRunPage:
     grid: Sheet
     pictures: list[Picture]
     machine: Sheet
+    commands: str
+    unfinished: bool
     parts: Sheet
 
 
@@ -78,6 +80,8 @@ def render(document: Document, pictures: list[Picture]) -> str:
         grid=first_run_tables.grid(document),
         pictures=pictures,
         machine=first_run_tables.machine(document),
+        commands=commands(document),
+        unfinished=any(about["outcome"] != "done" for about in document["parts"].values()),
         parts=first_run_tables.parts(document["parts"]),
     )
     sources = [("The machine and its software", page.pretty(document["machine"]))]
@@ -105,6 +109,14 @@ def headlines(document: Document) -> list[str]:
             "the same command with the same WORKDIR goes on with them."
         )
     return said
+
+
+def commands(document: Document) -> str:
+    """How many commands, how long they took, and what they came to."""
+    abouts = list(document["parts"].values())
+    words = [about["outcome"] for about in abouts]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    return f"{len(abouts)} commands in {sum(about['seconds'] for about in abouts) / 60:.0f} minutes: {counts}"
 
 
 def show(document: Document, console: Console) -> None:

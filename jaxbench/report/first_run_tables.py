@@ -9,7 +9,7 @@ from typing import Any
 from jaxbench.analysis import quantities
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
 from jaxbench.report import card_table
-from jaxbench.report.page import Cell, Column, Line, Sheet, facts
+from jaxbench.report.page import Cell, Column, Line, Sheet
 
 # Each stage's question, in the order of the page; and what its items count.
 STAGES = {
@@ -21,6 +21,7 @@ STAGES = {
 _UNITS = {"machine": "cases"}  # programs elsewhere
 _KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}
 _OUTCOMES = {"done": "ok", "amiss": "no", "refused": "no", "broken": "no"}
+_NAMED = 3  # runs of one line; of more, some are counted
 _SENTENCES = 5  # of one item; the rest are counted
 Item = Mapping[str, Any]
 
@@ -58,21 +59,23 @@ def expectations(items: Sequence[Item]) -> Sheet:
                 _where(group),
             )
             lines.append(Line(cells=cells, first=not number))
-    return Sheet(columns=(*columns, Column("agrees", "text"), Column("in", "fold")), lines=tuple(lines))
+    return Sheet(columns=(*columns, Column("agrees", "text"), Column("folder", "fold")), lines=tuple(lines))
 
 
 def _found(group: Sequence[Item]) -> str:
     if len(group) == 1:
-        return f"{group[0]['found']}. {why(group[0])}" if group[0]["why"] else group[0]["found"]
+        return ". ".join(filter(None, (group[0]["found"], group[0]["detail"], why(group[0]))))
     if group[0]["agrees"] == YES:
         right, judged = (sum(item[count] for item in group) for count in ("right", "judged"))
-        return f"{right} of {judged} {_UNITS.get(group[0]['stage'], 'programs')}"
+        counted = f"{right} of {judged} {_UNITS.get(group[0]['stage'], 'programs')}"
+        details = [f"{item['about']}: {item['detail']}" for item in group if item["detail"]]
+        return ". ".join((counted, *details)) if len(group) <= _NAMED else counted
     return " ".join(dict.fromkeys(f"{item['about']}: {why(item) or item['found']}" for item in group))
 
 
 def _where(group: Sequence[Item]) -> str:
-    names = [item["about"] for item in group]
-    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    names = [item["run"] for item in group]
+    return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:2])} and {len(names) - 2} more"
 
 
 def why(item: Item) -> str:
@@ -131,7 +134,8 @@ def machine(document: Mapping[str, Any]) -> Sheet:
     ]
     card = document.get("card")
     measured = [("measured", sentence) for sentence in card_table.headlines(card)] if card else []
-    return facts([*pairs, *measured])
+    columns = Column("", "text"), Column("", "fold")
+    return Sheet(columns=columns, lines=tuple(Line(cells=pair) for pair in [*pairs, *measured]))
 
 
 def parts(found: Mapping[str, Mapping[str, Any]]) -> Sheet:

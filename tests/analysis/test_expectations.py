@@ -67,17 +67,18 @@ def wrong(name: str, reason: str) -> tuple[schema.Verdict, ...]:
 
 def test_all_that_is_right_agrees(tmp_path: Path) -> None:
     found = rows(tmp_path, *right("pmap"), *right("zero1"))
-    items = expectations.of_smoke(found)
+    items = expectations.of_training(found)
     assert [item.agrees for item in items] == [YES] * 5
     assert all(item.right == item.judged == 2 and not item.why for item in items)
-    assert the(items, "parameters").found == "2 of 2 programs; at most 10 % of the limit away"
+    assert the(items, "parameters").found == "2 of 2 programs"
+    assert the(items, "parameters").detail == "the furthest at 10 % of its limit"
     assert expectations.grid(found) == {"pmap": YES, "zero1": YES}
 
 
 @pytest.mark.parametrize("name", ["parameters", "optimizer", "collectives"])
 def test_a_failed_check_is_no_with_its_sentence(name: str, tmp_path: Path) -> None:
     found = rows(tmp_path, *right("pmap"), *right("zero1", checks=wrong(name, "it is NOT")))
-    items = expectations.of_smoke(found)
+    items = expectations.of_training(found)
     assert [item.why for item in items if item.agrees == NO] == [("zero1/strong/2: it is NOT",)]
     assert the(items, {"collectives": "closed form"}.get(name, name)).right == 1
     assert expectations.grid(found) == {"pmap": YES, "zero1": NO}
@@ -86,34 +87,35 @@ def test_a_failed_check_is_no_with_its_sentence(name: str, tmp_path: Path) -> No
 def test_a_check_of_another_name_is_an_item_too(tmp_path: Path) -> None:
     extra = schema.Verdict(name="products", ok=False, reason="12 % are")
     found = rows(tmp_path, *right("pmap", checks=(*GOOD, extra)), asked=["pmap"])
-    assert the(expectations.of_smoke(found), "16 bits").why == ("pmap/strong/2: 12 % are",)
+    assert the(expectations.of_training(found), "16 bits").why == ("pmap/strong/2: 12 % are",)
 
 
 def test_what_failed_is_no_and_what_is_missing_cannot_be_told(tmp_path: Path) -> None:
     found = rows(tmp_path / "a", *right("pmap"), failure("zero1", "out of memory"))
-    assert the(expectations.of_smoke(found), "compiles").agrees == NO
-    assert the(expectations.of_smoke(found), "compiles").why == ("zero1/strong/2: compile: out of memory",)
+    assert the(expectations.of_training(found), "compiles").agrees == NO
+    assert the(expectations.of_training(found), "compiles").why == ("zero1/strong/2: compile: out of memory",)
     assert expectations.grid(found)["zero1"] == NO
     found = rows(tmp_path / "b", *right("pmap"))
-    assert the(expectations.of_smoke(found), "compiles").agrees == CANNOT_TELL
+    assert the(expectations.of_training(found), "compiles").agrees == CANNOT_TELL
     assert expectations.grid(found)["zero1"] == CANNOT_TELL
 
 
 def test_nothing_measured_agrees_with_nothing(tmp_path: Path) -> None:
-    items = [*expectations.of_scaling(rows(tmp_path)), *expectations.of_profile([])]
+    found = rows(tmp_path)
+    items = [*expectations.of_training(found), *expectations.of_scaling(found), expectations.of_profile([])]
     assert not [item for item in items if item.agrees == YES]
 
 
 def test_a_recompilation_is_no(tmp_path: Path) -> None:
     point, measured = right("pmap")
     found = rows(tmp_path, point, dataclasses.replace(measured, compilations=2), asked=["pmap"])
-    assert the(expectations.of_smoke(found), "compiled while").why == ("pmap/strong/2: 2 programs were compiled",)
+    assert the(expectations.of_training(found), "compiled while").why == ("pmap/strong/2: 2 programs were compiled",)
 
 
 def test_one_device_proves_nothing_of_collectives(tmp_path: Path) -> None:
     folder = fabricate.run_folder(tmp_path, devices=[1])
     run = RunFolder(folder)
-    items = expectations.of_smoke(scaling.analyse(points.load(run), config=run.config()))
+    items = expectations.of_training(scaling.analyse(points.load(run), config=run.config()))
     assert the(items, "closed form").agrees == CANNOT_TELL
 
 
@@ -154,13 +156,13 @@ def test_clocks(fixed_s: float, agrees: str, tmp_path: Path) -> None:
 )
 def test_a_profile_adds_up(kinds: dict[str, float], agrees: str, tmp_path: Path) -> None:
     trace = dataclasses.replace(TRACE, point="pmap/strong/2", kinds={**TRACE.kinds, **kinds})
-    item = the(expectations.of_profile(rows(tmp_path, *right("pmap"), trace, asked=["pmap"])), "traced")
+    item = expectations.of_profile(rows(tmp_path, *right("pmap"), trace, asked=["pmap"]))
     assert item.agrees == agrees
-    assert (item.found == "1 of 1 programs; 100.0 % of 100 ms a step, devices at work 80 % of it") == (agrees == YES)
+    assert (item.detail == "100.0 % of 100 ms a step, devices at work 80 % of it") == (agrees == YES)
 
 
 def test_a_run_without_the_trace_that_was_asked_for_cannot_tell(tmp_path: Path) -> None:
-    item = the(expectations.of_profile(rows(tmp_path, *right("pmap"), asked=["pmap"])), "traced")
+    item = expectations.of_profile(rows(tmp_path, *right("pmap"), asked=["pmap"]))
     assert item.agrees == CANNOT_TELL
 
 

@@ -163,7 +163,9 @@ def test_another_machine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         run(tmp_path, Stand())
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"kind": "jaxbench first run", "schema": 99}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"kind": "jaxbench first run", "schema": 99}', '{"kind": "jaxbench first run", "schema": 1}']
+)
 def test_a_damaged_document_is_one_sentence(text: str, tmp_path: Path) -> None:
     (tmp_path / "first-run.json").write_text(text)
     with pytest.raises(UserError, match="choose a new WORKDIR"):

@@ -17,7 +17,15 @@ MACHINE = {"platform": "gpu", "device_kind": "NVIDIA H100", "devices": 8, "cores
 
 def item(agrees: str, *, run: str = "smoke-cnn", expected: str = "It works.", **changes: Any) -> dict[str, Any]:
     stage, about = run.split("-")
-    facts = {"expected": expected, "found": "1 of 1", "agrees": agrees, "judged": 2, "right": 2, "why": []}
+    facts = {
+        "expected": expected,
+        "found": "1 of 1",
+        "agrees": agrees,
+        "judged": 2,
+        "right": 2,
+        "detail": "",
+        "why": [],
+    }
     return {"stage": stage, "about": about, "run": run, **facts, **changes}
 
 
@@ -60,8 +68,14 @@ def test_what_agrees_in_several_runs_is_one_line() -> None:
     sheet = first_run_tables.expectations([item("yes"), item("yes", run="smoke-gpt"), item("NO", run="smoke-mlp")])
     (together, alone) = sheet.lines
     assert together.cells[:2] == ("Is every strategy right with every model?", "It works.")
-    assert together.cells[2:] == ("4 of 4 programs", Cell("yes", "ok"), "cnn, gpt")
-    assert alone.cells[3:] == (Cell("NO", "no"), "mlp")
+    assert together.cells[2:] == ("4 of 4 programs", Cell("yes", "ok"), "smoke-cnn, smoke-gpt")
+    assert alone.cells[3:] == (Cell("NO", "no"), "smoke-mlp")
+
+
+def test_numbers_are_shown_where_runs_are_few() -> None:
+    few = [item("yes", detail="59 %"), item("yes", run="smoke-gpt", detail="41 %")]
+    assert first_run_tables.expectations(few).lines[0].cells[2] == "4 of 4 programs. cnn: 59 %. gpt: 41 %"
+    assert first_run_tables.expectations(few * 2).lines[0].cells[2] == "8 of 8 programs"
 
 
 def test_many_sentences_are_counted() -> None:
@@ -83,5 +97,6 @@ def test_the_grid_has_an_empty_cell_where_a_model_has_no_such_strategy() -> None
 def test_the_commands_say_what_they_came_to(outcome: str) -> None:
     text = first_run.render(document(item("yes"), outcome=outcome), [])
     assert "jaxbench run cnn" in text and f">{outcome}</td>" in text
-    assert ("&lt;because&gt;" in text) == (outcome != "done")
+    assert ("&lt;because&gt;" in text) == ("<details open>" in text) == (outcome != "done")
+    assert f"1 commands in 0 minutes: 1 {outcome}" in text
     assert re.search(r"8 x NVIDIA H100", text) and "Matrix products" in text
