@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from jaxbench.analysis.expectations import CANNOT_TELL, NO
+from jaxbench.first_run.document import SKIPPED, STOPPED
 from jaxbench.first_run.parts import GUESS_S, Part
 from jaxbench.runner.progress import format_s
 
@@ -49,13 +50,15 @@ class Parts:
 
     def end(self, part: Part, about: Mapping[str, Any], seconds: float, items: Sequence[Mapping[str, Any]]) -> None:
         """about: the part as it stands in the document."""
-        if about["outcome"] not in ("skipped", "stopped"):
+        if about["outcome"] not in (SKIPPED, STOPPED):
             self._seen.setdefault(part.stage, []).append(seconds)
         self._left.remove(part)
         self._bar.update(self._task, advance=1)
         against = [item for item in items if item["agrees"] == NO]
         unknown = sum(item["agrees"] == CANNOT_TELL for item in items)
         word = "NOT as expected" if against else f"as expected, {unknown} cannot be told" if unknown else "as expected"
+        if not against and about["outcome"] in (SKIPPED, STOPPED):
+            word = "not finished"
         line = f"{title(part):<28} {about['outcome']:<8} {format_s(seconds):>12}   {word}"
         self._console.print(Text(line, style="red" if against else "" if about["outcome"] == "done" else "yellow"))
         for item in against:
