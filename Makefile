@@ -26,7 +26,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run train machine report compare ab calibrate baseline check card cards repro doctor list test lint peers lock clean ci help need-exp need-run need-name
+.PHONY: run train machine first-run report compare ab calibrate baseline check card cards repro doctor list test lint peers lock clean ci help need-exp need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -36,6 +36,9 @@ train: need-exp $(runtime)  ## train EXP to its target, with checkpoints: make t
 
 machine: $(runtime)  ## what this machine can do (peaks, launch cost, links): under three minutes
 	@$(app) machine $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+first-run: $(runtime)  ## does all of it work here? one page to send, in half an hour at most; WORKDIR continues
+	@$(app) first-run $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 report: need-run $(runtime)  ## draw the figures and pages of a run again: make report RUN=results/...
 	@$(app) report --run="$$RUN"
@@ -97,7 +100,7 @@ ci:  ## everything the continuous integration does
 
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|tensorboard, VENV=.venv, PYTHON=python3.x, JOBS=n (of make test)"
 
 need-exp:

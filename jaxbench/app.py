@@ -4,6 +4,7 @@
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
   train EXPERIMENT   train it on real data to its target accuracy
   machine            what this machine can do: its peaks, launch cost and links, and its card, machine.json
+  first-run          all of it once, small, and one page of what is as expected and what is not: half an hour at most
   report --run=DIR   rebuild the tables, figures and page of a run
   compare --a=DIR --b=DIR      is run B faster, slower, the same as A, or can that not be told?
   ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   the same question, measured until it is answered
@@ -81,6 +82,23 @@ def machine(console: Console) -> int:
     return 0 if outcome.ok else 1
 
 
+def first_run(console: Console) -> int:
+    from jaxbench.first_run import session
+
+    if FLAGS.dry_run:
+        session.dry_run(console)
+        return 0
+    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir("first-run")
+    try:
+        ok = session.first_run(workdir, console)
+    except KeyboardInterrupt:
+        return stopped(workdir, console)
+    console.print(
+        f"\nTo attach to an issue: {workdir / 'first-run.html'}, {workdir / 'first-run.json'}", soft_wrap=True
+    )
+    return 0 if ok else 1
+
+
 def stopped(workdir: Path, console: Console) -> int:
     console.print(f"Stopped. What is finished is kept: the same command with WORKDIR={workdir} continues.")
     return 130
@@ -149,6 +167,8 @@ def dispatch(argv: list[str]) -> int:
             return train(experiment, console)
         case ["machine"]:
             return machine(console)
+        case ["first-run"]:
+            return first_run(console)
         case ["ab" | "check" | "calibrate" as verb, experiment]:
             return verdict(verb, experiment, [experiment], console)
         case ["compare" | "baseline" | "card" | "repro" as verb]:

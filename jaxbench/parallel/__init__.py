@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.parallel import axes
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
 
@@ -26,6 +27,21 @@ def strategies() -> list[str]:
 def of_any_model() -> list[str]:
     """The strategies that every workload can be spread by: what "all" means."""
     return [*OF_ANY_MODEL]
+
+
+def of_model(workload: TrainWorkload) -> list[str]:
+    """The strategies that this model can be spread by, apart from `hybrid`, which needs to be told its mesh."""
+    partition = workload.partition
+    if partition is None:
+        return of_any_model()
+    axes_of = {axes.LIES_ON[name] for table in partition.axes.values() for name in table if name}
+    more = {
+        "tensor": "tensor" in axes_of,
+        "context": partition.positions > 0,
+        "pipeline": partition.stages is not None,
+        "expert": "expert" in axes_of,
+    }
+    return sorted((*OF_ANY_MODEL, *(name for name, can in more.items() if can)))
 
 
 def load(strategy: str) -> Any:

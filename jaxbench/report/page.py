@@ -103,12 +103,13 @@ class Page:
 
 def render(page: Page) -> str:
     """Returns the page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
-    sources = [(heading, _pretty(value)) for heading, value in page.sources]
-    return _template().render(page=page, sources=sources, version=__version__)
+    sources = [(heading, pretty(value)) for heading, value in page.sources]
+    return template("template.html").render(page=page, sources=sources, version=__version__)
 
 
 @functools.cache
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """One of this package's templates, in which everything is escaped that does not say otherwise."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jaxbench.report", "."),
         autoescape=True,
@@ -116,7 +117,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("template.html")
+    return environment.get_template(name)
 
 
 def inline(svg: bytes, name: str) -> str:
@@ -145,5 +146,6 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Sheet:
     return Sheet(columns=columns, lines=tuple(Line(cells=pair) for pair in pairs))
 
 
-def _pretty(value: Any) -> str:
+def pretty(value: Any) -> str:
+    """JSON for people."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

@@ -60,12 +60,12 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     if config.get("measures") == "cases":
         chosen = config_lib.parse_cases(config)
         cases = build_cases(config, experiment)
-        machine = _machine(chosen.platform, console)
+        machine = look(chosen.platform, console)
         placed, left_out = placement.place(cases, chosen, machine)
         facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
         return Asked(chosen, machine, placed, left_out, facts)
     settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
-    machine = _machine(settings.platform, console)
+    machine = look(settings.platform, console)
     points = plan.make(settings, machine)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
@@ -161,7 +161,8 @@ GUESS_FLOP_PER_S_PER_CORE = 2e10
 GUESS_CASE_S = 0.2  # and what checking a case and finding its block length takes
 
 
-def _machine(platform: str, console: Console) -> dict[str, Any]:
+def look(platform: str, console: Console) -> dict[str, Any]:
+    """The machine's manifest. Says it if JAX misses a GPU that is there."""
     with console.status("looking at this machine"):
         machine = manifest_lib.probe(platform)
     if machine["platform"] == "cpu" and platform == "auto" and Path("/dev/nvidiactl").exists():

@@ -15,7 +15,7 @@ import pytest
 from house.tree import ROOT
 
 MAKE = shutil.which("make") or "make"
-TARGETS = ("run", "train", "report", "list", "test", "lint", "lock", "clean", "ci", "help")
+TARGETS = ("run", "train", "first-run", "report", "list", "test", "lint", "lock", "clean", "ci", "help")
 REPORT_CALL = "import json, os, sys; print(json.dumps([sys.argv[1:], sorted(os.environ)])); sys.exit(7)\n"
 
 
@@ -97,6 +97,7 @@ def test_variables_become_flags(call) -> None:
     assert call("run", "EXP=cnn", "PRESET=smoke", "WORKDIR=a b")[1] == ["run", "cnn", "--preset=smoke", "--workdir=a b"]
     assert call("train", "EXP=my models/mine.py")[1] == ["train", "my models/mine.py"]
     assert call("report", "RUN=results/x")[1] == ["report", "--run=results/x"]
+    assert call("first-run", "WORKDIR=a b")[1] == ["first-run", "--workdir=a b"]
     assert call("list")[1] == ["list"]
     assert call("test", "K=house", "JOBS=2")[1][-2:] == ["-k", "house"]
 

@@ -44,7 +44,7 @@ WINGS = {
     # Beside the house: it examines the machine, and nothing is built on it.
     "doctor": {"errors", "records", "machine", "analysis"},
 }
-ROOF = {"app", "ab", "characterise", "commandline", "verdict_verbs", "__main__"}
+ROOF = {"app", "ab", "characterise", "commandline", "first_run", "verdict_verbs", "__main__"}
 OUTSIDE = {"experiments": {"errors", "discovery", "workloads"}, "configs": {"errors"}}
 NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "verdicts", "report", "configs"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}

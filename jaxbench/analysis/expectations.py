@@ -1,0 +1,169 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a run of trainings should show on any machine, held against what it does show."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis.points import Point
+from jaxbench.analysis.scaling import Row
+
+YES, NO, CANNOT_TELL = "yes", "NO", "cannot tell"
+IDEAL = 1.05  # an efficiency that lies above this with its whole interval is not believed
+ADDS_UP = 0.01  # of the wall time: what the kinds of work in a trace may be off by
+IDLE = "idle"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One expectation of one run. judged: of how many things; right: how many are as expected.
+
+    detail: numbers worth a look all the same. why: the sentences of what is not, or of why it cannot be told.
+    """
+
+    expected: str
+    found: str
+    agrees: str
+    judged: int = 1
+    right: int = 0
+    detail: str = ""
+    why: tuple[str, ...] = ()
+
+
+_RUNS = "Every program compiles, and runs to the end."
+_VERDICTS = {
+    "parameters": "After three updates the parameters are those of one device, within the limit of the model.",
+    "optimizer": "After three updates the optimizer's state is that of one device.",
+    "collectives": "The compiled step sends what the strategy's closed form says, to the byte, and nothing else.",
+    "products": "A step that is called 16-bit multiplies in 16 bits.",
+    "part": "A part of a step computes what that part of one device's step does.",
+}
+_STEADY = "Nothing is compiled while steps are timed."
+_CLOCKS = "Two clocks agree: one more step costs what a step costs."
+_EFFICIENCY = "No speed-up is beyond the ideal: no efficiency lies above 105 % with its whole interval."
+_PROFILE = "A traced step's kinds of work and its idle time add up to its wall time, and the devices are seen at work."
+
+
+def of_training(rows: Sequence[Row]) -> list[Item]:
+    """Whether every program runs and is right."""
+    return [complete(_RUNS, [row.point for row in rows]), *_verdicts(rows), _steady(rows)]
+
+
+def of_scaling(rows: Sequence[Row]) -> list[Item]:
+    """Whether the speeds can be true."""
+    return [_clocks(rows), _efficiency(rows)]
+
+
+def grid(rows: Iterable[Row]) -> dict[str, str]:
+    """By strategy, whether it ran and passed every check, in all of its points."""
+    found: dict[str, str] = {}
+    for row in rows:
+        p = row.point
+        here = NO if p.check_ok is False or p.status == "failed" else YES if p.status == "ok" and p.check_ok else ""
+        found[p.strategy] = worst((found.get(p.strategy, YES), here or CANNOT_TELL))
+    return found
+
+
+def worst(answers: Iterable[str]) -> str:
+    """NO if any is, else cannot tell if any is; yes of none."""
+    return max(answers, key=(YES, CANNOT_TELL, NO).index, default=YES)
+
+
+def complete(expected: str, points: Sequence[Point | CasePoint], *, unit: str = "programs") -> Item:
+    """Whether all of these were measured. One that failed is against expectation, one that is missing is unknown."""
+    lost = {
+        status: [f"{point.point}: {point.reason}" for point in points if point.status == status]
+        for status in ("failed", "partial", "missing")
+    }
+    found = item(expected, len(points), [sentence for sentences in lost.values() for sentence in sentences], unit=unit)
+    return found if lost["failed"] or found.agrees != NO else dataclasses.replace(found, agrees=CANNOT_TELL)
+
+
+def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unit: str = "programs") -> Item:
+    """An expectation of `judged` things, of which those that `wrong` speaks of are not as expected."""
+    if not judged:
+        return _unknown(expected, "nothing was measured that could be judged.")
+    right = max(0, judged - len(wrong))
+    return Item(
+        expected=expected,
+        found=f"{right} of {judged} {unit}",
+        agrees=NO if wrong else YES,
+        judged=judged,
+        right=right,
+        detail=detail,
+        why=tuple(wrong),
+    )
+
+
+def _unknown(expected: str, why: str) -> Item:
+    return Item(expected=expected, found="not known", agrees=CANNOT_TELL, judged=0, why=(why,))
+
+
+def _verdicts(rows: Sequence[Row]) -> list[Item]:
+    """One item for each kind of check that any point has; the three that every point should have come always."""
+    checks = [(row.point.point, check) for row in rows if row.point.record for check in row.point.record.checks]
+    alone = bool(rows) and all(row.point.devices == 1 for row in rows)
+    names = dict.fromkeys([*list(_VERDICTS)[:3], *(check.name for _, check in checks)])
+    found = []
+    for name in names:
+        if name == "collectives" and alone:
+            found.append(_unknown(_VERDICTS[name], "one device has no other to communicate with."))
+            continue
+        mine = [(point, check) for point, check in checks if check.name == name]
+        wrong = [f"{point}: {check.reason}" for point, check in mine if not check.ok]
+        shares = [
+            c.value / c.limit for _, c in mine if c.ok and c.value is not None and c.limit and name == "parameters"
+        ]
+        nearest = f"the furthest at {100 * max(shares):.2g} % of its limit" if shares else ""
+        found.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(mine), wrong, nearest))
+    return found
+
+
+def _steady(rows: Sequence[Row]) -> Item:
+    timed = [row.point for row in rows if row.point.rounds]
+    compiled = [(p.point, sum(r.compilations for r in p.rounds)) for p in timed]
+    return item(_STEADY, len(timed), [f"{point}: {count} programs were compiled" for point, count in compiled if count])
+
+
+def _clocks(rows: Sequence[Row]) -> Item:
+    timed = [row for row in rows if row.timing.step_s.known]
+    wrong = [f"{row.point.point}: {row.timing.clock_note}" for row in timed if row.timing.clock_note]
+    return item(_CLOCKS, len(timed), wrong)
+
+
+def _efficiency(rows: Sequence[Row]) -> Item:
+    """Points on fewer devices than cores, beside their base; what has no interval proves nothing."""
+    known = [r for r in rows if r.base not in (None, r.point) and r.efficiency.known and not r.point.oversubscribed]
+    judged = [row for row in known if row.efficiency.has_interval]
+    wrong = [f"{row.point.point}: efficiency {_percent(row)}" for row in judged if row.efficiency.lo > IDEAL]
+    ends = {(r.point.strategy, r.point.scaling): r for r in judged}  # the last of each is on most devices
+    shown = [f"{r.point.scaling} on {r.point.devices} devices {_percent(r)}" for r in ends.values()]
+    if not judged:
+        why = "no interval: too few rounds" if known else "efficiency needs two device counts, each device with a core"
+        return _unknown(_EFFICIENCY, f"{why}.")
+    return item(_EFFICIENCY, len(judged), wrong, ", ".join(shown))
+
+
+def _percent(row: Row) -> str:
+    value = row.efficiency
+    return f"{100 * value.value:.0f} % [{100 * value.lo:.0f}, {100 * value.hi:.0f}]"
+
+
+def of_profile(rows: Sequence[Row]) -> Item:
+    """Whether the traces add up."""
+    traced = [(row.point.point, row.point.profile) for row in rows if row.point.profile is not None]
+    if not traced:
+        return _unknown(_PROFILE, "no trace was recorded.")
+    wrong, shown = [], []
+    for point, profile in traced:
+        total, busy = math.fsum(profile.kinds.values()), 1 - profile.kinds.get(IDLE, 0.0) / profile.wall_s
+        step = f"{1e3 * profile.wall_s / profile.steps:.3g} ms a step"
+        said = f"{100 * total / profile.wall_s:.1f} % of {step}, devices at work {100 * busy:.0f} % of it"
+        shown.append(said)
+        if abs(total / profile.wall_s - 1) > ADDS_UP or not busy > 0:
+            wrong.append(f"{point}: {said}")
+    return item(_PROFILE, len(traced), wrong, ", ".join(shown))

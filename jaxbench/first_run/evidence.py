@@ -1,0 +1,79 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From the folders that a part left to what it shows: its items, its figures, and the records worth sending along."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jaxbench import characterise
+from jaxbench.analysis import case_expectations, case_rows, cases, expectations, points, scaling
+from jaxbench.analysis.expectations import Item
+from jaxbench.errors import UserError
+from jaxbench.first_run.parts import MACHINE, PROFILE, SCALING, SMOKE, Part
+from jaxbench.records.schema import FailureRecord, PointRecord, ProfileRecord, to_json
+from jaxbench.records.store import MANIFEST, RunFolder
+
+_SENT = (PointRecord, FailureRecord, ProfileRecord)  # of cases the failures: the card has their numbers
+_ENDS = "The command runs to its end and has nothing to complain of."
+Found = dict[str, Any]
+
+
+def of(part: Part, folder: Path) -> Found:
+    """What the part shows so far. folder: of the whole first run."""
+    found: Found = {"items": [], "grid": {}, "records": {}}
+    for run in _runs(part, folder):
+        name = run.relative_to(folder).as_posix()
+        try:
+            read = _cases(run) if part.stage == MACHINE else _trainings(part.stage, run)  # items by stage
+        except UserError as error:
+            found["items"].append(complaint(part, expectations.NO, "its records cannot be read", str(error)))
+            continue
+        about = part.experiment if part.stage != MACHINE else run.name
+        found["items"] += [_json(item, stage, about, name) for stage, items in read["items"].items() for item in items]
+        found["grid"] |= read.get("grid", {})
+        found["records"][name] = read["records"]
+    return found
+
+
+def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
+    """The item of a part as a whole that did not end well."""
+    said = Item(expected=_ENDS, found=found, agrees=agrees, judged=int(agrees == expectations.NO), why=(why,))
+    return _json(said, part.stage, part.experiment, part.run)
+
+
+def _runs(part: Part, folder: Path) -> Iterator[Path]:
+    names = [f"{part.run}/{name}" for name in characterise.EXPERIMENTS] if part.stage == MACHINE else [part.run]
+    return (folder / name for name in names if (folder / name / MANIFEST).exists())
+
+
+def _trainings(stage: str, path: Path) -> Found:
+    run = RunFolder(path)
+    rows = scaling.analyse(points.load(run), config=run.config())
+    items = {SMOKE: expectations.of_training(rows)}  # whether a program is right is one question, wherever it runs
+    if stage == SCALING:
+        items[SCALING] = expectations.of_scaling(rows)
+    if stage == PROFILE:
+        items[PROFILE] = [expectations.of_profile(rows)]
+    grid = expectations.grid(rows) if stage == SMOKE else {}
+    return {"items": items, "grid": grid, "records": _records(run.records())}
+
+
+def _cases(path: Path) -> Found:
+    run = RunFolder(path)
+    manifest = run.manifest()
+    rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None)
+    items = case_expectations.of_cases(rows)
+    if manifest["plan"].get("view") == "matmul":
+        items.append(case_expectations.of_peak(rows, manifest))
+    return {"items": {MACHINE: items}, "records": _records(run.records())}
+
+
+def _records(records: Iterable[Any]) -> list[dict[str, Any]]:
+    return [to_json(record) for record in records if isinstance(record, _SENT)]
+
+
+def _json(item: Item, stage: str, about: str, run: str) -> dict[str, Any]:
+    return {"stage": stage, "about": about, "run": run, **dataclasses.asdict(item), "why": list(item.why)}

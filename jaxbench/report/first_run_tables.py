@@ -1,0 +1,154 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The tables of a first run's page, from its document alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxbench.analysis import quantities
+from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
+from jaxbench.report import card_table
+from jaxbench.report.page import Cell, Column, Line, Sheet
+
+# Each stage's question, in the order of the page; and what its items count.
+STAGES = {
+    "smoke": "Is every strategy right with every model?",
+    "machine": "Are the machine's own numbers possible?",
+    "scaling": "Are the scaling numbers possible?",
+    "profile": "Does a profile add up?",
+}
+_UNITS = {"machine": "cases"}  # programs elsewhere
+_KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}
+_OUTCOMES = {"done": "ok", "amiss": "no", "refused": "no", "broken": "no"}
+_NAMED = 3  # runs of one line; of more, some are counted
+_SENTENCES = 5  # of one item; the rest are counted
+Item = Mapping[str, Any]
+
+
+def items(document: Mapping[str, Any]) -> list[Item]:
+    """Every item, in the order of the parts."""
+    return [item for run in document["parts"] for item in document["found"].get(run, {}).get("items", [])]
+
+
+def against(items: Sequence[Item]) -> Sheet:
+    """Each item that is not as expected, with its sentences and the folder where it can be looked at."""
+    columns = Column("expected", "fold"), Column("found", "fold"), Column("why", "fold"), Column("folder", "text")
+    found = [item for item in items if item["agrees"] == NO]
+    lines = tuple(Line(cells=(item["expected"], item["found"], why(item), item["run"])) for item in found)
+    return Sheet(columns=columns, lines=lines)
+
+
+def expectations(items: Sequence[Item]) -> Sheet:
+    """Every expectation of every stage: what agrees in several runs is one line."""
+    columns = tuple(Column(name, "fold") for name in ("question", "expected", "found"))
+    lines = []
+    for stage, question in STAGES.items():
+        mine = [item for item in items if item["stage"] == stage]
+        groups: dict[tuple[str, str], list[Item]] = {}
+        for item in mine:
+            groups.setdefault((item["expected"], item["agrees"]), []).append(item)
+        order = list(dict.fromkeys(expected for expected, _ in groups))
+        ordered = sorted(groups.items(), key=lambda entry: order.index(entry[0][0]))  # its answers side by side
+        for number, ((expected, agrees), group) in enumerate(ordered):
+            cells = (
+                question if not number else "",
+                expected,
+                _found(group),
+                Cell(agrees, _KINDS[agrees]),
+                _where(group),
+            )
+            lines.append(Line(cells=cells, first=not number))
+    return Sheet(columns=(*columns, Column("agrees", "text"), Column("folder", "fold")), lines=tuple(lines))
+
+
+def _found(group: Sequence[Item]) -> str:
+    if len(group) == 1:
+        return ". ".join(filter(None, (group[0]["found"], group[0]["detail"], why(group[0]))))
+    if group[0]["agrees"] == YES:
+        right, judged = (sum(item[count] for item in group) for count in ("right", "judged"))
+        counted = f"{right} of {judged} {_UNITS.get(group[0]['stage'], 'programs')}"
+        details = [f"{item['about']}: {item['detail']}" for item in group if item["detail"]]
+        return ". ".join((counted, *details)) if len(group) <= _NAMED else counted
+    return " ".join(dict.fromkeys(f"{item['about']}: {why(item) or item['found']}" for item in group))
+
+
+def _where(group: Sequence[Item]) -> str:
+    names = [item["run"] for item in group]
+    return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:2])} and {len(names) - 2} more"
+
+
+def why(item: Item) -> str:
+    """The first sentences of why an item does not agree."""
+    said = "; ".join(item["why"][:_SENTENCES])
+    more = len(item["why"]) - _SENTENCES
+    return f"{said}; and {more} more" if more > 0 else said
+
+
+def grid(document: Mapping[str, Any]) -> Sheet:
+    """Models by strategies."""
+    rows = {
+        document["parts"][run]["about"]: found["grid"] for run, found in document["found"].items() if found.get("grid")
+    }
+    strategies = sorted({strategy for answers in rows.values() for strategy in answers})
+    lines = tuple(
+        Line(cells=(model, *(_answer(answers.get(strategy)) for strategy in strategies)))
+        for model, answers in rows.items()
+    )
+    columns = Column("model", "text"), *(Column(strategy, "text") for strategy in strategies)
+    note = (
+        "A strategy is a way to spread one training step over devices. yes: it compiles, runs, leaves the parameters "
+        "of one device, and communicates what it should. Empty: this model is not spread so."
+    )
+    return Sheet(columns=columns, lines=lines, note=note)
+
+
+def _answer(answer: str | None) -> Cell:
+    return Cell(answer, _KINDS[answer]) if answer else Cell("")
+
+
+def machine_name(machine: Mapping[str, Any]) -> str:
+    """The accelerator, or the processor, with how many there are."""
+    if machine.get("platform") != "cpu":
+        return f"{machine.get('devices')} x {machine.get('device_kind')}"
+    return f"{machine.get('cpu_model') or 'CPU'}, {machine.get('cores')} cores"
+
+
+def machine(document: Mapping[str, Any]) -> Sheet:
+    """What identifies the machine and its software, and what it was measured to do."""
+    about, versions = document["machine"], document["machine"].get("versions", {})
+    memory = about.get("device_memory_bytes") or about.get("memory_bytes")
+    git = about.get("git") or {}
+    source = f", commit {str(git.get('commit', ''))[:12]}{' with changes' if git.get('dirty') else ''}" if git else ""
+    accelerators = f"{about.get('devices')} x {about.get('device_kind')} ({about.get('platform')})"
+    pairs = [
+        ("begun", str(document.get("begun", ""))),
+        ("devices", accelerators if about.get("platform") != "cpu" else "no accelerator: fake devices on the CPU"),
+        ("processor", f"{about.get('cpu_model')}, {about.get('cores')} cores usable"),
+        ("memory", quantities.payload(memory) if memory else "not known"),
+        (
+            "software",
+            f"jaxbench {versions.get('jaxbench')}{source}, jax {versions.get('jax')}, jaxlib {versions.get('jaxlib')}",
+        ),
+        ("system", f"{about.get('os')}, Python {about.get('python')}"),
+    ]
+    card = document.get("card")
+    measured = [("measured", sentence) for sentence in card_table.headlines(card)] if card else []
+    columns = Column("", "text"), Column("", "fold")
+    return Sheet(columns=columns, lines=tuple(Line(cells=pair) for pair in [*pairs, *measured]))
+
+
+def parts(found: Mapping[str, Mapping[str, Any]]) -> Sheet:
+    """Every command, what it came to and how long it took."""
+    kinds = {"folder": "text", "came to": "text", "seconds": "", "said": "fold", "command": "fold"}
+    columns = tuple(Column(name, kind) for name, kind in kinds.items())
+    lines = []
+    for run, about in found.items():
+        outcome = Cell(about["outcome"], _OUTCOMES.get(about["outcome"], "missing"))
+        said = "" if about["outcome"] == "done" else about["said"]
+        command = f"jaxbench {' '.join(about['words'])}"
+        lines.append(Line(cells=(run, outcome, f"{about['seconds']:.0f}", said, command)))
+    total = sum(about["seconds"] for about in found.values())
+    lines.append(Line(cells=("all", "", f"{total:.0f}", "", ""), first=True))
+    note = "done: measured and right. amiss: measured, and not all is right. Each folder has a page of its own."
+    return Sheet(columns=columns, lines=tuple(lines), note=note)
