@@ -97,12 +97,14 @@ def require(platform: str) -> None:
     name = _gpu_platform() if platform == "gpu" else platform
     jax.config.update("jax_platforms", ",".join(dict.fromkeys((name, "cpu"))))
     try:
-        jax.devices()
-    except (RuntimeError, AssertionError) as error:  # the second: a plug-in that is not there at all, in some releases
+        found = jax.devices()[0].platform
+    except (RuntimeError, AssertionError):  # the second: a plug-in that is not there at all, in some releases
+        found = ""
+    if found != platform:  # in some releases the next of the list is taken without a word
         raise UserError(
             f"a {platform.upper()} was asked for (--config.mesh.platform={platform}), but JAX finds none: install the "
             f"driver and the extra (EXTRAS=cuda13, cuda12 or tpu), or use --config.mesh.platform=cpu."
-        ) from error
+        )
 
 
 def _gpu_platform() -> str:

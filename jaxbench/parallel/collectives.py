@@ -104,11 +104,6 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in nothing]
         return (x, *others), (jax.device_put(np.zeros((), np.float32), whole),)
 
-    def avals() -> tuple[Any, Any]:
-        sizes = [argument, *([argument] if masked else []), result]
-        state = tuple(jax.ShapeDtypeStruct((len(devices) * size,), dtype, sharding=split) for size in sizes)
-        return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)
-
     specs = PartitionSpec(axes), PartitionSpec()
     return Chain(
         step=jax.shard_map(local_step, mesh=mesh, in_specs=specs, out_specs=specs),
@@ -117,8 +112,14 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         values=len(devices) * result,
         zeros=lambda seed: _zeros(seed, len(devices), argument, dtype, largest),
         mesh=mesh,
-        avals=avals,
+        avals=lambda: _avals([argument, *([argument] if masked else []), result], len(devices), dtype, split, whole),
     )
+
+
+def _avals(lengths: list[int], places: int, dtype: Any, split: NamedSharding, whole: NamedSharding) -> tuple[Any, Any]:
+    """State and batch as shapes: an array of each length on every device, and the zero."""
+    state = tuple(jax.ShapeDtypeStruct((places * length,), dtype, sharding=split) for length in lengths)
+    return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)
 
 
 def _collective(op: str, axis: str, n: int) -> Callable[[jax.Array], jax.Array]:
