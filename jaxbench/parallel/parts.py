@@ -52,7 +52,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Prog
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
     jitted = jax.jit(step, donate_argnums=0, out_shardings=shardings)
-    return dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
+    program = dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
+    return program if part == "step" else dataclasses.replace(program, expected=lambda _: {}, sums=0)
 
 
 def _training(workload: TrainWorkload, part: str, state: TrainState, batch: Batch) -> tuple[TrainState, Any]:

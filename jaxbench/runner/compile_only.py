@@ -64,7 +64,12 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
     if config.get("measures") == "cases":
         cases = build_cases(config, experiment)
         placed, _ = placement.place(cases, config_lib.parse_cases(config), machine)
-        return [one for one in placed if one.family != "transfer" and one.platform == target.platform]
+        called = {case.key for case in cases.cases if getattr(case, "prepare", None) is not None}
+        found = [one for one in placed if one.platform == target.platform and one.case not in called]
+        found = [one for one in found if one.family != "transfer"]
+        if not found:
+            raise UserError(f"'{experiment}' has nothing to compile: its cases are copies and calls, which only run.")
+        return found
     settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
     if settings.platform not in ("auto", target.platform):
         raise UserError(

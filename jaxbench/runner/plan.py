@@ -112,7 +112,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     for devices in divisible(settings, device_counts(settings, machine)):
         for strategy in settings.strategies:
             for scaling in settings.scalings:
-                for arm in arms_of(settings, strategy, devices):
+                for arm in possible(arms_of(settings, strategy, devices), machine):
                     parts = axes.batch_parts(axes.sizes(strategy, devices, arm.levers["mesh"]))
                     grows = scaling == "weak" and settings.weak == "batch"
                     asked = (int(arm.levers["batch"]) or settings.batch) * (devices if grows else 1)
@@ -146,6 +146,23 @@ def _of_equal_parts(batch: int, parts: int, arm: Arm) -> int:
             f"devices gets: use a global batch of {near}, for example."
         )
     return batch
+
+
+def possible(arms: list[Arm], machine: dict[str, Any]) -> list[Arm]:
+    """The arms that mean something on this platform. Raises UserError where none is left."""
+    if machine["platform"] != "tpu":
+        return arms
+    kept = [arm for arm in arms if arm.levers["execution"] != "unfused"]
+    if not kept:
+        raise UserError(UNFUSED)
+    return kept
+
+
+# Tried: 25 fusions in a step with the passes that can be named left out, and 25 with them.
+UNFUSED = (
+    "--config.lever.execution=unfused changes nothing on a TPU, whose compiler has no pass to leave out for it: use "
+    "eager or jit."
+)
 
 
 def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:

@@ -70,6 +70,9 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
     notes = [f"Left out: {counts} devices, over which a batch of {settings.batch} does not divide."] if missing else []
+    asked = [arm.name for arm in settings.arms if arm.levers["execution"] == "unfused"]
+    if asked and machine["platform"] == "tpu":
+        notes.append(f"Left out: {', '.join(asked)}: {plan.UNFUSED}")
     facts = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
     return Asked(settings, machine, points, notes, facts)
 

@@ -53,8 +53,12 @@ def test_the_hosts_cpu_is_there_beside_an_accelerator():
     seen = in_child(
         "import json, jax\n"
         "from jaxbench.machine import start\n"
+        "from types import SimpleNamespace\n"
         "asked = []\n"
-        "jax.devices = lambda: asked.append(jax.config.jax_platforms)\n"
+        "def devices():\n"
+        "    asked.append(jax.config.jax_platforms)\n"
+        "    return [SimpleNamespace(platform=asked[-1].split(',')[0])]\n"
+        "jax.devices = devices\n"
         "[start.require(platform) for platform in ('tpu', 'cpu')]\n"
         "print(json.dumps({'asked': asked}))"
     )
