@@ -4,7 +4,7 @@
 
 VENV ?= .venv
 JOBS ?= logical
-known_extras := cuda12 cuda13 tpu tensorboard dev
+known_extras := cuda12 cuda13 tpu target-tpu target-cuda tensorboard dev
 
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
@@ -26,7 +26,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run train machine first-run report compare ab calibrate baseline check card cards repro doctor list test lint peers lock clean ci help need-exp need-run need-name
+.PHONY: run train machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-targets lint peers lock clean ci help need-exp need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -76,6 +76,11 @@ list: $(runtime)  ## the experiments and presets there are
 test: $(develop)  ## run the tests, in parallel; K=word runs those with the word in their name
 	@$(pytest) --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal $(if $(K),-k "$$K")
 
+env: $(develop)
+
+test-targets:  ## compile afresh for a TPU and a GPU that are not here, in an environment of its own
+	@$(MAKE) --no-print-directory test VENV="$(VENV)-targets" EXTRAS=target-tpu,target-cuda K=afresh
+
 lint: $(develop)  ## ruff and the type checker
 	"$$VENV/bin/ruff" check .
 	"$$VENV/bin/ruff" format --check .
@@ -101,7 +106,7 @@ ci:  ## everything the continuous integration does
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|tensorboard, VENV=.venv, PYTHON=python3.x, JOBS=n (of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|tensorboard, VENV=.venv, PYTHON=python3.x, JOBS=n (of make test)"
 
 need-exp:
 	@:$(if $(strip $(EXP)),,$(error EXP is missing, say which experiment: make $(firstword $(MAKECMDGOALS)) EXP=cnn (see: make list)))

@@ -75,26 +75,26 @@ CASES = [
 BY_NAME = {case.name: case for case in CASES}
 
 
-def path(case: Case, target: str) -> Path:
-    return FOLDER / f"{case.name}-{target.replace(':', '-')}.hlo.gz"
+def path(case: Case, target: str, folder: Path) -> Path:
+    return folder / f"{case.name}-{target.replace(':', '-')}.hlo.gz"
 
 
-def text(case: Case, target: str) -> str:
-    return gzip.decompress(path(case, target).read_bytes()).decode()
+def text(case: Case, target: str, folder: Path = FOLDER) -> str:
+    return gzip.decompress(path(case, target, folder).read_bytes()).decode()
 
 
-def make(target: str) -> None:
-    """In a process that compiles for `target` alone."""
+def make(target: str, names: str = "") -> None:
+    """In a process that compiles for `target` alone. names: of cases; all."""
     from jaxbench.measure.passport import compile_step
 
     devices = target_lib.devices(targets.parse(target))
-    for case in CASES:
+    for case in (BY_NAME[name] for name in names.split(",")) if names else CASES:
         workload, program = case.build(devices)
         hlo = compile_step(workload, program, BATCH).hlo
         hlo = re.sub(r", metadata=\{[^}]*\}", "", _TABLES.sub("", hlo))
         FOLDER.mkdir(exist_ok=True)
-        path(case, target).write_bytes(gzip.compress(hlo.encode(), mtime=0))
-        sys.stderr.write(f"{path(case, target).name}\n")
+        path(case, target, FOLDER).write_bytes(gzip.compress(hlo.encode(), mtime=0))
+        sys.stderr.write(f"{path(case, target, FOLDER).name}\n")
 
 
 def main() -> None:

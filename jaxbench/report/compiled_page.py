@@ -42,10 +42,8 @@ def headline(found: Sequence[CompiledRow]) -> str:
     compiles = sum(row.record is not None for row in found)
     fits, right = (sum(bool(getattr(row, name)) for row in found) for name in ("fits", "right"))
     asked = sum(row.right is not None for row in found)
-    return (
-        f"{compiles} of {count} points compile, {fits} fit into a device's memory, {right} of {asked} communicate "
-        "exactly what their closed form says."
-    )
+    said = f"{compiles} of {count} points compile, {fits} fit into a device's memory"
+    return f"{said}, {right} of {asked} communicate exactly what their closed form says." if asked else f"{said}."
 
 
 def _page(found: Sequence[CompiledRow], manifest: dict[str, Any], title: str, pictures: Sequence[Picture]) -> Page:

@@ -26,8 +26,13 @@ def built(name):
 
 @functools.cache
 def verdict(name, target):
+    return judged(name, target, cases.text(cases.BY_NAME[name], target))
+
+
+def judged(name, target, text):
+    """(the verdict on a compiled text, its census)."""
     workload, program = built(name)
-    found = census.read(cases.text(cases.BY_NAME[name], target), program.mesh.shape)
+    found = census.read(text, program.mesh.shape)
     with jax.set_mesh(program.mesh):
         state = jax.eval_shape(program.init, jax.ShapeDtypeStruct((2,), "uint32"))
         batch = jax.eval_shape(program.put, workload.batch_avals(cases.BATCH))

@@ -1,0 +1,79 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Steps compiled afresh for a TPU slice and a host of GPUs, where XLA's compilers for them are installed
+(`make test-targets`): right ones communicate what they must, wrong ones are told, kernels and collectives compile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import compiled_cases as cases
+import pytest
+from doorway import QUICKER, environment
+
+from jaxbench.analysis import compiled
+from jaxbench.catalog import targets
+from jaxbench.errors import UserError
+from jaxbench.machine import target as target_lib
+from jaxbench.records.store import RunFolder
+
+# Optimised, and not from a cache: what is compiled for devices that are not here cannot be loaded again.
+PLAIN = {name: value for name, value in environment().items() if name not in QUICKER}
+
+
+def installed(text: str) -> bool:
+    try:
+        target_lib.require(targets.parse(text))
+    except UserError:
+        return False
+    return True
+
+
+afresh = pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(text, marks=pytest.mark.skipif(not installed(text), reason=f"no compiler for {text} here"))
+        for text in cases.TARGETS
+    ],
+)
+
+
+def dry_run(folder: Path, target: str, *words: str) -> tuple[int, list[compiled.CompiledRow]]:
+    command = [sys.executable, "-m", "jaxbench", "run", *words, "--preset=smoke", "--dry_run", f"--target={target}"]
+    command.append(f"--workdir={folder}")
+    done = subprocess.run(command, env=PLAIN, capture_output=True, text=True, timeout=580, cwd=folder.parent)
+    return done.returncode, compiled.rows(RunFolder(folder))
+
+
+@afresh
+def test_every_strategy_afresh(target, tmp_path):
+    code, rows = dry_run(tmp_path / "run", target, "mlp", "--config.strategy=all", "--config.mesh.devices=2,8")
+    assert code == 0 and len(rows) == 28, [row.why for row in rows if not row.right]
+    assert all(row.fits and row.right for row in rows)
+
+
+@afresh
+def test_collectives_and_kernels_afresh(target, tmp_path):
+    _, rows = dry_run(tmp_path / "collectives", target, "collectives", "--config.sizes=65536")
+    asked = {row.name.split("/")[0] for row in rows if row.right is False}
+    # A TPU's compiler writes a scatter of one dimension as a sum; that is told, and its bandwidth refused.
+    assert asked == ({"reduce_scatter"} if target.startswith("v5e") else set())
+    code, rows = dry_run(tmp_path / "matmul", target, "matmul")
+    assert code == 0 and rows and all(row.fits for row in rows)
+
+
+@afresh
+def test_wrong_strategies_afresh(target, tmp_path):
+    names = "mlp-shard_map,mlp-dropped,mlp-doubled,mlp-stray"
+    about = {**PLAIN, **target_lib.environment(targets.parse(target))}
+    about["PYTHONPATH"] = os.pathsep.join([str(Path(cases.__file__).parent), about.get("PYTHONPATH", "")])
+    code = f"import compiled_cases as c; c.FOLDER = c.Path({str(tmp_path)!r}); c.make({target!r}, {names!r})"
+    subprocess.run([sys.executable, "-c", code], env=about, check=True, capture_output=True, timeout=580)
+    from measure.test_compiled import judged
+
+    for name in names.split(","):
+        case = cases.BY_NAME[name]
+        found, _ = judged(name, target, cases.text(case, target, tmp_path))
+        assert found.ok != case.broken, found.reason
