@@ -175,7 +175,7 @@ def _as_sums(
     sizes = step.sizes or (step.devices,)
     scattered = sum(each.elements * each.group for each in collectives if each.kind == SCATTER)
     whole = {GATHER: (counted.get(GATHER, 0), 1, 1), SCATTER: (scattered, min(sizes), max(sizes))}
-    counted, allowed = dict(counted), dict(allowed)
+    counted, allowed, scatters = dict(counted), dict(allowed), SCATTER in allowed
     written = [kind for kind in (GATHER, SCATTER) if counted.get(kind, 0) < allowed.get(kind, (0, 0))[0]]
     for kind, (numbers, smallest, largest) in whole.items():
         least, most = allowed.get(kind, (0, 0))
@@ -186,7 +186,7 @@ def _as_sums(
         counted.pop(kind, None)
         allowed.pop(kind, None)
     # Parts that do not fill a tile are scattered with the border of the next, which is then sent on.
-    if "collective-permute" not in allowed and SUM in allowed and math.isfinite(allowed[SUM][1]):
+    if scatters and "collective-permute" not in allowed and math.isfinite(allowed[SUM][1]):
         allowed["collective-permute"] = (0, BORDER * allowed[SUM][1])
     return counted, allowed, f"; the compiler wrote all-reduce for {' and '.join(written)}" if written else ""
 

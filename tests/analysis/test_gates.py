@@ -273,6 +273,19 @@ def test_right_result(tmp_path: Path, wrong: int | None, ok: bool, passed: bool 
     assert judged(tmp_path, gates.RIGHT, fab.matmul(64, call_s=1e-4, wrong=wrong, checks=(check,))) is passed
 
 
+@pytest.mark.parametrize(
+    ("held", "passed"),
+    [(("reduce-scatter",), True), ((), True), (("all-reduce",), False), (("all-reduce", "reduce-scatter"), False)],
+)
+def test_the_collective_it_is_called(tmp_path: Path, held: tuple[str, ...], passed: bool) -> None:
+    """A TPU's compiler writes a scatter of one dimension as a sum, which sends twice as much."""
+    made = fab.collective("reduce_scatter", 2**20, 8, call_s=0.01, impl="reduce-scatter", collectives=held)
+    assert judged(tmp_path, gates.ITSELF, made) is passed
+    if not passed:
+        (row,) = analyse(tmp_path / "again", made)
+        assert row.gate == "refused" and "wrote all-reduce" in row.gate_reason and not row.headline
+
+
 def test_a_row_without_a_record_of_its_run_is_not_believed_or_refused(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.matmul(64, call_s=1e-4, recorded=False))
     assert gate(row, gates.INPUTS).passed is None and gate(row, gates.RIGHT).passed is None

@@ -5,12 +5,16 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import pytest
 from doorway import environment
 
 from jaxbench.errors import UserError
-from jaxbench.machine import cores, manifest
+from jaxbench.machine import cores, manifest, start
+from jaxbench.workloads.models import conv
 
 
 def in_child(code: str) -> dict:
@@ -76,3 +80,14 @@ def test_the_manifest_says_with_what():
     assert found["cores"] == len(os.sched_getaffinity(0))
     assert found["versions"]["jax"] == __import__("jax").__version__
     assert found["git"].keys() <= {"commit", "dirty"}
+
+
+def test_what_is_traced_for_a_mesh_is_for_its_devices_not_for_the_host(monkeypatch):
+    assert start.traced_for() == "cpu"
+    away = SimpleNamespace(empty=False, abstract_device=SimpleNamespace(platform="tpu"))
+    monkeypatch.setattr(jax.sharding, "get_abstract_mesh", lambda: away)
+    assert start.traced_for() == "tpu"
+    x, kernel = jnp.ones((1, 28, 28, 1)), jnp.ones((5, 5, 1, 4))
+    options = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+    traced = jax.make_jaxpr(lambda x: conv.convolution(x, kernel, (1, 1), ((2, 2), (2, 2)), **options))(x)
+    assert "custom_vjp" not in str(traced)  # the forms that are faster on a CPU are not for a TPU

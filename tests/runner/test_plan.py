@@ -35,6 +35,16 @@ def test_accelerators_in_powers_of_two():
     assert list(plan.groups(points)) == ["gpu"]
 
 
+def test_on_a_tpu_there_is_nothing_to_unfuse():
+    """Its compiler makes the same fusions whatever is left out by name."""
+    tpu = {**GPUS, "platform": "tpu", "devices": 4, "device_kind": "TPU v5 lite", "device_kinds": ["TPU v5 lite"]}
+    ladder = {"lever.ladder": "execution=eager; execution=unfused; execution=jit"}
+    assert {p.arm for p in plan.make(settings(**ladder), tpu)} == {"execution=eager", "execution=jit"}
+    assert {p.arm for p in plan.make(settings(**ladder), GPUS)} == set(ladder["lever.ladder"].split("; "))
+    with pytest.raises(UserError, match="unfused changes nothing on a TPU, .*: use eager or jit"):
+        plan.make(settings(**{"lever.execution": "unfused"}), tpu)
+
+
 def test_at_most():
     assert {p.devices for p in plan.make(settings(**{"mesh.devices": "auto:2"}), CPU)} == {1, 2}
 
