@@ -7,19 +7,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ml_collections import ConfigDict
+
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.parallel import axes
 from jaxbench.runner import plan
 
-SMOKE, MACHINE, SCALING, PROFILE = "smoke", "machine", "scaling", "profile"  # the stages
+SMOKE, MACHINE, SCALING, PROFILE, LEVERS = "smoke", "machine", "scaling", "profile", "levers"  # the stages
 
 # Of a model that is timed on accelerators, so that a step is more than its launch: 2 to 8 GB of a device's memory.
 ON_ACCELERATORS: dict[str, dict[str, Any]] = {
     "cnn": {"model.width": 64, "batch": 1024},
     "gpt": {"model.preset": "small", "model.context": 256},
 }
-GUESS_S = {SMOKE: 40.0, MACHINE: 180.0, SCALING: 120.0, PROFILE: 40.0}  # until a part of the stage has been seen
+GUESS_S = {
+    SMOKE: 40.0,
+    MACHINE: 180.0,
+    SCALING: 120.0,
+    PROFILE: 40.0,
+    LEVERS: 25.0,
+}  # until a part of the stage has been seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +54,7 @@ def all_of(machine: dict[str, Any]) -> list[Part]:
         Part(run="machine", stage=MACHINE, experiment="machine", words=("machine",)),
         *(_scaling(experiment, machine) for experiment in ("cnn", "gpt")),
         _profile(machine),
+        *_levers(largest(machine)),
     ]
 
 
@@ -59,6 +68,17 @@ def _smoke(devices: int) -> Iterator[Part]:
     for experiment in config_lib.training_experiments():
         if experiment != "gpt":
             yield _small(experiment, devices, {"strategy": _strategies(experiment, {})})
+
+
+def _levers(devices: int) -> Iterator[Part]:
+    """Every other experiment on a training step, tiny. Last: what they pull has been right where strategies are."""
+    for experiment in discovery.experiments():
+        config = getattr(discovery.load_experiment(experiment), "get_config", ConfigDict)()
+        own = experiment in (*config_lib.training_experiments(), "moe", "hybrid")
+        if not own and config.get("measures") != "cases":
+            alone = config.get("mesh", {}).get("devices") == "1"  # it asks what one device does
+            settings = {"mesh.devices": 1 if alone else devices, "batch": max(16, 8 * devices), "measure.rounds": 1}
+            yield _run(LEVERS, experiment, settings, preset="smoke")
 
 
 def _small(experiment: str, devices: int, settings: dict[str, Any]) -> Part:

@@ -17,6 +17,7 @@ STAGES = {
     "machine": "Are the machine's own numbers possible?",
     "scaling": "Are the scaling numbers possible?",
     "profile": "Does a profile add up?",
+    "levers": "Does every other experiment on a training step run?",
 }
 _UNITS = {"machine": "cases"}  # programs elsewhere
 _KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}

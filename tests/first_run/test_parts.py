@@ -45,8 +45,15 @@ def test_every_part_can_be_planned(facts: dict[str, Any]) -> None:
         assert points and discovery.build(part.words[1], config).name
         if part.stage == parts.SMOKE:
             assert {point.devices for point in points} == {parts.largest(facts)}
+        elif part.stage == parts.LEVERS:
+            assert {point.devices for point in points} <= {1, parts.largest(facts)}
         else:
             assert not any(point.oversubscribed for point in points)
+
+
+def cases(name: str) -> bool:
+    config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("smoke"))
+    return config.get("measures") == "cases"
 
 
 def test_every_model_with_every_strategy_is_there_and_in_order() -> None:
@@ -59,7 +66,10 @@ def test_every_model_with_every_strategy_is_there_and_in_order() -> None:
         assert strategy in smoked["gpt"] and strategy not in smoked["cnn"]
     assert "tensor" in smoked["mlp"] and "strategy=expert" in smoked["moe"] and "lever.mesh=" in smoked["hybrid"]
     rest = [part.run for part in found if part.stage != parts.SMOKE]
-    assert rest == ["machine", "scaling-cnn", "scaling-gpt", "profile-cnn"]
+    assert rest[:4] == ["machine", "scaling-cnn", "scaling-gpt", "profile-cnn"]
+    assert {"levers-precision", "levers-remat", "levers-phases", "levers-zero", "levers-pipeline"} <= {*rest[4:]}
+    training = {name for name, path in discovery.experiments().items() if not cases(name)}
+    assert {part.experiment for part in found} == training | {"machine"}
     assert len({part.run for part in found}) == len(found)
 
 
