@@ -23,7 +23,7 @@ from jaxbench.workloads.base import PyTree, TrainWorkload, Wire
 from jaxbench.workloads.levers.freeze import stateful
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
-BORDER = 0.05  # of all numbers: what a TPU's compiler may send besides, see `_as_sums`
+BORDER = 0.06  # of what is scattered: what a TPU's compiler may send besides, see `_as_sums`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +175,9 @@ def _as_sums(
     sizes = step.sizes or (step.devices,)
     scattered = sum(each.elements * each.group for each in collectives if each.kind == SCATTER)
     whole = {GATHER: (counted.get(GATHER, 0), 1, 1), SCATTER: (scattered, min(sizes), max(sizes))}
-    counted, allowed, scatters = dict(counted), dict(allowed), SCATTER in allowed
+    counted, allowed = dict(counted), dict(allowed)
+    # Parts that do not fill a tile are scattered with the border of the next, which is then sent on.
+    border = BORDER * max(sizes) * allowed.get(SCATTER, (0, 0))[1]
     written = [kind for kind in (GATHER, SCATTER) if counted.get(kind, 0) < allowed.get(kind, (0, 0))[0]]
     for kind, (numbers, smallest, largest) in whole.items():
         least, most = allowed.get(kind, (0, 0))
@@ -185,9 +187,8 @@ def _as_sums(
         allowed[SUM] = allowed[SUM][0] + smallest * least, allowed[SUM][1] + largest * most
         counted.pop(kind, None)
         allowed.pop(kind, None)
-    # Parts that do not fill a tile are scattered with the border of the next, which is then sent on.
-    if scatters and "collective-permute" not in allowed and math.isfinite(allowed[SUM][1]):
-        allowed["collective-permute"] = (0, BORDER * allowed[SUM][1])
+    if border and "collective-permute" not in allowed:
+        allowed["collective-permute"] = (0, border)
     return counted, allowed, f"; the compiler wrote all-reduce for {' and '.join(written)}" if written else ""
 
 

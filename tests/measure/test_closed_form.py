@@ -90,6 +90,15 @@ def test_a_tpu_writes_scatters_and_small_gathers_as_sums():
     assert not verify([*scattered, summed(4, kind="all-gather")], ZERO, TPU).ok
 
 
+def test_a_tpu_may_send_the_borders_of_what_it_scatters_and_no_more():
+    form = {"reduce-scatter": (400, 400), "all-gather": (800, 800)}
+    step = Step(devices=2, platform="tpu", metrics=0, sizes=(2,), stateful=True)
+    right = [summed(800), summed(800, kind="all-gather")]
+    assert verify([*right, summed(40, kind="collective-permute")], form, step).ok
+    assert not verify([*right, summed(80, kind="collective-permute")], form, step).ok
+    assert not verify([summed(800), summed(8, kind="collective-permute")], {"all-reduce": (800, 800)}, step).ok
+
+
 @pytest.mark.parametrize("step", [CPU, GPU, TPU], ids=["cpu", "gpu", "tpu"])
 def test_a_stray_gather_and_a_doubled_sum_are_seen_everywhere(step):
     right = summed(8, scalars=2)
