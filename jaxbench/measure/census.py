@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from jaxbench.measure import groups
@@ -21,6 +22,8 @@ KINDS = COLLECTIVES
 _ARRAY = re.compile(r"\b(?P<dtype>pred|[sufc]\d+|bf16|f8\w+)\[(?P<shape>[\d,]*)\]")
 # Of one collective that a TPU overlaps with other work, the start has -1 here; the fusions that go on with it have not.
 _CONTINUED = re.compile(r'"async_collective_fusion_config":\{"flag_start":"(?!-1)')
+# How a TPU, which does not add float16, sums it: two numbers in one, in whole tiles of 128.
+_PAIRS = re.compile(r"\bu32\[((?:\d+,)*\d+)\]\{[^}]*T\(")
 _CONTEXTS = re.compile(r"u32\[\](\{[^}]*\})?")  # of a start, beside its operands and results
 
 
@@ -36,6 +39,7 @@ def read(hlo: str, mesh: Mapping[str, int] | None = None) -> tuple[Collective, .
     module = parse(hlo)
     turns, devices = module.turns(), math.prod((mesh or {}).values())
     found: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
+    packed: Counter[tuple[str, str, int]] = Counter()
     for computation, names in module.computations.items():
         done = {operand: line for line in map(module.instructions.__getitem__, names) for operand in line.operands}
         for line in map(module.instructions.__getitem__, names):
@@ -45,7 +49,8 @@ def read(hlo: str, mesh: Mapping[str, int] | None = None) -> tuple[Collective, .
             axis, group = _place(kind, line, mesh or {}, devices)
             arrays = _without_filling(line, module) or _results(line, done.get(line.name))
             found.setdefault((kind, axis, group), []).extend(arrays * turns[computation])
-    return tuple(_sum(*where, arrays) for where, arrays in sorted(found.items()))
+            packed[kind, axis, group] += _pairs(line) * turns[computation]
+    return tuple(_sum(*where, arrays, packed[where]) for where, arrays in sorted(found.items()))
 
 
 def kinds(hlo: str) -> tuple[str, ...]:
@@ -70,6 +75,14 @@ def _without_filling(line: Instruction, module: Module) -> list[tuple[int, int]]
     if filled is None or filled.opcode != "pad" or len(line.operands) > 1:
         return []
     return _arrays(module.instructions[filled.operands[0]].type)
+
+
+def _pairs(line: Instruction) -> int:
+    """How many elements of a sum hold two numbers each."""
+    if line.opcode != "all-reduce":
+        return 0
+    shapes = ([int(side) for side in found.split(",")] for found in _PAIRS.findall(line.type))
+    return sum(math.prod(shape) for shape in shapes if math.prod(shape) % 128 == 0)
 
 
 def _results(start: Instruction, done: Instruction | None) -> list[tuple[int, int]]:
@@ -100,7 +113,7 @@ def _itemsize(dtype: str) -> int:
     return max(1, int(digits[0]) // 8)
 
 
-def _sum(kind: str, axis: str, group: int, arrays: list[tuple[int, int]]) -> Collective:
+def _sum(kind: str, axis: str, group: int, arrays: list[tuple[int, int]], packed: int) -> Collective:
     size = sum(size for size, _ in arrays)
     return Collective(
         kind=kind,
@@ -112,6 +125,7 @@ def _sum(kind: str, axis: str, group: int, arrays: list[tuple[int, int]]) -> Col
         group=group,
         scalars=sum(not elements for _, elements in arrays),
         wire_bytes=round(size * sent(kind, group)),
+        packed=packed,
     )
 
 

@@ -119,7 +119,9 @@ def verify(collectives: Iterable[Collective], form: Wire, step: Step, *, single:
         least = max(0.0, least - single)
     else:
         least, most = least + _least_metrics(counted, least, step), most + step.metrics * step.sums
-    allowed[SUM] = least, math.inf if step.stateful else most
+    # What lies two in one lies in whole tiles, and how much of those is filling the text does not tell.
+    filling = found[SUM].packed if SUM in found else 0
+    allowed[SUM] = least, math.inf if step.stateful else most + filling
     written = ""
     if step.platform == "tpu":
         counted, allowed, written = _as_sums(collectives, counted, allowed, step)
@@ -144,7 +146,7 @@ def _by_kind(collectives: Iterable[Collective]) -> dict[str, Collective]:
     for each in collectives:
         if each.kind in found:
             old = found[each.kind]
-            summed = ("count", "bytes", "elements", "scalar_bytes", "scalars", "wire_bytes")
+            summed = ("count", "bytes", "elements", "scalar_bytes", "scalars", "wire_bytes", "packed")
             more = {name: getattr(old, name) + getattr(each, name) for name in summed}
             each = dataclasses.replace(each, group=max(old.group, each.group), **more)
         found[each.kind] = each
@@ -155,7 +157,7 @@ def _numbers(each: Collective, step: Step) -> int:
     """How many numbers travel. On a CPU rank-0 values of an all-reduce are left out: they are the loss and metrics, and
     XLA keeps them apart. Elsewhere they may lie in one array with the gradients."""
     scalars = each.scalars or each.scalar_bytes // 4
-    return each.elements + (0 if each.kind == SUM and step.platform == "cpu" else scalars)
+    return each.elements + each.packed + (0 if each.kind == SUM and step.platform == "cpu" else scalars)
 
 
 def _least_metrics(counted: dict[str, int], least: float, step: Step) -> int:

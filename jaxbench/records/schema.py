@@ -40,6 +40,7 @@ class Collective:
     group: int = 0  # devices of one group; 0: not known
     scalars: int = 0  # how many rank-0 values
     wire_bytes: int = 0  # what one device sends: docs/METRICS.md
+    packed: int = 0  # of `elements`, those that hold two numbers of 16 bits each, filling included
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import pytest
 from workload_cases import linear_workload
@@ -62,8 +64,6 @@ def test_a_metric_of_no_example_need_not_be_summed():
 
 
 def test_which_metrics_depend_on_examples():
-    import dataclasses
-
     workload = linear_workload()
 
     def loss(params, model_state, batch, key):
@@ -88,6 +88,17 @@ def test_a_tpu_writes_scatters_and_small_gathers_as_sums():
     assert not verify(scattered, ZERO, GPU).ok  # there that is another program, which sends twice as much
     assert not verify([summed(12, scalars=2)], ZERO, TPU).ok
     assert not verify([*scattered, summed(4, kind="all-gather")], ZERO, TPU).ok
+
+
+def test_pairs_of_16_bits_may_be_filled_up_and_not_be_sent_twice():
+    form, step = {"all-reduce": (1000, 1000)}, Step(devices=2, platform="tpu", metrics=2, sizes=(2,))
+
+    def pairs(elements):
+        return [dataclasses.replace(summed(elements, scalars=2), packed=elements)]
+
+    assert verify(pairs(640), form, step).ok
+    assert not verify(pairs(256), form, step).ok
+    assert not verify([*pairs(1024), *pairs(1024)], form, step).ok
 
 
 def test_a_tpu_may_send_the_borders_of_what_it_scatters_and_no_more():
