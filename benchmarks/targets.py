@@ -132,7 +132,11 @@ def _table(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
 
 def _amiss(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
     sentences = [f"- {name}: {said}" for name, (rows, _) in by_job.items() for said in compiled.amiss(rows)]
-    return ["What is not green, and why:", "", *sentences] if sentences else ["All green."]
+    about = (
+        "What is not green, and why. A collective that the compiler wrote as another is measured all the same: its time "
+        "stands, its bandwidth is refused (docs/METRICS.md, Gates)."
+    )
+    return [about, "", *sentences] if sentences else ["All green."]
 
 
 def main() -> None:
