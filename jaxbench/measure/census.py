@@ -72,7 +72,7 @@ def _without_filling(line: Instruction, module: Module) -> list[tuple[int, int]]
     """Of a sum of what was filled up before, the array that it was filled up from; else nothing. XLA for a TPU writes a
     scatter so whose parts do not fill its tiles."""
     filled = module.instructions.get(line.operands[0]) if line.opcode == "all-reduce" and line.operands else None
-    if filled is None or filled.opcode != "pad" or len(line.operands) > 1:
+    if filled is None or filled.opcode != "pad" or len(line.operands) > 1 or "T(" not in line.type:  # tiles: a TPU's
         return []
     return _arrays(module.instructions[filled.operands[0]].type)
 

@@ -61,7 +61,7 @@ def build(
             grads, metrics = mean_over(means, (grads, metrics))
         return update(workload, state, grads, state.model_state), metrics
 
-    form = partial(expected, workload, layout, sizes, table)
+    form = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
     return split.program(workload, layout, mesh, sizes, local_step, form, sums=1 + bool(means))
 
 
@@ -78,7 +78,15 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
             raise UserError(f"a pipeline has the axes {', '.join(WITH)}, and the mesh has {axis}={size}: leave it out.")
 
 
-def expected(workload: TrainWorkload, layout: Stacked, sizes: Sizes, table: Schedule, global_batch: int) -> Wire:
+def expected(
+    workload: TrainWorkload,
+    layout: Stacked,
+    sizes: Sizes,
+    table: Schedule,
+    global_batch: int,
+    *,
+    platform: str = "cpu",
+) -> Wire:
     """The closed form: an activation a tick to each neighbour; the gradients of what all stages hold, and over `data`
     of everything. What the layers send over `tensor` is counted for every tick, as it stands in the loop's body."""
     form: Wire = {}
@@ -87,7 +95,8 @@ def expected(workload: TrainWorkload, layout: Stacked, sizes: Sizes, table: Sche
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
         # XLA for a GPU makes one sum over both axes of one after the other.
-        split.add(form, "all-reduce", min(1, summed) * on_device, summed * on_device)
+        least = min(1, summed) if platform == "gpu" else summed
+        split.add(form, "all-reduce", least * on_device, summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
     if sizes.get(AXIS, 1) > 1:

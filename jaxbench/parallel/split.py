@@ -64,7 +64,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         grads = jax.tree.map(lambda g, cut: mean(g, cut, sizes), grads, layout.cuts)
         return grads, *(mean_over(means, (model_state, metrics)) if means else (model_state, metrics))
 
-    form = partial(expected, workload, layout, sizes, sequence=sequence)
+    form = partial(expected, workload, layout, sizes, sequence=sequence, platform=devices[0].platform)
     passes = keep_barriers(mesh) if AGAIN & {*sizes} else ()
     held = lambda *given: local_gradients(*given)[0], layout.specs().params  # noqa: E731
     sums = 1 if means else 0  # where all devices have the same examples, each has the whole loss
@@ -199,7 +199,13 @@ def program(
 
 
 def expected(
-    workload: TrainWorkload, layout: Layout, sizes: Sizes, global_batch: int, *, sequence: bool = False
+    workload: TrainWorkload,
+    layout: Layout,
+    sizes: Sizes,
+    global_batch: int,
+    *,
+    sequence: bool = False,
+    platform: str = "cpu",
 ) -> Wire:
     """The closed form of what a step sends: its gradients and parameters, and what the layers send themselves.
 
@@ -212,7 +218,8 @@ def expected(
         if cut.parts > 1:
             add(form, "all-gather", cut.numbers, 2 * passes * cut.numbers)
             # XLA for a GPU may scatter the sum of micro-batches once, instead of adding up what each scattered.
-            add(form, "reduce-scatter", cut.numbers // cut.parts, passes * cut.numbers // cut.parts)
+            least = 1 if platform == "gpu" else passes
+            add(form, "reduce-scatter", least * cut.numbers // cut.parts, passes * cut.numbers // cut.parts)
         if any(sizes[axis] > 1 for axis in mean_axes(sizes) if axis not in cut.axes):
             add(form, "all-reduce", cut.numbers // cut.parts)
     if workload.partition is not None:
