@@ -57,7 +57,7 @@ def bare_arm(workload, batch, steps):
     def step(carry, batch):
         params, model_state, opt_state = carry
         key = jax.random.PRNGKey(0)
-        (loss, (model_state, metrics)), grads = jax.value_and_grad(workload.loss, has_aux=True)(
+        (loss, (model_state, metrics)), grads = jax.value_and_grad(workload.mean_loss, has_aux=True)(
             params, model_state, batch, key
         )
         updates, opt_state = workload.optimizer.update(grads, opt_state, params)

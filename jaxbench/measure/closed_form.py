@@ -81,7 +81,7 @@ def _metrics_of_examples(workload: TrainWorkload) -> int:
     params, model_state = jax.eval_shape(workload.init, key := jax.ShapeDtypeStruct((2,), "uint32"))
 
     def scalars(batch: PyTree, params: PyTree, key: Any) -> PyTree:
-        loss, (_, metrics) = workload.loss(params, model_state, batch, key)
+        loss, (_, metrics) = workload.mean_loss(params, model_state, batch, key)
         return {"loss": loss, **metrics}
 
     def zeros(avals: PyTree) -> PyTree:

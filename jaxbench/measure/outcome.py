@@ -12,6 +12,7 @@ from jaxbench.errors import UserError
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.workloads.base import Dataset, PyTree, TrainWorkload
 from jaxbench.workloads.data import order
+from jaxbench.workloads.weighted import Means
 
 CHUNK = 512  # test examples scored at once
 
@@ -56,12 +57,10 @@ def _score(
         loss, (_, others) = workload.loss(params, model_state, part, jax.random.PRNGKey(0))
         return {"loss": loss, **others}
 
-    scored, count = jit_once(metrics), len(next(iter(test.values())))
-    totals = {"loss": 0.0, "accuracy": 0.0}
+    scored, count, means = jit_once(metrics), len(next(iter(test.values()))), Means()
     with jax.default_device(device):
         params, model_state = jax.device_put((state.params, state.model_state), device)
         for at in range(0, count, CHUNK):
             part: Any = {name: array[at : at + CHUNK] for name, array in test.items()}
-            found = scored(params, model_state, part)
-            totals = {k: v + float(found.get(k, np.nan)) * len(next(iter(part.values()))) for k, v in totals.items()}
-    return {f"final_{name}": total / count for name, total in totals.items()}
+            means.add(scored(params, model_state, part), len(next(iter(part.values()))))
+    return {f"final_{name}": mean for name, mean in means.means().items() if name in ("loss", "accuracy")}

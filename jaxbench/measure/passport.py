@@ -89,7 +89,7 @@ def example_flops(workload: TrainWorkload) -> float:
         return workload.flops_per_example
     key = jax.ShapeDtypeStruct((2,), "uint32")
     params, model_state = jax.eval_shape(workload.init, key)
-    gradient = jax.value_and_grad(workload.loss, has_aux=True)
+    gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
     return flops.count(gradient, params, model_state, workload.batch_avals(1), key)
 
 

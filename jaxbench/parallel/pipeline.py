@@ -29,7 +29,7 @@ from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stacked import BLOCKS, OUTER, Stacked
 from jaxbench.parallel.stage import AXIS, Stage
-from jaxbench.workloads import spread
+from jaxbench.workloads import spread, weighted
 from jaxbench.workloads.base import Batch, Metrics, Share, TrainWorkload, Wire
 
 WITH = TOGETHER[0]
@@ -54,11 +54,15 @@ def build(
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         params = split.varying(state.params, (*means, AXIS))
         with spread.over(axis=means or None, **split.where(sizes)):
-            grads, metrics = Stage(workload, table, sizes).run(params, batch)
+            key = split.local_key(state.key, means)
+            grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
         grads = {OUTER: jax.tree.map(lambda g: jax.lax.psum(g, AXIS), grads[OUTER]), BLOCKS: grads[BLOCKS]}
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
         if means:
             grads, metrics = mean_over(means, (grads, metrics))
+        if weighted.is_weighted(metrics["loss"]):  # the gradient is that of the total
+            grads = jax.tree.map(lambda g: weighted.divided(g, metrics["loss"].weight), grads)
+        metrics = weighted.settled(metrics, lambda weight: weight)
         return update(workload, state, grads, state.model_state), metrics
 
     form = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
@@ -117,5 +121,6 @@ def _activation_numbers(workload: TrainWorkload, examples: int) -> int:
     """Of what passes from stage to stage in one micro-batch."""
     assert workload.partition is not None and workload.partition.stages is not None
     first, key = workload.partition.stages.first, jax.ShapeDtypeStruct((2,), "uint32")
-    x = jax.eval_shape(lambda k, batch: first(workload.init(k)[0], None, batch), key, workload.batch_avals(examples))
+    batch = workload.batch_avals(examples)
+    x = jax.eval_shape(lambda key, batch: first(workload.init(key)[0], None, batch, key), key, batch)
     return x.size

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.machine.start import run_once_options
-from jaxbench.workloads import spread
+from jaxbench.workloads import spread, weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 from jaxbench.workloads.levers import precision
 
@@ -113,10 +113,10 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
     def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
         key = jax.random.fold_in(state.key, state.step)
         loss, (model_state, metrics) = workload.loss(state.params, state.model_state, batch, key)
-        return {"loss": loss, **metrics}, model_state
+        return weighted.floats({"loss": loss, **metrics}), model_state
 
     metrics, model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
-    return model_state, metrics
+    return model_state, weighted.settled(metrics, over_devices)
 
 
 def gradients(
@@ -125,23 +125,51 @@ def gradients(
     """Forward and backward pass over the examples given. Returns (gradients, model_state, metrics with the loss).
 
     each: what is done to the gradients of each micro-batch before they are added up.
+    Their mean over the devices that hold the rest of the batch is that of the whole batch, also where the loss is a
+    WeightedMean: a device's loss then counts as its weight beside the mean of all devices' weights.
     Under loss scaling the gradients are those of the scaled loss; the loss returned is unscaled.
     """
 
     def run(state: TrainState, batch: Batch) -> tuple[tuple[PyTree, Metrics], PyTree]:
         def loss(params: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
-            value, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
-            scaled = value if workload.loss_scale is None else value * workload.loss_scale(state.opt_state)
-            return scaled, (model_state, {"loss": value, **metrics})
+            loss, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
+            part = _share(loss)
+            scaled = part if workload.loss_scale is None else part * workload.loss_scale(state.opt_state)
+            return scaled, (model_state, weighted.floats({"loss": loss, **metrics}))
 
         key = jax.random.fold_in(state.key, state.step)
         (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
+        if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
+            grads = _times(grads, over_devices(metrics["loss"].weight))
         return (each(grads), metrics), model_state
 
     (grads, metrics), model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
+    if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
+        weight = over_devices(metrics["loss"].weight)
+        grads = jax.tree.map(lambda g: weighted.divided(g, weight), grads)
+    metrics = weighted.settled(metrics, over_devices)
     if workload.loss_scale is not None:
         metrics = {**metrics, **precision.metrics(state.opt_state)}
     return grads, model_state, metrics
+
+
+def _share(loss: Any) -> jax.Array:
+    """What is differentiated on one device. Not the total, whose gradient may not fit 16 bits; and the weights go in
+    before a sum over devices that the backward pass may hold, as that of gathered parameters does."""
+    if not weighted.is_weighted(loss):
+        return loss
+    loss = weighted.floats(loss)
+    return loss.mean * weighted.divided(loss.weight, over_devices(loss.weight))
+
+
+def _times(grads: PyTree, weight: jax.Array) -> PyTree:
+    return jax.tree.map(lambda g: (g * weight).astype(g.dtype), grads)
+
+
+def over_devices(weight: jax.Array) -> jax.Array:
+    """The mean of a weight over the devices that hold the rest of the batch."""
+    axis = spread.current().axis
+    return weight if axis is None else jax.lax.pmean(weight, axis)
 
 
 def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:

@@ -53,9 +53,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         return update(workload, state, grads, model_state), metrics
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        key = state.key
-        for axis in means:
-            key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+        key = local_key(state.key, means)
         params, model_state = varying((state.params, state.model_state), means)
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
         on_device = dataclasses.replace(workload, loss=_of_shards(workload, layout, gather="fsdp" in sizes))
@@ -98,6 +96,13 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
 def mean_axes(sizes: Sizes) -> tuple[str, ...]:
     """The axes over which gradients are averaged: devices along them see other examples or other positions."""
     return tuple(axis for axis in sizes if AXES[axis] or axis == "context")
+
+
+def local_key(key: jax.Array, axes: tuple[str, ...]) -> jax.Array:
+    """The key of a device's part of the batch: folded with its place on each of the axes that split it."""
+    for axis in axes:
+        key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+    return key
 
 
 def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from jaxbench.parallel.axes import Sizes
 from jaxbench.parallel.halves import Halves
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
 from jaxbench.parallel.stacked import BLOCKS, OUTER
+from jaxbench.workloads import weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, Stages, TrainWorkload
 from jaxbench.workloads.models import blocks
 
@@ -28,12 +29,14 @@ _COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_
 class Stage:
     """What one device does in a step, inside `shard_map`. All arrays are its own."""
 
-    def __init__(self, workload: TrainWorkload, table: Schedule, sizes: Sizes):
+    def __init__(self, workload: TrainWorkload, table: Schedule, sizes: Sizes, key: jax.Array, step: jax.Array):
+        """key: of this device's part of the batch; step: of the training."""
         assert workload.partition is not None and workload.partition.stages is not None
         self._stages: Stages = workload.partition.stages
         self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
         self._varies = (*split.mean_axes(sizes), AXIS)
         self._me = jax.lax.axis_index(AXIS)
+        self._key, self._step = key, step
 
     def run(self, params: PyTree, batch: Batch) -> tuple[PyTree, Metrics]:
         """(the gradients of the mean loss, zero where this stage has no part in them; metrics of the last stage)."""
@@ -50,10 +53,12 @@ class Stage:
 
     def _nothing(self, params: PyTree, batches: Batch) -> dict[str, Any]:
         """What the loop starts from: empty places, no gradient yet."""
-        one = jax.tree.map(lambda x: x[0], batches)
-        x = self._zeros(jax.eval_shape(lambda: self._stages.first(params[OUTER], None, one)))
-        _, metrics = jax.eval_shape(lambda: self._stages.last(params[OUTER], x, one))
-        self._halves = Halves(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one)
+        one, key = jax.tree.map(lambda x: x[0], batches), self._key
+        stacked = jax.tree.leaves(params[BLOCKS])[0]  # (chunks, blocks of a chunk, ...)
+        self._model_blocks = self._count * stacked.shape[0] * stacked.shape[1]
+        x = self._zeros(jax.eval_shape(lambda: self._stages.first(params[OUTER], None, one, key)))
+        metrics = jax.eval_shape(lambda: _metrics(*self._stages.last(params[OUTER], x, one, key)))
+        self._halves = Halves(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one, key, jnp.int32(0))
         self._nothing_kept = [x, *map(self._zeros, self._halves.kept)]
         return {  # the last place of each is for what is not there
             "inputs": self._zeros(x, self._table.inputs + 1),
@@ -62,7 +67,7 @@ class Stage:
             "forward": x,
             "backward": x,
             "grads": jax.tree.map(jnp.zeros_like, params),
-            "metrics": jax.tree.map(self._zeros, {"loss": jax.ShapeDtypeStruct((), jnp.float32), **metrics}),
+            "metrics": jax.tree.map(self._zeros, metrics),
             "busy": self._zeros(jax.ShapeDtypeStruct((), jnp.float32)),
         }
 
@@ -101,13 +106,21 @@ class Stage:
         pairs = [(s, (s + step) % self._count) for s in range(self._count) if around or 0 <= s + step < self._count]
         return jax.lax.ppermute(x, AXIS, pairs) if self._count > 1 else x
 
-    def _row(self, params: PyTree, x: jax.Array, batch: Batch) -> jax.Array:
-        """The blocks of a chunk. params: theirs, stacked."""
-        rows = [jax.tree.map(lambda p, i=i: p[i], params) for i in range(len(jax.tree.leaves(params)[0]))]
-        return blocks.apply(lambda params, x: self._stages.block(params, x, batch), rows, x, self._stages.remat)
+    def _row(self, params: PyTree, x: jax.Array, batch: Batch, key: jax.Array, chunk: jax.Array) -> jax.Array:
+        """The blocks of a chunk. params: theirs, stacked. key: of the micro-batch. chunk: its number on this stage."""
+        length = len(jax.tree.leaves(params)[0])
+        before = (chunk * self._count + self._me) * length
+        rows = [(jax.tree.map(lambda p, i=i: p[i], params), jax.random.fold_in(key, before + i)) for i in range(length)]
+        return blocks.apply(lambda row, x: self._stages.block(row[0], x, batch, row[1]), rows, x, self._stages.remat)
 
-    def _first(self, outer: PyTree, batch: Batch) -> jax.Array:
-        return split.varying(self._stages.first(outer, None, batch), self._varies)
+    def _first(self, outer: PyTree, batch: Batch, key: jax.Array) -> jax.Array:
+        key = jax.random.fold_in(key, self._model_blocks)
+        return split.varying(self._stages.first(outer, None, batch, key), self._varies)
+
+    def _micro_key(self, work: dict[str, jax.Array]) -> jax.Array:
+        """As micro-batches draw elsewhere, see `program.gradients`."""
+        key = self._key if self._micro_batches == 1 else jax.random.fold_in(self._key, work["micro_batch"])
+        return jax.random.fold_in(key, self._step)
 
     def _is_first(self, work: dict[str, jax.Array]) -> jax.Array:
         return (self._me == 0) & (work["chunk"] == 0)
@@ -115,10 +128,10 @@ class Stage:
     def _forward(
         self, params: PyTree, batches: Batch, work: dict[str, Any], carry: dict[str, Any]
     ) -> tuple[dict[str, Any], list[jax.Array]]:
-        batch = _of_batch(batches, work)
+        batch, key = _of_batch(batches, work), self._micro_key(work)
         x = _at(carry["inputs"], work["input"])
-        x = jax.lax.cond(self._is_first(work), lambda: self._first(params[OUTER], batch), lambda: x)
-        y, kept = self._halves.forward(_of_chunk(params[BLOCKS], work), x, batch)
+        x = jax.lax.cond(self._is_first(work), lambda: self._first(params[OUTER], batch, key), lambda: x)
+        y, kept = self._halves.forward(_of_chunk(params[BLOCKS], work), x, batch, key, work["chunk"])
         return {**carry, "forward": y, "busy": carry["busy"] + 1}, [y, *kept]
 
     def _backward(
@@ -131,16 +144,17 @@ class Stage:
         carry: dict[str, Any],
     ) -> tuple[dict[str, Any], list[jax.Array]]:
         """From the gradient of the loss if this is the last chunk, else from what came."""
-        batch = _of_batch(batches, work)
+        batch, key = _of_batch(batches, work), self._micro_key(work)
         y, *kept = (_at(place, work["keep"]) for place in places)
         is_last = (self._me == self._count - 1) & (work["chunk"] == self._chunks - 1)
         no_outer = jax.tree.map(self._zeros, params[OUTER])
 
         def by_loss() -> tuple[PyTree, jax.Array, Metrics]:
             def last(outer: PyTree, y: jax.Array) -> tuple[jax.Array, Metrics]:
-                loss, metrics = self._stages.last(outer, y, batch)
-                shares = jax.tree.map(lambda m: m / self._micro_batches, {"loss": loss, **metrics})
-                return shares["loss"], split.varying(shares, self._varies)
+                loss, metrics = self._stages.last(outer, y, batch, jax.random.fold_in(key, self._model_blocks + 1))
+                shares = jax.tree.map(lambda m: m / self._micro_batches, _metrics(loss, metrics))
+                summed = shares["loss"].total if weighted.is_weighted(loss) else shares["loss"]
+                return summed, split.varying(shares, self._varies)
 
             (outer, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(params[OUTER], y)
             return outer, dy, metrics
@@ -149,10 +163,10 @@ class Stage:
             return no_outer, _at(carry["due"], work["gradient"]), jax.tree.map(self._zeros, carry["metrics"])
 
         def of_first(dx: jax.Array) -> PyTree:
-            return jax.vjp(lambda outer: self._first(outer, batch), params[OUTER])[1](dx)[0]
+            return jax.vjp(lambda outer: self._first(outer, batch, key), params[OUTER])[1](dx)[0]
 
         at_end, dy, metrics = jax.lax.cond(is_last, by_loss, by_what_came)
-        grads, dx = self._halves.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch)
+        grads, dx = self._halves.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
         at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
         total = carry["grads"]
         made = {
@@ -169,6 +183,10 @@ class Stage:
     @property
     def _chunks(self) -> int:
         return int(self._table.chunk.max()) + 1
+
+
+def _metrics(loss: Any, metrics: Metrics) -> Metrics:
+    return weighted.floats({"loss": loss, **metrics})
 
 
 def _at(places: jax.Array, where: jax.Array) -> jax.Array:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import PyTree, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.weighted import Means
 
 CHUNK = 1024  # examples at once; a float32 mean over so few gives the count of right answers back exactly
 
@@ -65,9 +66,7 @@ class Evaluator:
     def __call__(self, params: PyTree, model_state: PyTree) -> dict[str, float]:
         """Means over the test set. `params`, `model_state`: canonical, in host memory."""
         arguments = jax.device_put((params, model_state), self._device)
-        totals: dict[str, float] = {}
+        means = Means()
         for size, chunk in zip(self._sizes, self._chunks, strict=True):
-            for name, value in self._compiled[size](*arguments, chunk, self._key).items():
-                total = float(value) * size
-                totals[name] = totals.get(name, 0) + (round(total) if name == "accuracy" else total)
-        return {name: total / sum(self._sizes) for name, total in totals.items()}
+            means.add(self._compiled[size](*arguments, chunk, self._key), size)
+        return means.means()

@@ -6,6 +6,7 @@ from jaxbench.workloads.base import Dataset, Field, TrainWorkload
 from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.losses import classification, evaluation, prediction
 from jaxbench.workloads.optimizers import make_optimizer
+from jaxbench.workloads.weighted import WeightedMean
 
 __all__ = [
     "CaseSet",
@@ -15,6 +16,7 @@ __all__ = [
     "KernelWorkload",
     "TrainWorkload",
     "TransferWorkload",
+    "WeightedMean",
     "classification",
     "evaluation",
     "from_functions",

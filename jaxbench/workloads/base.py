@@ -12,9 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jaxbench.workloads import weighted
+from jaxbench.workloads.weighted import WeightedMean
+
 PyTree = Any
 Batch = dict[str, jax.Array]
-Metrics = dict[str, jax.Array]
+Metrics = dict[str, Any]  # of a loss: scalars or WeightedMeans; of a step: scalars
 
 
 @dataclass(frozen=True)
@@ -67,15 +70,17 @@ Wire = dict[str, tuple[int, int]]  # by kind of collective, the least and most n
 class Stages:
     """A model as like blocks in a row, with something before the first and after the last.
 
-    first: (params without blocks, nothing, batch) -> x. block: (one block's params, x, batch) -> x.
-    last: (params without blocks, x, batch) -> (loss, metrics), as `TrainWorkload.loss`.
+    first: (params without blocks, nothing, batch, key) -> x. block: (one block's params, x, batch, key) -> x.
+    last: (params without blocks, x, batch, key) -> (loss, metrics), as `TrainWorkload.loss`.
+    Of the key that a loss is given, block b of n gets fold_in(key, b), the first function fold_in(key, n), the last
+    fold_in(key, n + 1): a loss that draws does the same.
     blocks: the key of `params` whose value is a dictionary of the blocks' parameters by number.
     remat: which activations of the blocks are recomputed, as ``config.lever.remat`` says.
     """
 
-    first: Callable[[PyTree, Any, Batch], Any]
-    block: Callable[[PyTree, Any, Batch], Any]
-    last: Callable[[PyTree, Any, Batch], tuple[jax.Array, Metrics]]
+    first: Callable[[PyTree, Any, Batch, jax.Array], Any]
+    block: Callable[[PyTree, Any, Batch, jax.Array], Any]
+    last: Callable[[PyTree, Any, Batch, jax.Array], tuple[jax.Array | WeightedMean, Metrics]]
     blocks: str = "blocks"
     remat: str = "none"
 
@@ -106,8 +111,9 @@ class TrainWorkload:
       name: the experiment's name.
       init: key -> (params, model_state). `model_state` holds what is not trained, such as batch statistics; {} if none.
       loss: (params, model_state, batch, key) -> (scalar, (model_state, metrics)). The scalar is the mean over the
-        examples it is given, so that the mean of equal shards' gradients is the gradient of the whole batch. Metrics
-        are scalars that are means over the same examples ("accuracy").
+        examples it is given, so that the mean of equal shards' gradients is the gradient of the whole batch; a mean
+        over something else than examples, such as real tokens, is a `WeightedMean`. Metrics are scalars that are means
+        over the same examples ("accuracy"), or WeightedMeans too.
       optimizer: an optax transformation.
       example: the fields of one example.
       flops_per_example: analytic, forward and backward, two per multiply-add (docs/METRICS.md). None: the products in
@@ -131,7 +137,7 @@ class TrainWorkload:
 
     name: str
     init: Callable[[jax.Array], tuple[PyTree, PyTree]]
-    loss: Callable[[PyTree, PyTree, Batch, jax.Array], tuple[jax.Array, tuple[PyTree, Metrics]]]
+    loss: Callable[[PyTree, PyTree, Batch, jax.Array], tuple[jax.Array | WeightedMean, tuple[PyTree, Metrics]]]
     optimizer: optax.GradientTransformation
     example: Mapping[str, Field]
     flops_per_example: float | None = None
@@ -159,6 +165,13 @@ class TrainWorkload:
             else:
                 out[name] = jax.random.normal(sub, shape, field.dtype)
         return out
+
+    def mean_loss(
+        self, params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array
+    ) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+        """`loss` as the mean over the examples given, a scalar, and so its metrics."""
+        loss, (model_state, metrics) = self.loss(params, model_state, batch, key)
+        return weighted.value(loss), (model_state, {name: weighted.value(x) for name, x in metrics.items()})
 
     def batch_avals(self, batch: int) -> dict[str, jax.ShapeDtypeStruct]:
         return {k: jax.ShapeDtypeStruct((batch, *f.shape), f.dtype) for k, f in self.example.items()}

@@ -113,11 +113,11 @@ def _products(workload: TrainWorkload) -> float:
     """
 
     def derivative(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> Any:
-        return jax.jvp(lambda p: workload.loss(p, model_state, batch, key)[0], (params,), (params,))
+        return jax.jvp(lambda p: workload.mean_loss(p, model_state, batch, key)[0], (params,), (params,))
 
     params, model_state = jax.eval_shape(workload.init, KEY)
     avals = params, model_state, workload.batch_avals(1), KEY
     try:
         return flops.count(derivative, *avals)
     except TypeError:  # a function with a backward pass written by hand has no forward mode
-        return flops.count(jax.grad(workload.loss, has_aux=True), *avals)
+        return flops.count(jax.grad(workload.mean_loss, has_aux=True), *avals)

@@ -98,15 +98,20 @@ def stages(config: ConfigDict, remat: str) -> Stages:
     block = from_nnx(partial(gpt.Block, shape))
     norm = from_nnx(partial(gpt.norm, shape.width))
 
-    def first(params: PyTree, x: Any, batch: Batch) -> jax.Array:
-        del x
+    def first(params: PyTree, x: Any, batch: Batch, key: jax.Array) -> jax.Array:
+        del x, key
         given = positions.held(batch["tokens"][:, :-1])
         return gpt.embedded(Vocabulary(params["tokens"], given), params["positions"], given.shape[1])
 
-    def last(params: PyTree, x: jax.Array, batch: Batch) -> tuple[jax.Array, Metrics]:
+    def middle(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> jax.Array:
+        del batch, key
+        return block.apply(params, {}, x)[0]
+
+    def last(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> tuple[jax.Array, Metrics]:
+        del key
         given, judged = positions.held(batch["tokens"][:, :-1]), positions.held(batch["tokens"][:, 1:])
         logits = Vocabulary(params["tokens"], given, shape.vocab).scores(norm.apply(params["norm"], {}, x)[0])
         loss, accuracy = score(logits, judged)
         return loss, {"accuracy": accuracy}
 
-    return Stages(first=first, block=lambda params, x, batch: block.apply(params, {}, x)[0], last=last, remat=remat)
+    return Stages(first=first, block=middle, last=last, remat=remat)
