@@ -11,6 +11,10 @@ class UserError(Exception):
     """Bad input. The message is one sentence that names the value and a legal one."""
 
 
+class Unsupported(UserError):
+    """A strategy cannot take this model; the sentence says what to write, or which strategy can."""
+
+
 class NothingToMeasure(UserError):
     """What was asked for needs something that this machine does not have, such as a second device."""
 

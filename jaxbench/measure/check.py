@@ -5,170 +5,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.levers import SIXTEEN_BITS
-from jaxbench.machine import mesh
-from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
+from jaxbench.measure.memory import Unfit
+from jaxbench.measure.oracle import STEPS, Lies, Reference, Trained, initial_state, relative_l2, trained, where_it_fits
+from jaxbench.parallel.draws import by_parts
+from jaxbench.parallel.program import Program, TrainState, gradients, jit_once
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads import flops, spread
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
-from jaxbench.workloads.levers.freeze import stateful
 
-Answer = TypeVar("Answer")
-
-STEPS = 3
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
 MOSTLY = 0.9  # share of the products' FLOPs: what is left in float32 on purpose is small
 PART = 1e-2  # relative: a loss or an answer in 16 bits; a part that computes something else is far off
 ROUNDING = 3  # times as far as one device's answer is from itself, a strategy's may be from it
 SHARE = 0.1  # of how far the updates moved the parameters: what may be further off was not shown to make them
 OPTIMIZER_STATE = 3e-2  # relative: leaves room for bfloat16 gradients, none for a wrong scale
-HOST_FLOPS = 1e14  # of a whole answer: some minutes on the CPU of a machine that has accelerators
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What STEPS updates leave behind, as host arrays."""
-
-    params: PyTree
-    opt_state: PyTree
-
-
-@dataclass(frozen=True)
-class Reference:
-    """One device's answer: parameters (host arrays) before the first update, and what the last one left."""
-
-    start: PyTree
-    end: Trained
-    model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
-    note: str = ""  # where the host gave it, because it does not fit one device: a sentence that says so
-
-
-class Unfit(Exception):
-    """No device here can give an answer to compare with; the message says why, as the end of a sentence."""
-
-
-def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, flops: float) -> tuple[Answer, str]:
-    """(what `run` finds on the device, ""), or, where that runs out of memory, (on the host's CPU, a note of it).
-
-    flops: of the whole run. Raises Unfit where they are more than a host does in minutes.
-    """
-    host = mesh.host_device()
-    try:
-        return run(device), ""
-    except jax.errors.JaxRuntimeError as error:
-        if device == host or "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-    said = f"one device's answer does not fit one {device.device_kind}"
-    if flops > HOST_FLOPS:
-        raise Unfit(f"{said}, and its {flops:.1e} FLOPs would take the host too long")
-    return run(host), f"{said}: it is the host's, computed in float32"
-
-
-def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device) -> TrainState:
-    """The canonical state (host arrays) before the first update, made on one device without any strategy."""
-    with jax.default_device(device):
-        return jax.device_get(jit_once(lambda k: create_state(workload, k))(key))
-
-
-def reference(
-    workload: TrainWorkload,
-    state: TrainState,
-    batch: Batch,
-    *,
-    device: jax.Device,
-    passes: int = 1,
-    jit: Callable[..., Any] = jit_once,
-    apart: bool = False,
-) -> Reference:
-    """STEPS plain updates of `state` (host arrays) on one device: no mesh, no sharding, no strategy.
-
-    The gradient of the whole batch is averaged over `passes` equal parts of it, so that a batch made for n devices fits
-    one: for a loss that is a mean over examples this is the same gradient. A model with state (batch statistics) is not
-    the same on parts, so it is given the whole batch, and told in how many parts that lies; apart: but where it is
-    `independent` the parts one by one, which is the same and takes less memory.
-    """
-    apart = apart and workload.independent
-    parts_of_batch, passes = passes, 1 if stateful(state.model_state) and not apart else passes
-
-    # A loop in Python over parts: convolutions inside a compiled loop are many times slower on the CPU.
-    def gradient_of(state: TrainState, part: Batch) -> tuple[PyTree, PyTree]:
-        with spread.over(parts=parts_of_batch if passes == 1 else 1):
-            return gradients(workload, state, part)[:2]
-
-    gradient = jit(gradient_of)
-    add = jit(lambda a, b: jax.tree.map(jnp.add, a, b))
-    step = jit(
-        lambda state, total, model_state: update(
-            workload, state, jax.tree.map(lambda g: g / passes, total), model_state
-        )
-    )
-    start, model_state_before = state.params, state.model_state
-    with jax.default_device(device):
-        state = jax.device_put(state, device)
-        size = len(jax.tree.leaves(batch)[0]) // passes
-        parts = [jax.tree.map(lambda x, at=at: x[at : at + size], batch) for at in range(0, passes * size, size)]
-        for _ in range(STEPS):
-            total, model_state = gradient(state, jax.device_put(parts[0], device))
-            for part in parts[1:]:
-                more, moved = gradient(state, jax.device_put(part, device))
-                total, model_state = add(total, more), add(model_state, moved) if apart else model_state
-            state = jax.block_until_ready(step(state, total, _shared(model_state, passes if apart else 1)))
-    return Reference(start, _trained(state), model_state_before)
-
-
-def _shared(total: PyTree, count: int) -> PyTree:
-    """The mean of what `count` parts left of the model's state."""
-    return total if count == 1 else jax.tree.map(lambda x: (x / count).astype(x.dtype), total)
-
-
-def reference_that_fits(
-    workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device, passes: int, flops: float
-) -> Reference:
-    """One device's answer, from the host where it does not fit the device. flops: of one update. Raises Unfit."""
-
-    def answer(where: jax.Device) -> Reference:
-        state = initial_state(workload, key, device=where)
-        apart = device.platform != "cpu" or where != device
-        # in as many parts as the mesh makes of the batch, one device holds what it does when there are others
-        return reference(workload, state, batch, device=where, passes=passes, apart=apart)
-
-    found, note = where_it_fits(answer, device, flops=STEPS * flops)
-    return dataclasses.replace(found, note=note)
-
-
-def rounding(
-    expected: Reference,
-    workload: TrainWorkload,
-    key: jax.Array,
-    batch: Batch,
-    *,
-    device: jax.Device,
-    passes: int,
-    platform: str = "cpu",
-) -> float:
-    """How far one device's answer, relative L2 of the parameters, is from its own, by programs of the same formulas.
-
-    On a CPU these are optimised ones. Elsewhere all are optimised, so the examples are given in reverse, whose sums are
-    the same in another order.
-
-    A large model on large inputs amplifies rounding: where a ReLU or a maximum is nearly a tie, the last bit decides
-    which way a gradient goes. What a strategy differs by is not its fault as far as one device differs from itself.
-    """
-    state, turned = initial_state(workload, key, device=device), platform != "cpu"
-    batch = jax.tree.map(lambda x: x[::-1], batch) if turned else batch
-    other = reference(workload, state, batch, device=device, passes=passes, jit=jax.jit, apart=turned)
-    return relative_l2(other.end.params, expected.end.params)
-
-
-def _trained(state: TrainState) -> Trained:
-    return Trained(jax.device_get(state.params), jax.device_get(state.opt_state))
 
 
 def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Batch) -> Trained:
@@ -181,15 +38,7 @@ def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Bat
         state, placed = program.init(key), program.put(batch)
         for _ in range(STEPS):
             state, _ = jax.block_until_ready(call(state, placed))
-        return _trained(program.export(state))
-
-
-def relative_l2(a: PyTree, b: PyTree) -> float:
-    """||a - b|| / ||b|| over all leaves, in float64; nan if any value is not finite."""
-    pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
-    difference = sum(float(np.sum((np.float64(x) - np.float64(y)) ** 2)) for x, y in pairs)
-    norm = sum(float(np.sum(np.float64(y) ** 2)) for _, y in pairs)
-    return float(np.sqrt(difference / norm)) if norm else float(np.sqrt(difference))
+        return trained(program.export(state))
 
 
 def judge(
@@ -214,7 +63,7 @@ def judge(
     elif distance > limit and (alone := rounding()) * ROUNDING > limit:
         limit = doubt = ROUNDING * alone
         why = f"{ROUNDING} times the {alone:.1e} of one device to itself, optimised or not"
-    said = f"after {STEPS} updates, relative L2 to one device is {distance:.1e}"
+    said = f"after {STEPS} updates, relative L2 to {expected.how or 'one device'} is {distance:.1e}"
     if not distance <= limit:
         ok, reason = False, f"{said}, NOT within {limit:.0e} ({why})"
     elif not doubt < SHARE * moved:
@@ -225,6 +74,16 @@ def judge(
     else:
         ok, reason = True, f"{said}, within {limit:.0e} ({why})"
     return _verdict("parameters", ok, reason, distance=distance, limit=limit)
+
+
+def each_proven(actual: Trained, expected: Reference) -> bool:
+    """Whether every single parameter is where one device has it, nearer by far than it was moved: a small one that was
+    never reduced does not show in the distance of all."""
+    trees = jax.tree.leaves(actual.params), jax.tree.leaves(expected.end.params), jax.tree.leaves(expected.start)
+    return all(
+        relative_l2([found], [right]) <= SHARE * relative_l2([before], [right])
+        for found, right, before in zip(*trees, strict=True)
+    )
 
 
 def unchecked(reason: str) -> Verdict:
@@ -271,6 +130,7 @@ def judge_part(
     key: jax.Array,
     batch: Batch,
     flops: float = 0.0,
+    draws: bool = False,
 ) -> Verdict:
     """Whether a part of a step computes what it is a part of: its loss, or its answers, are those of one device."""
     device = program.mesh.devices.flat[0]
@@ -278,7 +138,7 @@ def judge_part(
     def answer(where: jax.Device) -> PyTree:
         state = initial_state(workload, key, device=where)
         with jax.default_device(where):
-            return _part_on_one_device(part, workload, state, batch, parts=program.mesh.size)
+            return _part_on_one_device(part, workload, state, batch, Lies.of(program, draws=draws))
 
     try:
         found, note = where_it_fits(answer, device, flops=flops)
@@ -296,15 +156,18 @@ def judge_part(
     return _verdict("part", ok, reason, distance=distance, limit=PART)
 
 
-def _part_on_one_device(part: str, workload: TrainWorkload, state: TrainState, batch: Batch, *, parts: int) -> PyTree:
+def _part_on_one_device(part: str, workload: TrainWorkload, state: TrainState, batch: Batch, lies: Lies) -> PyTree:
+    drawn, batch = lies.prepared(workload, state, batch)
+    workload = workload if drawn is state else by_parts(workload)
+
     def answer(state: TrainState, batch: Batch) -> PyTree:
         if part == "inference":
             assert workload.predict is not None
             return workload.predict(state.params, state.model_state, batch)
-        with spread.over(parts=parts):
+        with spread.over(parts=1 if state.key.ndim > 1 else lies.parts):
             return gradients(workload, state, batch)[2]["loss"]
 
-    return jax.device_get(jit_once(answer)(state, batch))
+    return jax.device_get(jit_once(answer)(drawn, batch))
 
 
 def _floats(tree: PyTree) -> list[np.ndarray]:

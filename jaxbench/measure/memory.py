@@ -12,7 +12,26 @@ from typing import Any
 import jax
 
 _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_MACHINE = Path("/proc/meminfo")
+USABLE = 0.8  # of the memory that is left: other processes of a run grow too
 SPARED = 2**30  # bytes: from a small process there is little to get, and each page would have to be fetched again
+
+
+class Unfit(Exception):
+    """No device here can give an answer to compare with; the message says why, as the end of a sentence."""
+
+
+def require(compiled: Any, platform: str) -> None:
+    """Raises Unfit where a program compiled for a CPU takes more than USABLE of the memory that its machine has left.
+
+    A CPU would be given the memory and the process be ended for it; an accelerator says so itself.
+    """
+    left, sizes = _available(), compiled.memory_analysis()
+    if platform != "cpu" or left is None or sizes is None:
+        return
+    needed = sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
+    if needed > USABLE * left:
+        raise Unfit(f"one device's answer to the whole batch takes {needed / 2**30:.1f} GiB of {left / 2**30:.1f} left")
 
 
 class Watch:
@@ -67,8 +86,15 @@ def limit_growth(limit_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (mapped + limit_bytes, mapped + limit_bytes))
 
 
+def _available() -> int | None:
+    """Bytes that processes of this machine can still take; None where nothing says so."""
+    return _said_in(_MACHINE, "MemAvailable")
+
+
 def _status(name: str) -> int | None:
-    if not _STATUS.exists():
-        return None
-    found = re.search(rf"^{name}:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+    return _said_in(_STATUS, name)
+
+
+def _said_in(file: Path, name: str) -> int | None:
+    found = re.search(rf"^{name}:\s+(\d+) kB", file.read_text(), re.MULTILINE) if file.exists() else None
     return 1024 * int(found[1]) if found else None

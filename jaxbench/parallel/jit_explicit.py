@@ -24,4 +24,4 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
             grads, model_state, metrics = gradients(workload, state, batch)
         return update(workload, state, grads, model_state), metrics
 
-    return data_parallel(workload, data_mesh(devices, AxisType.Explicit), step)
+    return data_parallel(workload, data_mesh(devices, AxisType.Explicit), step, whole_batch=True)

@@ -17,6 +17,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel import draws
 from jaxbench.parallel.program import Program, TrainState, data_parallel, forward, gradients, mean_over, update
 from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, TrainWorkload
@@ -58,7 +59,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Prog
 
 def _training(workload: TrainWorkload, part: str, state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
     """On one device. Returns (state, outputs)."""
-    key = jax.random.fold_in(state.key, jax.lax.axis_index("data"))
+    key = draws.local_key(state.key, ("data",))
     local = dataclasses.replace(state, key=key)
     if part == "forward":
         model_state, metrics = forward(workload, local, batch)

@@ -22,8 +22,8 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
+from jaxbench.parallel import draws, split
 from jaxbench.parallel import schedule as schedules
-from jaxbench.parallel import split
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
@@ -54,7 +54,7 @@ def build(
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         params = split.varying(state.params, (*means, AXIS))
         with spread.over(axis=means or None, **split.where(sizes)):
-            key = split.local_key(state.key, means)
+            key = draws.local_key(state.key, means)
             grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
         grads = {OUTER: jax.tree.map(lambda g: jax.lax.psum(g, AXIS), grads[OUTER]), BLOCKS: grads[BLOCKS]}
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
@@ -66,7 +66,17 @@ def build(
         return update(workload, state, grads, state.model_state), metrics
 
     form = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
-    return split.program(workload, layout, mesh, sizes, local_step, form, sums=1 + bool(means))
+    program = split.program(workload, layout, mesh, sizes, local_step, form, sums=1 + bool(means))
+    return dataclasses.replace(program, order=partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches))
+
+
+def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
+    """A pipeline's micro-batches are neighbours; elsewhere micro-batch i of a part has examples i, i + count, ..."""
+
+    def ordered(x: jax.Array) -> jax.Array:
+        return x.reshape(parts, count, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
+
+    return jax.tree.map(ordered, batch)
 
 
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:

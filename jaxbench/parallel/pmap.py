@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jaxbench.parallel import draws
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
 from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
@@ -27,7 +28,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     stacked = NamedSharding(mesh, PartitionSpec("data"))
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        local = dataclasses.replace(state, key=jax.random.fold_in(state.key, jax.lax.axis_index("data")))
+        local = dataclasses.replace(state, key=draws.local_key(state.key, ("data",)))
         with spread.over(axis="data"):
             grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
         return update(workload, state, grads, model_state), metrics
@@ -47,4 +48,5 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
         ),
         export=lambda state: jax.tree.map(lambda x: np.asarray(x.addressable_shards[0].data)[0], state),
         load=lambda state: jax.device_put(jax.device_get(stack(state)), stacked, may_alias=False),
+        keys=draws.keys_of_parts(count),
     )

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.machine.start import run_once_options
+from jaxbench.parallel import draws
 from jaxbench.workloads import spread, weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 from jaxbench.workloads.levers import precision
@@ -55,6 +56,10 @@ class Program:
         like the parameters.
       disabled_passes: of the compiler, without which the step must be compiled.
       batch_parts: in how many parts the mesh splits the batch; None: one for each device.
+      keys: key -> the keys, (parts, 2), of the parts of the batch that the loss is given one by one, in the batch's
+        order; None: it is given the whole batch and one key.
+      order: batch -> its examples in the order in which micro-batches take them elsewhere, where this program takes
+        them in another.
     """
 
     mesh: Mesh
@@ -71,6 +76,8 @@ class Program:
     disabled_passes: tuple[str, ...] = ()
     sums: int = 1
     widest: int = 4
+    keys: draws.Keys | None = None
+    order: Callable[[Batch], Batch] = lambda batch: batch
 
     @property
     def parts(self) -> int:
@@ -111,7 +118,7 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
     """Forward pass over the examples given. Returns (model_state, metrics with the loss)."""
 
     def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
-        key = jax.random.fold_in(state.key, state.step)
+        key = draws.folded(state.key, state.step)
         loss, (model_state, metrics) = workload.loss(state.params, state.model_state, batch, key)
         return weighted.floats({"loss": loss, **metrics}), model_state
 
@@ -137,7 +144,7 @@ def gradients(
             scaled = part if workload.loss_scale is None else part * workload.loss_scale(state.opt_state)
             return scaled, (model_state, weighted.floats({"loss": loss, **metrics}))
 
-        key = jax.random.fold_in(state.key, state.step)
+        key = draws.folded(state.key, state.step)
         (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
         if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
             grads = _times(grads, over_devices(metrics["loss"].weight))
@@ -203,7 +210,7 @@ def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, ba
 
     def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
         state = jax.lax.pcast(state, (axis,), to="varying")  # see parallel/shard_map.py
-        state = dataclasses.replace(state, key=jax.random.fold_in(state.key, jax.lax.axis_index(axis)))
+        state = dataclasses.replace(state, key=draws.local_key(state.key, (axis,)))
         with spread.over(axis=axis):
             return mean_over(axis, _one_after_the_other(run, count, state, batch))
 
@@ -224,7 +231,7 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
         part = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
         if total is not None:
             part, total = _after(part, total)
-        model_state, key = _merged(state.model_state, changed), jax.random.fold_in(state.key, i)
+        model_state, key = _merged(state.model_state, changed), draws.folded(state.key, i)
         means, new = run(dataclasses.replace(state, model_state=model_state, key=key), part)
         changed = _merged(changed, new)
         wide = jax.tree.map(lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32)), means)
@@ -251,8 +258,10 @@ def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
     return part, jax.tree.unflatten(tree, leaves)
 
 
-def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any) -> Program:
-    """A Program whose state is replicated over `mesh` and whose batch is split over its "data" axis."""
+def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch: bool = False) -> Program:
+    """A Program whose state is replicated over `mesh` and whose batch is split over its "data" axis. whole_batch: the
+    loss is given all of it, unless in micro-batches."""
+    by_parts = not whole_batch or (workload.micro_batches > 1 and mesh.size > 1)
     whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("data"))
     return Program(
         mesh=mesh,
@@ -263,6 +272,7 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any) -> Program:
         put=lambda batch: jax.device_put(batch, split),
         export=lambda state: state,
         load=lambda state: jax.device_put(state, whole, may_alias=False),
+        keys=draws.keys_of_parts(mesh.size) if by_parts else None,
     )
 
 

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import flat
+from jaxbench.parallel import draws, flat
 from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
 from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
@@ -40,7 +40,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], words: str) -> Pro
     mesh = data_mesh(devices, AxisType.Auto)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        local = dataclasses.replace(state, key=jax.random.fold_in(state.key, jax.lax.axis_index("data")))
+        local = dataclasses.replace(state, key=draws.local_key(state.key, ("data",)))
         with spread.over(axis="data"):
             grads, model_state, metrics = gradients(workload, local, batch)
         model_state, metrics = mean_over("data", (model_state, metrics))

@@ -14,6 +14,7 @@ import jax
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel import draws
 from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
 from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
@@ -25,7 +26,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         params, model_state = jax.lax.pcast((state.params, state.model_state), ("data",), to="varying")
-        key = jax.random.fold_in(state.key, jax.lax.axis_index("data"))
+        key = draws.local_key(state.key, ("data",))
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
         with spread.over(axis="data"):
             grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))

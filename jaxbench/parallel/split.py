@@ -20,6 +20,7 @@ from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
+from jaxbench.parallel import draws
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.layout import Cut, Layout, cuts
 from jaxbench.parallel.program import (
@@ -53,7 +54,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         return update(workload, state, grads, model_state), metrics
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        key = local_key(state.key, means)
+        key = draws.local_key(state.key, means)
         params, model_state = varying((state.params, state.model_state), means)
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
         on_device = dataclasses.replace(workload, loss=_of_shards(workload, layout, gather="fsdp" in sizes))
@@ -96,13 +97,6 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
 def mean_axes(sizes: Sizes) -> tuple[str, ...]:
     """The axes over which gradients are averaged: devices along them see other examples or other positions."""
     return tuple(axis for axis in sizes if AXES[axis] or axis == "context")
-
-
-def local_key(key: jax.Array, axes: tuple[str, ...]) -> jax.Array:
-    """The key of a device's part of the batch: folded with its place on each of the axes that split it."""
-    for axis in axes:
-        key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-    return key
 
 
 def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
@@ -200,6 +194,7 @@ def program(
         batch_parts=batch_parts(sizes),
         disabled_passes=disabled_passes,
         sums=sums,
+        keys=draws.keys_of_parts(*(sizes[axis] for axis in mean_axes(sizes))) if mean_axes(sizes) else None,
     )
 
 

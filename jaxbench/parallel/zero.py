@@ -18,6 +18,7 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
+from jaxbench.parallel import draws
 from jaxbench.parallel.axes import mesh_of
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
@@ -55,7 +56,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         """As this stage holds them while more are added: whole, of this device's examples, or a shard of the mean."""
-        local = dataclasses.replace(state, key=jax.random.fold_in(state.key, jax.lax.axis_index(AXIS)))
+        local = dataclasses.replace(state, key=draws.local_key(state.key, (AXIS,)))
         with spread.over(axis=AXIS):
             each = mean_shards if stage == 2 else _as_they_are
             grads, model_state, metrics = gradients(workload, local, batch, each=each)

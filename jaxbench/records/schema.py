@@ -77,6 +77,7 @@ class Verdict:
     value: float | None = None
     limit: float | None = None
     unchecked: bool = False  # nothing could be found out, so `ok` is False, but nothing is wrong either
+    excess_bytes: int | None = 0  # of "collectives": sent by a device beyond the closed form; None: not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +101,7 @@ class PointRecord:
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # what a short training came to
     # what a step shows besides its time: state_bytes and held_gradient_bytes of a device, busy_share, dropped
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
+    loss: str = ""  # what kind of mean the loss is, as measure/loss_kind.py names it; "" in older records
     kind: str = "point"
     schema: int = SCHEMA_VERSION
     time: str = ""

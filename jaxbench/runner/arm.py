@@ -71,14 +71,15 @@ class Arms:
             self._built[key] = transforms.apply(workload, levers, **device)
         return self._built[key]
 
-    def reference(self, levers: dict[str, str], grown: int = 1) -> TrainWorkload:
+    def reference(self, levers: dict[str, str], grown: int = 1, *, draws: bool = False) -> TrainWorkload:
         """The same mathematics without any lever that must not change it: what a correct arm agrees with.
 
-        Micro-batches change nothing but the statistics of a model that has some: each is normalised by its own.
+        Micro-batches change nothing but the statistics of a model that has some, as each is normalised by its own, and
+        what a loss draws, as each has a key of its own. draws: the loss does.
         """
         plain = self.workload({**levers, "remat": "none", "accumulate": "1"}, grown)
         _, model_state = jax.eval_shape(plain.init, jax.ShapeDtypeStruct((2,), "uint32"))
-        return self.workload({**levers, "remat": "none"}, grown) if stateful(model_state) else plain
+        return self.workload({**levers, "remat": "none"}, grown) if draws or stateful(model_state) else plain
 
 
 def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:

@@ -14,17 +14,20 @@ from typing import Any
 import jax
 from ml_collections import ConfigDict
 
+from jaxbench import discovery
 from jaxbench.input import feed as feeds
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import check, closed_form, memory, outcome, profile, state_facts
+from jaxbench.measure import closed_form, memory, outcome, profile, state_facts
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.runner import pieces
 from jaxbench.runner.arm import Arms, build_program, build_workload, disabled_passes
 from jaxbench.runner.plan import Point
+from jaxbench.runner.proof import Proof
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 
@@ -57,8 +60,7 @@ class Bench:
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.prepared: dict[str, Prepared] = {}
-        # Of the newest batch, parts and workload.
-        self._reference: tuple[tuple[Any, ...], check.Reference] | None = None
+        self.proof = Proof(self.arms, self.plain, devices[0], self.key, own=experiment in discovery.experiments())
 
     def _grown(self, point: Point) -> int:
         """For how many devices the model is made larger."""
@@ -81,6 +83,7 @@ class Bench:
         with stage("build"):
             workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
+            pieces.require(workload, program, self.proof.loss_kind, point.strategy)
         with stage("compile"):
             options = without(disabled_passes(point.levers, program))
             compiled = compile_step(workload, program, point.global_batch, options=options)
@@ -128,7 +131,7 @@ class Bench:
             batch = self.batch(point)
             first_run_s, facts = self._first_run(program, compiled, batch)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
-            checks = self._check(point, program, compiled, batch)
+            checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
             if point.levers.get("execution") == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
                 compiled = CompiledStep(call, passport)
@@ -260,45 +263,6 @@ class Bench:
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
             return time.perf_counter() - start, facts | state_facts.of_metrics(outputs)
 
-    def _check(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[Verdict, ...]:
-        """What is found wrong or right, or could not be found out."""
-        workload, platform = self.arms.reference(point.levers, self._grown(point)), self.devices[0].platform
-        part, passport = point.levers.get("part", "step"), compiled.passport
-        about: dict[str, Any] = {"key": self.key, "batch": batch}
-        if part not in ("step", "local") or (part == "local" and point.devices > 1):
-            flops = passport.flops_per_step
-            return (check.judge_part(part, program, compiled.call, workload, **about, flops=flops),)
-        measured = self.arms.workload(point.levers, self._grown(point))
-        products = check.judge_products(measured, point.levers)
-        census = closed_form.judge(measured, program, passport, point.global_batch)
-        try:
-            expected = self._expected(workload, batch, (point.global_batch, program.parts), passport.flops_per_step)
-        except check.Unfit as error:
-            return check.unchecked(str(error)), *products, census
-        memory.give_back()
-        actual = check.train(program, compiled.call, self.key, batch)
-        where: dict[str, Any] = {"device": self.devices[0], "passes": program.parts, "platform": platform}
-        again = functools.partial(check.rounding, expected, workload, **about, **where)
-        return (
-            check.judge(actual, expected, workload, platform=platform, rounding=again),
-            check.judge_optimizer(actual, expected),
-            *products,
-            census,
-        )
-
-    def _expected(self, workload: TrainWorkload, batch: Batch, lies: tuple[int, int], flops: float) -> check.Reference:
-        """One device's answer, which is kept for the next point, whose may be the same. lies: (examples, parts)."""
-        made = (*lies, id(workload))
-        if self._reference is None or self._reference[0] != made:
-            memory.give_back()
-            self._reference = (
-                made,
-                check.reference_that_fits(
-                    workload, self.key, batch, device=self.devices[0], passes=lies[1], flops=flops
-                ),
-            )
-        return self._reference[1]
-
     def _record(
         self,
         point: Point,
@@ -319,6 +283,7 @@ class Bench:
             worker=self.worker,
             outcome=outcome,
             facts=facts,
+            loss=self.proof.loss_kind.said,
             **point.to_json(),
         )
 

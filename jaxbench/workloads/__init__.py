@@ -4,6 +4,7 @@
 from jaxbench.workloads.adapters import from_functions, from_linen, from_nnx
 from jaxbench.workloads.base import Dataset, Field, TrainWorkload
 from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
+from jaxbench.workloads.examples import first, gathered
 from jaxbench.workloads.losses import classification, evaluation, prediction
 from jaxbench.workloads.optimizers import make_optimizer
 from jaxbench.workloads.weighted import WeightedMean
@@ -19,9 +20,11 @@ __all__ = [
     "WeightedMean",
     "classification",
     "evaluation",
+    "first",
     "from_functions",
     "from_linen",
     "from_nnx",
+    "gathered",
     "make_optimizer",
     "prediction",
 ]

@@ -10,15 +10,15 @@ import pytest
 from broken_strategies import naive
 from workload_cases import KEY, linear_workload, one_device
 
-from jaxbench.measure import check
+from jaxbench.measure import check, oracle
 
 START = {"w": np.zeros(4, np.float32)}
 ONE_DEVICE = {"w": np.ones(4, np.float32)}
 
 
 def judge(value, start=START, **options):
-    actual = check.Trained({"w": np.full(4, value, np.float32)}, ())
-    return check.judge(actual, check.Reference(start, check.Trained(ONE_DEVICE, ())), linear_workload(), **options)
+    actual = oracle.Trained({"w": np.full(4, value, np.float32)}, ())
+    return check.judge(actual, oracle.Reference(start, oracle.Trained(ONE_DEVICE, ())), linear_workload(), **options)
 
 
 def test_equal_passes_and_says_by_how_much():
@@ -49,11 +49,11 @@ def test_small_updates_are_proven_by_a_distance_far_smaller():
 def test_a_batch_in_parts_has_the_same_gradient():
     workload = linear_workload()
     device = jax.devices()[0]
-    state, batch = check.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 24)
-    whole = check.reference(workload, state, batch, device=device)
-    parts = check.reference(workload, state, batch, device=device, passes=8)
-    assert 0 < check.relative_l2(parts.end.params, whole.start)
-    assert check.relative_l2(parts.end.params, whole.end.params) < 1e-6
+    state, batch = oracle.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 24)
+    whole = oracle.reference(workload, state, batch, device=device)
+    parts = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies(8), apart=True)
+    assert 0 < oracle.relative_l2(parts.end.params, whole.start)
+    assert oracle.relative_l2(parts.end.params, whole.end.params) < 1e-6
 
 
 def test_an_accelerator_is_allowed_its_default_precision_and_says_so():
@@ -94,7 +94,7 @@ def test_the_rounding_of_a_linear_model_excuses_no_wrong_strategy(passes):
     workload, devices = linear_workload(), jax.devices()[:8]
     batch = workload.synthetic(KEY, 16)
     expected = one_device(workload, batch)
-    alone = partial(check.rounding, expected, workload, KEY, batch, device=devices[0], passes=passes)
+    alone = partial(oracle.rounding, expected, workload, KEY, batch, device=devices[0], lies=oracle.Lies(passes))
     assert 0 <= alone() < 1e-6
     program = naive.build(workload, devices)
     with jax.set_mesh(program.mesh):
@@ -106,18 +106,18 @@ def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
     """There both answers come from the same optimised programs, so that the same question would have distance 0."""
     workload, device = linear_workload(), jax.devices()[0]
     batch = workload.synthetic(KEY, 48)
-    state = check.initial_state(workload, KEY, device=device)
-    expected = check.reference(workload, state, batch, device=device, passes=2, jit=jax.jit)
-    about = {"device": device, "passes": 2}
-    assert check.rounding(expected, workload, KEY, batch, **about) == 0.0
-    assert 0 < check.rounding(expected, workload, KEY, batch, **about, platform="gpu") < 1e-6
+    state = oracle.initial_state(workload, KEY, device=device)
+    expected = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies(2), jit=jax.jit)
+    about = {"device": device, "lies": oracle.Lies(2)}
+    assert oracle.rounding(expected, workload, KEY, batch, **about) == 0.0
+    assert 0 < oracle.rounding(expected, workload, KEY, batch, **about, platform="gpu") < 1e-6
 
 
 def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():
-    expected = check.Reference(START, check.Trained(ONE_DEVICE, ()), note="it is the host's")
+    expected = oracle.Reference(START, oracle.Trained(ONE_DEVICE, ()), note="it is the host's")
 
     def far(distance):
-        actual = check.Trained({"w": np.full(4, 1 + distance, np.float32)}, ())
+        actual = oracle.Trained({"w": np.full(4, 1 + distance, np.float32)}, ())
         return check.judge(actual, expected, linear_workload(), platform="tpu", rounding=lambda: math.nan)
 
     assert far(0.05).ok and "it is the host's" in far(0.05).reason

@@ -9,7 +9,8 @@ import jax
 import pytest
 from workload_cases import linear_workload
 
-from jaxbench.measure.closed_form import Step, _metrics_of_examples, data_parallel, verify
+from jaxbench.measure.closed_form import Step, data_parallel, verify
+from jaxbench.measure.needed import scalars_of_examples
 from jaxbench.records.schema import Collective
 
 FORM = {"all-reduce": (8, 8)}
@@ -72,7 +73,7 @@ def test_which_metrics_depend_on_examples():
         return value, (state, {**metrics, "constant": 1.0 + 0 * norm * 0, "norm": norm, "again": 2 * value})
 
     _, (_, plain) = jax.eval_shape(workload.loss, *jax.eval_shape(workload.init, KEY), workload.batch_avals(1), KEY)
-    found = _metrics_of_examples(dataclasses.replace(workload, loss=loss))
+    found = scalars_of_examples(dataclasses.replace(workload, loss=loss))
     assert found == 1 + len(plain) + 1  # the loss, its own metrics, and the one made of the loss
 
 

@@ -14,7 +14,7 @@ from strategy_cases import BATCH
 from workload_cases import KEY
 
 from jaxbench import parallel
-from jaxbench.measure import check
+from jaxbench.measure import check, oracle
 from jaxbench.parallel import pipeline, reduction
 from jaxbench.parallel.program import gradients
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean
@@ -71,14 +71,14 @@ def uneven(workload: TrainWorkload) -> dict[str, jax.Array]:
     return {**batch, "length": jnp.sort(batch["length"])[::-1]}
 
 
-def moved(program: parallel.Program, workload: TrainWorkload) -> check.Trained:
+def moved(program: parallel.Program, workload: TrainWorkload) -> oracle.Trained:
     return check.train(program, program.step, KEY, uneven(workload))
 
 
-def whole(workload: TrainWorkload) -> check.Trained:
+def whole(workload: TrainWorkload) -> oracle.Trained:
     device = jax.devices()[0]
-    state = check.initial_state(workload, KEY, device=device)
-    return check.reference(workload, state, uneven(workload), device=device).end
+    state = oracle.initial_state(workload, KEY, device=device)
+    return oracle.reference(workload, state, uneven(workload), device=device).end
 
 
 @pytest.mark.parametrize("devices", [2, 8])
@@ -86,19 +86,19 @@ def whole(workload: TrainWorkload) -> check.Trained:
 def test_every_strategy_divides_by_the_whole_weight(strategy: str, devices: int) -> None:
     workload = padded()
     found = moved(parallel.build(strategy, workload, jax.devices()[:devices]), workload)
-    assert check.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
+    assert oracle.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
 
 
 @pytest.mark.parametrize("strategy", ["jit_auto", "pmap", "zero2", "fsdp"])
 def test_micro_batches_of_other_weights(strategy: str) -> None:
     workload = dataclasses.replace(padded(), micro_batches=4)
     found = moved(parallel.build(strategy, workload, jax.devices()[:2]), workload)
-    assert check.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
+    assert oracle.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
 
 
 def test_other_reductions() -> None:
     program = reduction.build(padded(), jax.devices()[:2], "ring")
-    assert check.relative_l2(moved(program, padded()).params, whole(padded("plain")).params) < 1e-6
+    assert oracle.relative_l2(moved(program, padded()).params, whole(padded("plain")).params) < 1e-6
 
 
 @pytest.mark.parametrize("sizes", [{"stage": 2}, {"data": 2, "stage": 2}])
@@ -106,7 +106,7 @@ def test_a_pipeline(sizes: dict[str, int]) -> None:
     workload = dataclasses.replace(padded(), micro_batches=4)
     count = int(np.prod([*sizes.values()]))
     program = pipeline.build(workload, jax.devices()[:count], sizes=sizes)
-    assert check.relative_l2(moved(program, workload).params, whole(padded("plain")).params) < 1e-6
+    assert oracle.relative_l2(moved(program, workload).params, whole(padded("plain")).params) < 1e-6
 
 
 @pytest.mark.parametrize("strategy", ["pmap", "shard_map", "zero1", "fsdp"])
@@ -114,7 +114,7 @@ def test_a_pipeline(sizes: dict[str, int]) -> None:
 def test_a_mean_of_means_is_another_thing(strategy: str, micro_batches: int) -> None:
     workload = dataclasses.replace(padded("plain"), micro_batches=micro_batches)
     found = moved(parallel.build(strategy, workload, jax.devices()[:2]), workload)
-    assert check.relative_l2(found.params, whole(padded("plain")).params) > 1e-3
+    assert oracle.relative_l2(found.params, whole(padded("plain")).params) > 1e-3
 
 
 def test_metrics_are_of_the_whole_batch() -> None:
@@ -122,7 +122,7 @@ def test_metrics_are_of_the_whole_batch() -> None:
     program = parallel.build("shard_map", workload, jax.devices()[:4])
     with jax.set_mesh(program.mesh):
         state, metrics = program.step(program.init(KEY), program.put(uneven(workload)))
-    state = check.initial_state(workload, KEY, device=jax.devices()[0])
+    state = oracle.initial_state(workload, KEY, device=jax.devices()[0])
     _, _, expected = gradients(padded("plain"), state, uneven(workload))
     assert {name: float(x) for name, x in metrics.items()} == pytest.approx(
         {name: float(x) for name, x in expected.items()}, rel=1e-5
@@ -131,7 +131,7 @@ def test_metrics_are_of_the_whole_batch() -> None:
 
 def test_nothing_to_judge_moves_nothing() -> None:
     workload = padded()
-    state = check.initial_state(workload, KEY, device=jax.devices()[0])
+    state = oracle.initial_state(workload, KEY, device=jax.devices()[0])
     batch = uneven(workload)
     grads, _, metrics = gradients(workload, state, {**batch, "length": 0 * batch["length"]})
     assert float(metrics["loss"]) == 0 and not any(np.any(leaf) for leaf in jax.tree.leaves(grads))

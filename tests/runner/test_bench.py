@@ -15,7 +15,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import lines
 from jaxbench.machine import mesh
-from jaxbench.measure import check
+from jaxbench.measure import oracle
 from jaxbench.records import schema
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
@@ -59,8 +59,8 @@ def test_no_accelerator_holds_the_whole_batch_while_it_is_drawn(host):
 
 
 def full(names):
-    """A `check.reference` for which the devices named have too little memory."""
-    real = check.reference
+    """A `oracle.reference` for which the devices named have too little memory."""
+    real = oracle.reference
 
     def reference(workload, state, batch, *, device, **options):
         if str(device) in names:
@@ -72,7 +72,7 @@ def full(names):
 
 @pytest.mark.parametrize("name", ["mlp", "resnet18"])
 def test_an_answer_that_does_not_fit_one_device_is_the_hosts(name, host, monkeypatch):
-    monkeypatch.setattr(check, "reference", full({str(jax.devices()[1])}))
+    monkeypatch.setattr(oracle, "reference", full({str(jax.devices()[1])}))
     record = bench(name, jax.devices()[1:3]).prepare(point(2).to_json())
     found = {verdict.name: verdict for verdict in record.checks}
     assert all(verdict.ok for verdict in record.checks)
@@ -80,8 +80,8 @@ def test_an_answer_that_does_not_fit_one_device_is_the_hosts(name, host, monkeyp
 
 
 def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypatch):
-    monkeypatch.setattr(check, "reference", full({str(jax.devices()[1])}))
-    monkeypatch.setattr(check, "HOST_FLOPS", 1.0)
+    monkeypatch.setattr(oracle, "reference", full({str(jax.devices()[1])}))
+    monkeypatch.setattr(oracle, "HOST_FLOPS", 1.0)
     mine = bench("mlp", jax.devices()[1:3])
     record = mine.prepare(point(2).to_json())
     parameters, census = record.checks
@@ -98,7 +98,7 @@ def test_another_error_of_the_reference_is_a_failure(host):
         raise jax.errors.JaxRuntimeError("INTERNAL: no")
 
     with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
-        check.where_it_fits(broken, jax.devices()[1], flops=1.0)
+        oracle.where_it_fits(broken, jax.devices()[1], flops=1.0)
 
 
 def test_the_host_itself_has_nothing_to_fall_back_on(host):
@@ -106,4 +106,4 @@ def test_the_host_itself_has_nothing_to_fall_back_on(host):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory.")
 
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        check.where_it_fits(small, host, flops=1.0)
+        oracle.where_it_fits(small, host, flops=1.0)

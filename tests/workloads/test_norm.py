@@ -15,7 +15,7 @@ from flax import nnx
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check
+from jaxbench.measure import check, oracle
 from jaxbench.parallel.program import gradients, jit_once
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, spread
 from jaxbench.workloads.losses import evaluation
@@ -113,8 +113,8 @@ def workload(statistics, remat="none"):
 
 
 def on_one_device(mine, parts):
-    start = check.initial_state(mine, KEY, device=jax.devices()[0])
-    return check.reference(mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], passes=parts)
+    start = oracle.initial_state(mine, KEY, device=jax.devices()[0])
+    return oracle.reference(mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], lies=oracle.Lies(parts))
 
 
 @pytest.fixture(scope="module", params=STATISTICS)
@@ -130,7 +130,7 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
     program = parallel.build(strategy, mine, jax.devices())
     verdict = check.judge(check.train(program, program.step, KEY, batch), expected, mine)
     assert verdict.ok, verdict.reason
-    state = check.initial_state(mine, KEY, device=jax.devices()[0])
+    state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
     with spread.over(parts=8):
         _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
     with jax.set_mesh(program.mesh):
@@ -141,16 +141,16 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
 
 def test_the_two_choices_are_two_functions_and_one_without_other_devices():
     ends = {(s, parts): on_one_device(workload(s), parts).end.params for s in STATISTICS for parts in (1, 8)}
-    assert check.relative_l2(ends["device", 8], ends["global", 8]) > 1e-3
-    assert check.relative_l2(ends["device", 1], ends["global", 1]) == 0
-    assert check.relative_l2(ends["global", 8], ends["global", 1]) == 0
+    assert oracle.relative_l2(ends["device", 8], ends["global", 8]) > 1e-3
+    assert oracle.relative_l2(ends["device", 1], ends["global", 1]) == 0
+    assert oracle.relative_l2(ends["global", 8], ends["global", 1]) == 0
 
 
 @pytest.mark.parametrize("remat", ["sqrt", "block", "dots_saveable"])
 def test_recomputation_changes_neither_gradients_nor_statistics(remat):
     """For several spreads in one process: a trace that was kept for one must not serve another."""
     plain, recomputed = workload("device"), workload("device", remat)
-    state = check.initial_state(plain, KEY, device=jax.devices()[0])
+    state = oracle.initial_state(plain, KEY, device=jax.devices()[0])
     batch = plain.synthetic(KEY, BATCH)
     for parts in (1, 8):
         with spread.over(parts=parts):
@@ -163,7 +163,7 @@ def test_recomputation_changes_neither_gradients_nor_statistics(remat):
 
 def test_inference_uses_what_training_left():
     mine = workload("device")
-    state = check.initial_state(mine, KEY, device=jax.devices()[0])
+    state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
     batch = mine.synthetic(KEY, BATCH)
     _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
     logits = mine.predict(state.params, moved, batch)
@@ -179,7 +179,7 @@ def test_inference_uses_what_training_left():
 def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s_answer():
     """So an accelerator need not hold the activations of a batch that was made for many."""
     mine = dataclasses.replace(workload("device"), independent=True)
-    start, batch = check.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
+    start, batch = oracle.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
     seen = []
 
     def jit(function):
@@ -190,9 +190,9 @@ def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s
         return call
 
     whole = on_one_device(mine, 8)
-    parts = check.reference(mine, start, batch, device=jax.devices()[0], passes=8, apart=True, jit=jit)
+    parts = oracle.reference(mine, start, batch, device=jax.devices()[0], lies=oracle.Lies(8), apart=True, jit=jit)
     assert set(seen) == {BATCH // 8}
-    assert check.relative_l2(parts.end.params, whole.end.params) < 1e-5
+    assert oracle.relative_l2(parts.end.params, whole.end.params) < 1e-5
     shared = dataclasses.replace(workload("global"), independent=False)
-    together = check.reference(shared, start, batch, device=jax.devices()[0], passes=8, apart=True)
-    assert check.relative_l2(together.end.params, on_one_device(shared, 8).end.params) == 0
+    together = oracle.reference(shared, start, batch, device=jax.devices()[0], lies=oracle.Lies(8), apart=True)
+    assert oracle.relative_l2(together.end.params, on_one_device(shared, 8).end.params) == 0

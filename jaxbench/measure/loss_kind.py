@@ -1,0 +1,193 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What kind of mean a loss is, found by evaluating it on a few examples, together and in halves.
+
+    a mean over examples         the mean of equal parts' losses is the loss of the whole
+    a weighted mean              it is not, but the loss returns total and weight, which can be added up
+    a hidden weighted mean       it is with weights that depend on the examples alone: sum / sum in one number
+    across examples              an example's loss depends on the others: contrastive losses, batch normalisation
+    a sum                        the losses of parts add up
+
+Random draws would hide it, so for this question every row of an array is drawn alike, by a generator of our own, and
+parameters are moved off their initial values, at which many models say the same of every example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.random import define_prng_impl
+
+from jaxbench.measure import needed
+from jaxbench.measure.needed import KEY
+from jaxbench.parallel.draws import PARTS
+from jaxbench.parallel.program import jit_once
+from jaxbench.workloads import spread, weighted
+from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
+
+EXAMPLES = 4
+SAME = 1e-4  # relative: a float32 loss summed in another order is some 1e-6 away, another loss some percent
+MOVED = 0.1  # by how much of its own root mean square a parameter is moved
+
+MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY = (
+    *("a mean over examples", "a weighted mean", "a hidden weighted mean", "across examples"),
+    *("a sum over examples", "a loss of some examples"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossKind:
+    """name: one of the above. gathers: it asks for the other parts' examples itself (`workloads.examples`, statistics
+    of the global batch), so that it is right in parts too. ignored: examples of EXAMPLES that it does not look at.
+    """
+
+    name: str
+    gathers: bool = False
+    ignored: tuple[int, ...] = ()
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether parts one after the other, each alone, give the same: what one device may do to save memory."""
+        return self.name in (MEAN, WEIGHTED)
+
+    @property
+    def said(self) -> str:
+        return f"{self.name}, gathered" if self.gathers else self.name
+
+
+def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
+    """Evaluates the loss on EXAMPLES examples a few times, forward only."""
+    params_of, batches_of = [jit_once(partial(make, workload)) for make in (_parameters, _batches)]
+    with jax.default_device(device), jax.default_matmul_precision("highest"):
+        (params, model_state), batches = params_of(), batches_of()
+        evaluate = jit_once(lambda params, batch: _values(workload, params, model_state, batch))
+        found = [jax.device_get([evaluate(p, batch) for p in params]) for batch in batches[:2]]
+        kind = _name(found, _weighted_loss(workload), needed.asks_others(workload))
+        if kind.name != ACROSS or kind.gathers:
+            return kind
+        losses = np.array(jax.device_get([[evaluate(p, batch).whole for p in params] for batch in batches]))
+    unseen = tuple(i for i in range(EXAMPLES) if np.all(losses[2 + i] == losses[0]))
+    return LossKind(name=PARTLY, ignored=unseen) if unseen else kind
+
+
+def _parameters(workload: TrainWorkload) -> tuple[list[PyTree], PyTree]:
+    """(two sets of parameters, the model's state)."""
+    params, model_state = workload.init(jax.random.PRNGKey(0))
+    return [_moved(params, seed) for seed in (1, 2)], model_state
+
+
+def _batches(workload: TrainWorkload) -> list[Batch]:
+    """One of EXAMPLES examples, the same as if padded, and then as the first, with another in place of each example."""
+    batch = workload.synthetic(jax.random.PRNGKey(1), EXAMPLES)
+    others = [jax.tree.map(lambda x, i=i: x.at[i].set(x[i - 1]), batch) for i in range(EXAMPLES)]
+    return [batch, _ending_in_zeros(batch), *others]
+
+
+class Values(NamedTuple):
+    """Losses of all examples, of each half (which can ask for the other), and of the halves together."""
+
+    whole: Any
+    halves: Any
+    together: Any
+
+
+def _values(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch: Batch) -> Values:
+    key = jax.random.wrap_key_data(jnp.zeros(2, jnp.uint32), impl=_ALIKE)
+
+    def of_half(half: Batch) -> Any:
+        with spread.over(axis=PARTS):
+            return weighted.floats(workload.loss(params, model_state, half, key)[0])
+
+    with spread.over(parts=2):
+        whole = weighted.value(workload.loss(params, model_state, batch, key)[0])
+    halves = jax.tree.map(lambda x: x.reshape(2, -1, *x.shape[1:]), batch)
+    each = jax.vmap(of_half, axis_name=PARTS)(halves)
+    together = weighted.value(jax.tree.map(lambda x: jnp.mean(x, 0), each))
+    return Values(whole, jax.vmap(weighted.value)(each), together)
+
+
+def _name(found: list[list[Values]], weighted_loss: bool, asks: bool) -> LossKind:
+    """found: by batch, for two sets of parameters each."""
+    every = [values for pair in found for values in pair]
+    if all(_same(values.whole, values.together) for values in every):
+        return LossKind(name=ACROSS if asks else WEIGHTED if weighted_loss else MEAN, gathers=asks)
+    if all(_same(values.whole, np.sum(values.halves)) for values in every):
+        return LossKind(name=SUM)
+    shares = [[_share(values) for values in pair] for pair in found]
+    hidden = all(-0.01 <= one <= 1.01 and abs(one - other) < 0.01 for one, other in shares)
+    return LossKind(name=HIDDEN if hidden and not asks else ACROSS)
+
+
+def _share(values: Values) -> float:
+    """The weight of the first half that makes the whole of the halves."""
+    first, second = map(float, values.halves)
+    return (float(values.whole) - second) / (first - second) if first != second else np.nan
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(abs(a - b) <= SAME * max(abs(a), abs(b), 1e-6))
+
+
+def _weighted_loss(workload: TrainWorkload) -> bool:
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    loss, _ = jax.eval_shape(workload.loss, params, model_state, workload.batch_avals(EXAMPLES), KEY)
+    return weighted.is_weighted(loss)
+
+
+def _moved(params: PyTree, seed: int) -> PyTree:
+    leaves, tree = jax.tree.flatten(params)
+    keys = jax.random.split(jax.random.PRNGKey(seed), len(leaves))
+
+    def move(x: jax.Array, key: jax.Array) -> jax.Array:
+        size = MOVED * jnp.sqrt(jnp.mean(jnp.square(x.astype(jnp.float32)))) + MOVED * MOVED
+        return (x + size * jax.random.normal(key, x.shape)).astype(x.dtype)
+
+    return jax.tree.unflatten(tree, [move(x, key) for x, key in zip(leaves, keys, strict=True)])
+
+
+def _ending_in_zeros(batch: Batch) -> Batch:
+    """As if padded: example i of n has zeros from (i + 1) / (n + 1) of its first dimension on."""
+
+    def cut(x: jax.Array) -> jax.Array:
+        if x.ndim < 2:
+            return x
+        kept = (jnp.arange(EXAMPLES) + 1) * x.shape[1] // (EXAMPLES + 1)
+        real = jnp.arange(x.shape[1]) < jnp.maximum(kept, 1)[:, None]
+        return jnp.where(real.reshape(*real.shape, *[1] * (x.ndim - 2)), x, 0)
+
+    return {name: cut(x) for name, x in batch.items()}
+
+
+def _alike_bits(key: jax.Array, width: int, shape: tuple[int, ...]) -> jax.Array:
+    """The same for every index of the first dimension."""
+    plain = jax.random.wrap_key_data(key, impl="threefry2x32")
+    return jnp.broadcast_to(jax.random.bits(plain, shape[1:], f"uint{width}"), shape)
+
+
+def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """All equal: a key for each example must not tell examples apart."""
+    return jnp.broadcast_to(key, (*shape, 2))
+
+
+def _seed(seed: jax.Array) -> jax.Array:
+    return jnp.zeros(2, jnp.uint32).at[1].set(seed.astype(jnp.uint32))
+
+
+def _fold_in(key: jax.Array, number: int) -> jax.Array:
+    plain = jax.random.wrap_key_data(key, impl="threefry2x32")
+    return jax.random.key_data(jax.random.fold_in(plain, number))
+
+
+_ALIKE = define_prng_impl(
+    key_shape=(2,),
+    seed=_seed,
+    split=_split,
+    random_bits=_alike_bits,
+    fold_in=_fold_in,
+    name="rows_alike",
+    tag="alike",
+)

@@ -1,0 +1,101 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether a compiled point computes and sends what it must: what every measured row carries beside its time."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+
+from jaxbench.machine import mesh
+from jaxbench.measure import check, closed_form, loss_kind, memory, needed, oracle
+from jaxbench.measure.loss_kind import LossKind
+from jaxbench.measure.passport import CompiledStep
+from jaxbench.parallel.program import Program
+from jaxbench.records.schema import Verdict
+from jaxbench.runner import pieces
+from jaxbench.runner.arm import Arms
+from jaxbench.runner.plan import Point
+from jaxbench.workloads.base import Batch, TrainWorkload
+from jaxbench.workloads.levers.freeze import stateful
+
+
+class Proof:
+    """Judges the points of one experiment. own: it is the suite's, and may communicate nothing that it need not."""
+
+    def __init__(self, arms: Arms, plain: TrainWorkload, device: jax.Device, key: jax.Array, *, own: bool):
+        self.arms, self.plain, self.device, self.key, self.own = arms, plain, device, key, own
+        self._reference: tuple[tuple[Any, ...], oracle.Reference] | None = None  # the newest, and what it is of
+
+    @functools.cached_property
+    def loss_kind(self) -> LossKind:
+        """Of the experiment's loss, which no lever changes. Raises UserError for a loss that is no mean."""
+        device = self.device if self.device in jax.devices() else mesh.host_device()
+        kind = loss_kind.find(self.plain, device=device)
+        pieces.require_loss(self.plain, kind)
+        return kind
+
+    @functools.cached_property
+    def draws(self) -> bool:
+        """Whether the loss uses its key."""
+        return needed.draws(self.plain)
+
+    def verdicts(
+        self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
+    ) -> tuple[Verdict, ...]:
+        """What is found wrong or right, or could not be found out."""
+        workload = self.arms.reference(point.levers, grown, draws=self.draws)
+        lies, platform = oracle.Lies.of(program, draws=self.draws), self.device.platform
+        part, passport = point.levers.get("part", "step"), compiled.passport
+        about: dict[str, Any] = {"key": self.key, "batch": batch}
+        if part not in ("step", "local") or (part == "local" and point.devices > 1):
+            flops = passport.flops_per_step
+            return (check.judge_part(part, program, compiled.call, workload, **about, flops=flops, draws=self.draws),)
+        measured = self.arms.workload(point.levers, grown)
+        products = check.judge_products(measured, point.levers)
+        across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
+        census = functools.partial(
+            closed_form.judge, measured, program, passport, point.global_batch, own=self.own, across=across
+        )
+        try:
+            expected = self._expected(workload, batch, point, lies, passport.flops_per_step)
+        except oracle.Unfit as error:
+            return check.unchecked(str(error)), *products, census()
+        memory.give_back()
+        actual = check.train(program, compiled.call, self.key, batch)
+        where: dict[str, Any] = {"device": self.device, "lies": lies, "platform": platform}
+        again = functools.partial(oracle.rounding, expected, workload, **about, **where)
+        parameters = check.judge(actual, expected, workload, platform=platform, rounding=again)
+        optimizer = check.judge_optimizer(actual, expected)
+        proven = parameters.ok and optimizer.ok and check.each_proven(actual, expected)
+        return parameters, optimizer, *products, census(proven=proven)
+
+    def _expected(
+        self, workload: TrainWorkload, batch: Batch, point: Point, lies: oracle.Lies, flops: float
+    ) -> oracle.Reference:
+        """One device's answer, which is kept for the next point, whose may be the same."""
+        made: tuple[Any, ...] = (point.global_batch, id(workload), *self._matters(workload, point, lies))
+        if self._reference is None or self._reference[0] != made:
+            memory.give_back()
+            device, apart = self.device, functools.partial(self._in_parts, workload)
+            answer = oracle.reference_that_fits(
+                workload, self.key, batch, device=device, lies=lies, flops=flops, apart=apart
+            )
+            self._reference = made, answer
+        return self._reference[1]
+
+    def _matters(self, workload: TrainWorkload, point: Point, lies: oracle.Lies) -> tuple[Any, ...]:
+        """What of how a batch lies makes another answer: its parts for batch statistics, and all of it for what is
+        drawn."""
+        if self.draws:
+            return point.strategy, lies.parts, point.levers.get("mesh")
+        return (lies.parts,) if stateful(self._model_state(workload)) else ()
+
+    def _in_parts(self, workload: TrainWorkload) -> bool:
+        """Whether one device may find its answer part by part."""
+        whole = stateful(self._model_state(workload)) and not workload.independent
+        return self.loss_kind.in_parts and not whole and not self.draws
+
+    def _model_state(self, workload: TrainWorkload) -> Any:
+        return jax.eval_shape(workload.init, self.key)[1]

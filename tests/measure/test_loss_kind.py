@@ -1,0 +1,127 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What kind of mean a loss is, told by evaluating it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+from parallel.test_weighted import padded
+from workload_cases import experiment_workload, linear_workload
+
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.measure import loss_kind, needed
+from jaxbench.measure.loss_kind import ACROSS, HIDDEN, MEAN, PARTLY, SUM, WEIGHTED
+from jaxbench.parallel import jit_auto, pmap, shard_map
+from jaxbench.runner import pieces
+from jaxbench.workloads import Field, TrainWorkload, WeightedMean, gathered
+from jaxbench.workloads.examples import first
+
+
+def regression(score, *, noise: bool = False) -> TrainWorkload:
+    """score: (errors of the examples, batch) -> the loss."""
+
+    def loss(params, model_state, batch, key):
+        x = batch["x"] * jax.random.bernoulli(key, 0.5, batch["x"].shape) if noise else batch["x"]
+        error = jnp.sum(x * params["w"], (1, 2)) - batch["y"]
+        return score(error, batch), (model_state, {})
+
+    return TrainWorkload(
+        name="regression",
+        init=lambda key: ({"w": jax.random.normal(key, (5, 3))}, {}),
+        loss=loss,
+        optimizer=optax.sgd(0.1),
+        example={"x": Field((5, 3)), "y": Field(())},
+    )
+
+
+def contrast(error, others, at):
+    """Each against all: the softmax over examples of minus their distances."""
+    scores = -((error[:, None] - others[None]) ** 2) + 0.1 * others[None]
+    return -jnp.mean(jax.nn.log_softmax(scores)[jnp.arange(len(error)), at + jnp.arange(len(error))])
+
+
+LOSSES = {
+    "mean": (lambda e, b: jnp.mean(e**2), MEAN, False),
+    "sum": (lambda e, b: jnp.sum(e**2), SUM, False),
+    "half": (lambda e, b: jnp.mean(e[: len(e) // 2] ** 2), PARTLY, False),
+    "contrastive": (lambda e, b: contrast(e, e, 0), ACROSS, False),
+    "gathered": (lambda e, b: contrast(e, gathered(e), first(e)), ACROSS, True),
+    "weights of zeros": (lambda e, b: jnp.sum(e**2 * real(b)) / jnp.sum(real(b)), HIDDEN, False),
+    "total and weight": (lambda e, b: WeightedMean(jnp.sum(e**2 * real(b)), jnp.sum(real(b))), WEIGHTED, False),
+    "spread": (lambda e, b: jnp.var(e), ACROSS, False),
+}
+
+
+def real(batch):
+    """How many of an example's rows are not all zero."""
+    return jnp.sum(jnp.any(batch["x"] != 0, -1), -1).astype(jnp.float32)
+
+
+def kind(workload):
+    return loss_kind.find(workload, device=jax.devices()[0])
+
+
+@pytest.mark.parametrize("noise", [False, True], ids=["plain", "with dropout"])
+@pytest.mark.parametrize("name", [*LOSSES])
+def test_the_kind_is_found(name: str, noise: bool) -> None:
+    score, expected, gathers = LOSSES[name]
+    found = kind(regression(score, noise=noise))
+    assert (found.name, found.gathers) == (expected, gathers)
+    assert found.in_parts == (expected in (MEAN, WEIGHTED))
+
+
+def test_examples_that_are_not_looked_at_are_numbered() -> None:
+    found = kind(regression(LOSSES["half"][0]))
+    assert found.ignored == (2, 3)
+    with pytest.raises(UserError, match="of 4 it ignores number 3, 4"):
+        pieces.require_loss(regression(LOSSES["half"][0]), found)
+
+
+def test_a_sum_is_named() -> None:
+    with pytest.raises(UserError, match=r"2\.0 times for twice the examples"):
+        pieces.require_loss(linear_workload(), loss_kind.LossKind(name=SUM))
+
+
+@pytest.mark.parametrize("name", ["mlp", "gpt", "lstm", "recsys", "resnet18"])
+def test_our_own_are_means(name: str) -> None:
+    assert kind(experiment_workload(name)).name == MEAN
+
+
+def test_a_padded_loss_in_both_forms() -> None:
+    assert kind(padded("weighted")).name == WEIGHTED
+    assert kind(padded("plain")).name == HIDDEN
+    assert kind(padded("plain", dropout=0.5)).name == HIDDEN
+
+
+def test_whether_a_loss_draws() -> None:
+    assert not needed.draws(padded()) and needed.draws(padded(dropout=0.5))
+    assert not needed.draws(experiment_workload("cnn"))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("weights of zeros", r"WeightedMean\(total, weight\)"), ("contrastive", r"gathered\(x\).*jit_auto")],
+)
+def test_who_splits_the_program_by_hand_cannot_take_it(name: str, said: str) -> None:
+    workload = regression(LOSSES[name][0])
+    found, devices = kind(workload), jax.devices()[:2]
+    pieces.require(workload, jit_auto.build(workload, devices), found, "jit_auto")
+    pieces.require(workload, pmap.build(workload, devices[:1]), found, "pmap")
+    with pytest.raises(Unsupported, match=said):
+        pieces.require(workload, pmap.build(workload, devices), found, "pmap")
+    several = dataclasses.replace(workload, micro_batches=2)
+    with pytest.raises(Unsupported):
+        pieces.require(several, jit_auto.build(several, devices), found, "jit_auto")
+
+
+def test_with_the_helper_all_can_but_micro_batches_cannot() -> None:
+    workload = regression(LOSSES["gathered"][0])
+    found, devices = kind(workload), jax.devices()[:2]
+    pieces.require(workload, shard_map.build(workload, devices), found, "shard_map")
+    several = dataclasses.replace(workload, micro_batches=2)
+    with pytest.raises(Unsupported, match="accumulate=1"):
+        pieces.require(several, shard_map.build(several, devices), found, "shard_map")

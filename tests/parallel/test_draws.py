@@ -1,0 +1,81 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What is drawn at random is drawn the same by one device, whatever strategy draws."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from parallel.test_weighted import padded, uneven
+from workload_cases import KEY
+
+from jaxbench import parallel
+from jaxbench.measure import check, oracle
+from jaxbench.parallel import pipeline, reduction
+from jaxbench.parallel.program import Program
+
+
+def distance(workload, program: Program) -> float:
+    """Of a program's parameters to those of one device that draws as it does, in lengths of the updates."""
+    device, batch = jax.devices()[0], uneven(workload)
+    state = oracle.initial_state(workload, KEY, device=device)
+    expected = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies.of(program, draws=True))
+    actual = check.train(program, program.step, KEY, batch)
+    return oracle.relative_l2(actual.params, expected.end.params)
+
+
+@pytest.mark.parametrize("devices", [2, 8])
+@pytest.mark.parametrize("strategy", parallel.OF_ANY_MODEL)
+def test_every_strategy(strategy: str, devices: int) -> None:
+    if strategy == "jit_explicit":
+        pytest.skip("this model names no shardings")
+    workload = padded(dropout=0.5)
+    assert distance(workload, parallel.build(strategy, workload, jax.devices()[:devices])) < 1e-6
+
+
+@pytest.mark.parametrize(("strategy", "devices"), [("jit_auto", 1), ("jit_auto", 2), ("pmap", 2), ("fsdp", 2)])
+def test_micro_batches(strategy: str, devices: int) -> None:
+    workload = dataclasses.replace(padded(dropout=0.5), micro_batches=4)
+    assert distance(workload, parallel.build(strategy, workload, jax.devices()[:devices])) < 1e-6
+
+
+@pytest.mark.parametrize("sizes", [{"stage": 2}, {"data": 2, "stage": 2}, {"stage": 1}])
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+def test_pipelines(sizes: dict[str, int], schedule: str) -> None:
+    workload = dataclasses.replace(padded(dropout=0.5), micro_batches=4)
+    count = int(np.prod([*sizes.values()]))
+    program = pipeline.build(workload, jax.devices()[:count], sizes=sizes, schedule=schedule)
+    assert distance(workload, program) < 1e-6
+
+
+def test_other_programs() -> None:
+    """And one device, which folds its place into the key too."""
+    workload = padded(dropout=0.5)
+    assert distance(workload, parallel.build("pmap", workload, jax.devices()[:1])) < 1e-6
+    assert distance(workload, reduction.build(workload, jax.devices()[:2], "ring")) < 1e-6
+    mixed = parallel.load("hybrid").build(workload, jax.devices()[:4], sizes={"data": 2, "fsdp": 2})
+    assert distance(workload, mixed) < 1e-6
+
+
+@pytest.mark.parametrize("partitionable", [False, True])
+def test_both_generators(partitionable: bool) -> None:
+    with jax.threefry_partitionable(partitionable):
+        for strategy in ("jit_auto", "shard_map"):
+            workload = padded(dropout=0.5)
+            assert distance(workload, parallel.build(strategy, workload, jax.devices()[:2])) < 1e-6
+
+
+def test_one_key_for_all_parts_is_another_draw() -> None:
+    workload = padded(dropout=0.5)
+    program = parallel.build("pmap", workload, jax.devices()[:2])
+    wrong = dataclasses.replace(program, keys=lambda key: np.stack([key, key]))
+    assert distance(workload, wrong) > 1e-2
+    assert distance(workload, dataclasses.replace(program, keys=None)) > 1e-2
+
+
+def test_the_keys_of_two_axes_are_folded_one_after_the_other() -> None:
+    found = np.asarray(parallel.program.draws.keys_of_parts(2, 3)(KEY))
+    assert len(found) == 6 and len(np.unique(found, axis=0)) == 6
+    assert np.array_equal(found[4], jax.random.fold_in(jax.random.fold_in(KEY, 1), 1))
