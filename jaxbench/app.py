@@ -2,6 +2,7 @@
 """jaxbench VERB ...
 
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
+  try EXPERIMENT     what a model is, and which strategies take it and are right: seconds, no timing
   train EXPERIMENT   train it on real data to its target accuracy
   machine            what this machine can do: its peaks, launch cost and links, and its card, machine.json
   first-run          all of it once, small, and one page of what is as expected and what is not: half an hour at most
@@ -104,6 +105,12 @@ def stopped(workdir: Path, console: Console) -> int:
     return 130
 
 
+def trial(experiment: str, console: Console) -> int:
+    from jaxbench.runner import trial as runner
+
+    return 0 if runner.run(experiment, FLAGS.config, console) else 1
+
+
 def train(experiment: str, console: Console) -> int:
     from jaxbench.training import run as runner
 
@@ -165,6 +172,8 @@ def dispatch(argv: list[str]) -> int:
             return run(experiment, console)
         case ["train", experiment]:
             return train(experiment, console)
+        case ["try", experiment]:
+            return trial(experiment, console)
         case ["machine"]:
             return machine(console)
         case ["first-run"]:

@@ -38,9 +38,10 @@ NO_ANSWER = 3  # exit code of a verdict that there is none of
 VERDICT_FLAGS = ("a", "b", "across", "metric", "margin", "budget_s", "name", "card")
 OWN_FLAGS = ("preset", "workdir", "dry_run", "target", "run", *VERDICT_FLAGS, "verbosity", "config.<field>")
 VERBS = (
-    "run", "train", "machine", "first-run", "report", *VERDICTS, "card", "cards", "repro", "doctor", "list", "help",
+    "run", "try", "train", "machine", "first-run", "report", *VERDICTS, "card", "cards", "repro", "doctor", "list",
+    "help",
 )  # fmt: skip
-CONFIGURED = ("run", "train", "ab", "calibrate")  # they take --config settings
+CONFIGURED = ("run", "try", "train", "ab", "calibrate")  # they take --config settings
 
 
 def parse(argv: list[str]) -> list[str]:

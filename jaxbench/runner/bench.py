@@ -78,14 +78,14 @@ class Bench:
         """The real data, read once."""
         return None if self.plain.data is None else self.plain.data()
 
-    def compile(self, point: Point) -> tuple[TrainWorkload, Program, CompiledStep]:
-        """Builds and compiles; runs nothing. Raises StageError."""
+    def compile(self, point: Point, told: dict[str, Any] | None = None) -> tuple[TrainWorkload, Program, CompiledStep]:
+        """Builds and compiles; runs nothing. told: what the compiler is told besides. Raises StageError."""
         with stage("build"):
             workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
             pieces.require(workload, program, self.proof.loss_kind, point.strategy)
         with stage("compile"):
-            options = without(disabled_passes(point.levers, program))
+            options = {**without(disabled_passes(point.levers, program)), **(told or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options)
             require_threads(point.devices, collectives_at_once(compiled.hlo))
             return workload, program, compiled

@@ -3,7 +3,8 @@
 
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, with "cores" for kernels,
 which get all the cores asked for whatever the number of devices, and with "at_once" (see `start.threads`). Then
-{"do": "prepare" | "compile" | "compile_for", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n},
+{"do": "prepare" | "compile" | "compile_for", "point": {...}}, {"do": "describe"},
+{"do": "try", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n},
 {"do": "round", "point": id, "round": r}, of training also with "steps" (in a block, not as many as were found), or
 {"do": "profile", "point": id, "folder": a path}. The answer {"at_once": n} asks for another process, with threads for
 as many collectives. With "target" in its setup it compiles for hardware that is not here, and can do nothing else
@@ -64,6 +65,14 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "round":
         steps = (request["steps"],) if "steps" in request else ()
         return {"record": schema.to_json(bench.round(request["point"], request["round"], *steps))}
+    if request["do"] in ("describe", "try"):
+        from jaxbench.runner import trial_answers
+
+        return (
+            trial_answers.describe(bench)
+            if request["do"] == "describe"
+            else trial_answers.attempt(bench, request["point"])
+        )
     if request["do"] == "prove":
         return bench.prove(request["point"], request["limit_bytes"])
     if request["do"] == "profile":

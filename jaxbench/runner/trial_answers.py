@@ -1,0 +1,72 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a worker answers to `jaxbench try`: what a model is, and the verdicts on a point that is not timed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+
+from jaxbench import parallel
+from jaxbench.machine.start import run_once_options
+from jaxbench.measure.passport import example_flops
+from jaxbench.parallel.program import Program
+from jaxbench.runner.bench import Bench
+from jaxbench.runner.plan import Point
+from jaxbench.runner.stages import stage
+from jaxbench.workloads.base import PyTree
+
+NEEDS_A_MESH = "hybrid"
+LARGEST = 3  # parameters that are named
+
+
+def describe(bench: Bench) -> dict[str, Any]:
+    """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
+    plain = bench.plain
+    with stage("model"):
+        loss, draws = bench.proof.loss_kind.said, bench.proof.draws
+    params, model_state = jax.eval_shape(plain.init, bench.key)
+    largest = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
+    return {
+        "name": plain.name,
+        "unit": plain.unit,
+        "parameters": _numbers(params),
+        "arrays": len(jax.tree.leaves(params)),
+        "largest": [(jax.tree_util.keystr(at, simple=True, separator="/"), _shape(leaf)) for at, leaf in largest],
+        "flops_per_example": example_flops(plain),
+        "loss": loss,
+        "draws": draws,
+        "state_numbers": _numbers(model_state),
+        "strategies": [name for name in parallel.of_model(plain) if name != NEEDS_A_MESH],
+    }
+
+
+def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
+    """The verdicts on a point, compiled unoptimised, and what one device sends and holds. Raises StageError."""
+    point = Point(**placed)
+    _, program, compiled = bench.compile(point, run_once_options())
+    with stage("check"):
+        checks = bench.proof.verdicts(point, 1, program, compiled, bench.batch(point))
+    return {
+        "checks": [dataclasses.asdict(check) for check in checks],
+        "sent_bytes": sum(each.wire_bytes for each in compiled.passport.collectives),
+        "state_bytes": _state_bytes(program, bench.key),
+        "peak_bytes": compiled.passport.peak_bytes,
+    }
+
+
+def _state_bytes(program: Program, key: jax.Array) -> int:
+    """Of parameters and the optimizer's state, on one device."""
+    state, shardings = jax.eval_shape(program.init, key), program.state_sharding
+    placed = zip(jax.tree.leaves(state), jax.tree.leaves(jax.tree.broadcast(shardings, state)), strict=True)
+    return sum(math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf, sharding in placed)
+
+
+def _numbers(tree: PyTree) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
+def _shape(leaf: jax.ShapeDtypeStruct) -> str:
+    return "x".join(map(str, leaf.shape)) or "one number"
