@@ -4,7 +4,7 @@
 
 VENV ?= .venv
 JOBS ?= logical
-known_extras := cuda12 cuda13 tpu target-tpu target-cuda tensorboard dev
+known_extras := cuda12 cuda13 tpu target-tpu target-cuda tensorboard adapters dev
 
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
@@ -18,21 +18,24 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken as they were typed, a $$ included, and reach the shell as "$$NAME", through the environment: no character
 # in them is special to make or to the shell.
-$(foreach name,A ACROSS ARGS B CARD EXP FILTER K NAME PRESET RUN WORKDIR,\
+$(foreach name,A ACROSS ARGS B CARD EXP FILTER FROM K NAME PRESET RUN WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
-export A ACROSS ARGS B CARD EXP FILTER K JOBS NAME PRESET PYTHON RUN VENV WORKDIR
+export A ACROSS ARGS B CARD EXP FILTER FROM K JOBS NAME PRESET PYTHON RUN VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run train machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-targets lint peers lock clean ci help need-exp need-run need-name
+.PHONY: run train new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-targets lint peers lock clean ci help need-exp need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 train: need-exp $(runtime)  ## train EXP to its target, with checkpoints: make train EXP=cnn
 	@$(app) train "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+new: need-exp $(runtime)  ## write a model of your own to start from: make new EXP=mine.py [FROM=nnx|linen|functions|equinox|haiku]
+	@$(app) new "$$EXP" $(if $(FROM),--from="$$FROM")
 
 machine: $(runtime)  ## what this machine can do (peaks, launch cost, links): under three minutes
 	@$(app) machine $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -106,7 +109,7 @@ ci:  ## everything the continuous integration does
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|tensorboard, VENV=.venv, PYTHON=python3.x, JOBS=n (of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|tensorboard|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (of make test)"
 
 need-exp:
 	@:$(if $(strip $(EXP)),,$(error EXP is missing, say which experiment: make $(firstword $(MAKECMDGOALS)) EXP=cnn (see: make list)))
@@ -168,7 +171,7 @@ try:
     args = shlex.split(os.environ.get("ARGS", ""))
 except ValueError as error:
     sys.exit(f"ARGS cannot be split into words: {error}.")
-ours = "A ACROSS ARGS B CARD EXP FILTER K NAME JOBS PRESET PYTHON RUN VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
+ours = "A ACROSS ARGS B CARD EXP FILTER FROM K NAME JOBS PRESET PYTHON RUN VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
 for name in ours.split():
     os.environ.pop(name, None)
 os.execv(sys.executable, [sys.executable, "-m", *sys.argv[1:], *args])

@@ -4,6 +4,7 @@
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
   try EXPERIMENT     what a model is, and which strategies take it and are right: seconds, no timing
   train EXPERIMENT   train it on real data to its target accuracy
+  new FILE.py        write an example to start from (--from=nnx, linen, functions, equinox or haiku)
   machine            what this machine can do: its peaks, launch cost and links, and its card, machine.json
   first-run          all of it once, small, and one page of what is as expected and what is not: half an hour at most
   report --run=DIR   rebuild the tables, figures and page of a run
@@ -69,6 +70,16 @@ def compile_only(experiment: str, console: Console) -> int:
     except KeyboardInterrupt:
         return stopped(workdir, console)
     return report(workdir, console)
+
+
+def new(words: list[str], console: Console) -> int:
+    from jaxbench import new
+
+    if len(words) != 1:
+        raise UserError("jaxbench new takes one file to write: jaxbench new mine.py.")
+    new.write(Path(words[0]), str(FLAGS["from"].value))
+    console.print(f"Written: {words[0]}. To measure it: jaxbench run {words[0]}", highlight=False, soft_wrap=True)
+    return 0
 
 
 def machine(console: Console) -> int:
@@ -174,6 +185,8 @@ def dispatch(argv: list[str]) -> int:
             return train(experiment, console)
         case ["try", experiment]:
             return trial(experiment, console)
+        case ["new", *words]:
+            return new(words, console)
         case ["machine"]:
             return machine(console)
         case ["first-run"]:

@@ -22,6 +22,7 @@ flags.DEFINE_bool("dry_run", False, "Say what would be measured, how long and wi
 flags.DEFINE_string(
     "target", None, "With --dry_run: hardware that is not here to compile for, such as h100:8 or v5e:4x4."
 )
+flags.DEFINE_string("from", "nnx", "new: what the example is written in: nnx, linen, functions, equinox or haiku.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
 flags.DEFINE_string("a", None, "compare: a run folder. ab: the settings of one arm.")
 flags.DEFINE_string("b", None, "compare: the other run folder, which is judged. ab: the settings of the other arm.")
@@ -36,10 +37,10 @@ flags.DEFINE_string("card", None, "repro: the file of a card.")
 VERDICTS = ("compare", "ab", "baseline", "check", "calibrate")
 NO_ANSWER = 3  # exit code of a verdict that there is none of
 VERDICT_FLAGS = ("a", "b", "across", "metric", "margin", "budget_s", "name", "card")
-OWN_FLAGS = ("preset", "workdir", "dry_run", "target", "run", *VERDICT_FLAGS, "verbosity", "config.<field>")
+OWN_FLAGS = ("preset", "workdir", "dry_run", "target", "from", "run", *VERDICT_FLAGS, "verbosity", "config.<field>")
 VERBS = (
-    "run", "try", "train", "machine", "first-run", "report", *VERDICTS, "card", "cards", "repro", "doctor", "list",
-    "help",
+    "run", "try", "train", "new", "machine", "first-run", "report", *VERDICTS, "card", "cards", "repro", "doctor",
+    "list", "help",
 )  # fmt: skip
 CONFIGURED = ("run", "try", "train", "ab", "calibrate")  # they take --config settings
 

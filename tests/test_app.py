@@ -91,6 +91,7 @@ def test_another_config_or_experiment_is_refused(run):
     [
         (["run", "cnnn"], "did you mean 'cnn'?"),
         (["run"], "takes one experiment"),
+        (["new"], "jaxbench new takes one file to write: jaxbench new mine.py"),
         (["runn", "cnn"], "did you mean 'run'?"),
         (["run", "cnn", "--preset=smok"], "did you mean 'smoke'?"),
         (["run", "cnn", "--config.model.widht=3"], "did you mean 'model.width'?"),

@@ -72,7 +72,7 @@ def answer(name: str) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
 
     def loss(params: Any) -> tuple[jax.Array, jax.Array]:
         logits, _ = pure.apply(params, model_state, drawn["image"])
-        told = dataclasses.replace(pure, apply=lambda *_: (logits, model_state))  # the forward pass once is enough
+        told = dataclasses.replace(pure, run=lambda *_: (logits, model_state))  # the forward pass once is enough
         return classification(told)(params, model_state, drawn, jax.random.PRNGKey(0))[0], logits
 
     program = jax.jit(jax.value_and_grad(loss, has_aux=True), compiler_options=run_once_options())

@@ -68,11 +68,9 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] in ("describe", "try"):
         from jaxbench.runner import trial_answers
 
-        return (
-            trial_answers.describe(bench)
-            if request["do"] == "describe"
-            else trial_answers.attempt(bench, request["point"])
-        )
+        if request["do"] == "describe":
+            return trial_answers.describe(bench)
+        return trial_answers.attempt(bench, request["point"])
     if request["do"] == "prove":
         return bench.prove(request["point"], request["limit_bytes"])
     if request["do"] == "profile":

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """What can be measured: the Workload doorway, ways to pass through it, Flax models and data."""
 
-from jaxbench.workloads.adapters import from_functions, from_linen, from_nnx
+from jaxbench.workloads.adapters import from_equinox, from_functions, from_haiku, from_linen, from_nnx
 from jaxbench.workloads.base import Dataset, Field, TrainWorkload
 from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.examples import first, gathered
@@ -21,7 +21,9 @@ __all__ = [
     "classification",
     "evaluation",
     "first",
+    "from_equinox",
     "from_functions",
+    "from_haiku",
     "from_linen",
     "from_nnx",
     "gathered",

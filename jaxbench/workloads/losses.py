@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbench.errors import UserError
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
 
@@ -23,8 +22,7 @@ def classification(model: PureModel, *, inputs: str = "image", labels: str = "la
     """
 
     def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
-        del key
-        logits, model_state = model.apply(params, model_state, batch[inputs])
+        logits, model_state = model.apply(params, model_state, batch[inputs], key)
         metrics = _metrics(logits, batch[labels])
         return metrics["loss"], (model_state, {"accuracy": metrics["accuracy"]})
 
@@ -32,23 +30,14 @@ def classification(model: PureModel, *, inputs: str = "image", labels: str = "la
 
 
 def evaluation(model: PureModel, *, inputs: str = "image", labels: str = "label") -> Callable[..., Metrics]:
-    """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload.
-
-    Raises:
-      UserError: the model has no inference mode that is known.
-    """
+    """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload."""
     answer = prediction(model, inputs=inputs)
     return lambda params, model_state, batch: _metrics(answer(params, model_state, batch), batch[labels])
 
 
 def prediction(model: PureModel, *, inputs: str = "image") -> Callable[..., Any]:
-    """The model's answer to ``batch[inputs]`` in inference mode: the `predict` of a TrainWorkload. Raises UserError."""
-    predict = model.predict
-    if predict is None:
-        raise UserError(
-            "it is not known how a Linen model infers: give its workload a `predict` and `evaluate` of its own."
-        )
-    return lambda params, model_state, batch: predict(params, model_state, batch[inputs])
+    """The model's answer to ``batch[inputs]`` in inference mode: the `predict` of a TrainWorkload."""
+    return lambda params, model_state, batch: model.predict(params, model_state, batch[inputs])
 
 
 def _metrics(logits: jax.Array, label: jax.Array) -> Metrics:

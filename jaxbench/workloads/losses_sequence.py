@@ -29,9 +29,8 @@ def next_token(
     """
 
     def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
-        del key
         given, judged = positions.held(batch[tokens][:, :-1]), positions.held(batch[tokens][:, 1:])
-        logits, model_state = model.apply(params, model_state, given)
+        logits, model_state = model.apply(params, model_state, given, key)
         value, accuracy = score(logits, judged)
         more, metrics = (0.0, {}) if penalty is None else penalty(model_state)
         return value + more, (model_state, {"accuracy": accuracy, **metrics})
@@ -73,9 +72,7 @@ def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax
 
 def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:
     """The `predict` of a TrainWorkload: logits (B, V) of what follows the first T of ``batch[tokens]``, (B, T + 1)."""
-    predict = model.predict
-    assert predict is not None  # NNX models and plain functions have one
-    return lambda params, model_state, batch: predict(params, model_state, batch[tokens][:, :-1])[:, -1]
+    return lambda params, model_state, batch: model.predict(params, model_state, batch[tokens][:, :-1])[:, -1]
 
 
 def of_several(function: Callable[..., Any], *fields: str) -> Callable[..., Any]:

@@ -15,13 +15,13 @@ import pytest
 from house.tree import ROOT
 
 MAKE = shutil.which("make") or "make"
-TARGETS = ("run", "train", "first-run", "report", "list", "test", "lint", "lock", "clean", "ci", "help")
+TARGETS = ("run", "train", "new", "first-run", "report", "list", "test", "lint", "lock", "clean", "ci", "help")
 REPORT_CALL = "import json, os, sys; print(json.dumps([sys.argv[1:], sorted(os.environ)])); sys.exit(7)\n"
 
 
 def make(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Runs make in the repository, without the variables of a make that may have started these tests."""
-    ours = "MFLAGS EXP ARGS VENV EXTRAS K JOBS PYTHON PRESET WORKDIR RUN".split()
+    ours = "MFLAGS EXP FROM ARGS VENV EXTRAS K JOBS PYTHON PRESET WORKDIR RUN".split()
     clean = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k not in ours}
     return subprocess.run([MAKE, *args], cwd=ROOT, env={**clean, **env}, capture_output=True, text=True, timeout=60)
 
@@ -96,6 +96,8 @@ def test_variables_become_flags(call) -> None:
     assert call("run", "EXP=cnn")[1] == ["run", "cnn"]
     assert call("run", "EXP=cnn", "PRESET=smoke", "WORKDIR=a b")[1] == ["run", "cnn", "--preset=smoke", "--workdir=a b"]
     assert call("train", "EXP=my models/mine.py")[1] == ["train", "my models/mine.py"]
+    assert call("new", "EXP=my models/mine.py")[1] == ["new", "my models/mine.py"]
+    assert call("new", "EXP=mine.py", "FROM=linen")[1] == ["new", "mine.py", "--from=linen"]
     assert call("report", "RUN=results/x")[1] == ["report", "--run=results/x"]
     assert call("first-run", "WORKDIR=a b")[1] == ["first-run", "--workdir=a b"]
     assert call("list")[1] == ["list"]

@@ -7,7 +7,7 @@ import ast
 
 from house.tree import ROOT, findings, python_files
 
-FLAGS = {"preset", "workdir", "dry_run", "target", "run", "config"} | {
+FLAGS = {"preset", "workdir", "dry_run", "target", "from", "run", "config"} | {
     "a", "b", "across", "metric", "margin", "budget_s", "name", "card",
 }  # fmt: skip
 

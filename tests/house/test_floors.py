@@ -44,8 +44,12 @@ WINGS = {
     # Beside the house: it examines the machine, and nothing is built on it.
     "doctor": {"errors", "records", "machine", "analysis"},
 }
-ROOF = {"app", "ab", "characterise", "commandline", "first_run", "verdict_verbs", "__main__"}
-OUTSIDE = {"experiments": {"errors", "discovery", "workloads"}, "configs": {"errors"}}
+ROOF = {"app", "ab", "characterise", "commandline", "first_run", "new", "verdict_verbs", "__main__"}
+OUTSIDE = {
+    "experiments": {"errors", "discovery", "workloads"},
+    "configs": {"errors"},
+    "templates": {"workloads"},
+}
 NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "verdicts", "report", "configs"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 

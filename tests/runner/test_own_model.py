@@ -1,53 +1,86 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The README's own-model example, typed out as it stands there, and its Linen and plain-function variants."""
+"""A model of one's own, from the example that `jaxbench new` writes and the README shows."""
 
 import csv
 import re
 
+import jax
 import pytest
 from doorway import QUICK, ROOT, jaxbench
+from workload_cases import KEY, experiment_workload, one_device
+
+from jaxbench import new, parallel
+from jaxbench.errors import UserError
+from jaxbench.measure import check
 
 README = (ROOT / "README.md").read_text()
-EXAMPLE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
-
-NNX = re.search(r"class Net.*?\n\n\n", EXAMPLE, re.DOTALL)[0]
-LINEN = """class Net(nn.Module):
-    @nn.compact
-    def __call__(self, x):
-        return nn.Dense(5)(nn.relu(nn.Dense(64)(x)))
+STYLES = list(new.TEMPLATES)
 
 
-"""
-BUILD = "model = from_nnx(lambda rngs: Net(config.model.width, rngs))"
+def test_the_readme_shows_what_is_written(tmp_path):
+    new.write(tmp_path / "mine.py", "nnx")
+    assert re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0] == (tmp_path / "mine.py").read_text()
 
 
-def variant(style: str) -> str:
-    if style == "nnx":
-        return EXAMPLE
-    if style == "linen":
-        text = EXAMPLE.replace(NNX, LINEN).replace("from flax import nnx", "import jax\nfrom flax import linen as nn")
-        made = "model = from_linen(Net(), jax.ShapeDtypeStruct((1, 32), jnp.float32))"
-        assert made in README
-        return text.replace(BUILD, made).replace("from_nnx", "from_linen")
-    functions = "def init(key):\n    return {'w': jax.random.normal(key, (32, 5))}\n\n\ndef apply(params, x):\n"
-    functions += "    return x @ params['w']\n\n\n"
-    made = "model = from_functions(init, apply)"
-    assert made in README
-    text = EXAMPLE.replace(NNX, functions).replace("from flax import nnx", "import jax")
-    return text.replace(BUILD, made).replace("from_nnx", "from_functions")
+def test_there_is_one_for_each_adapter():
+    assert STYLES == ["equinox", "functions", "haiku", "linen", "nnx"]
 
 
-def test_the_example_is_short():
-    assert len(EXAMPLE.splitlines()) <= 40
-
-
-@pytest.mark.parametrize("style", ["nnx", "linen", "plain"])
-def test_run(tmp_path, style):
-    (tmp_path / "mine.py").write_text(variant(style))
-    done = jaxbench("run", "mine.py", "--workdir=out", *QUICK, cwd=tmp_path)
+@pytest.mark.parametrize("style", ["nnx", "haiku"])
+def test_new_then_run(tmp_path, style):
+    done = jaxbench("new", "mine.py", f"--from={style}", cwd=tmp_path)
+    assert done.returncode == 0 and "jaxbench run mine.py" in done.stdout, done.stdout + done.stderr
+    done = jaxbench("run", "mine.py", "--workdir=out", *QUICK, "--config.model.dropout=0.0", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = list(csv.DictReader((tmp_path / "out" / "summary.csv").read_text().splitlines()))
     assert [(row["devices"], row["check_ok"], row["throughput_unit"]) for row in rows] == [
         ("1", "true", "rows/s"),
         ("2", "true", "rows/s"),
     ]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_strategies_agree_with_one_device_and_the_dropout_is_there(tmp_path, style):
+    path = tmp_path / "mine.py"
+    new.write(path, style)
+    mine = experiment_workload(str(path), **{"model.width": 16, "model.dropout": 0.0})
+    batch = mine.synthetic(KEY, 16)
+    expected = one_device(mine, batch)
+    for strategy in ("shard_map", "jit_auto"):
+        program = parallel.build(strategy, mine, jax.devices()[:2])
+        verdict = check.judge(check.train(program, program.step, KEY, batch), expected, mine)
+        assert verdict.ok, verdict.reason
+    dropping = experiment_workload(str(path), **{"model.width": 16, "model.dropout": 0.5})
+    params, model_state = dropping.init(KEY)
+    losses = [dropping.loss(params, model_state, batch, key)[0] for key in (KEY, jax.random.PRNGKey(1))]
+    assert losses[0] != losses[1]
+    assert dropping.evaluate(params, model_state, batch)["loss"] == mine.evaluate(params, model_state, batch)["loss"]
+
+
+def test_the_written_file_is_called_as_it_is_named_and_carries_no_licence(tmp_path):
+    new.write(tmp_path / "digits_net.py", "linen")
+    text = (tmp_path / "digits_net.py").read_text()
+    assert 'name="digits_net"' in text and "jaxbench run digits_net.py" in text
+    assert text.startswith('"""My model') and "mine" not in text.replace('name="mine", train', "")
+
+
+@pytest.mark.parametrize(
+    ("name", "style", "sentence"),
+    [
+        ("there.py", "nnx", "'.*there.py' is there already and is not overwritten: choose another name"),
+        ("mine", "nnx", "'.*mine' is no name of a Python file: write jaxbench new .*mine.py"),
+        ("mine.py", "linnen", "--from=linnen is no way to write a model: did you mean 'linen'"),
+        (
+            "equinox.py",
+            "nnx",
+            "equinox.py' would hide the library of that name: choose another, such as my_equinox.py",
+        ),
+        ("no/mine.py", "nnx", r"cannot be written \(No such file or directory\): name a folder that is there"),
+    ],
+)
+def test_what_cannot_be_written_is_one_sentence(tmp_path, name, style, sentence):
+    (tmp_path / "there.py").write_text("mine")
+    with pytest.raises(UserError, match=sentence):
+        new.write(tmp_path / name, style)
+    assert [path.name for path in tmp_path.iterdir()] == ["there.py"]
+    assert (tmp_path / "there.py").read_text() == "mine"

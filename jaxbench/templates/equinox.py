@@ -1,0 +1,51 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""My model, in Equinox: 32 numbers to one of 5 classes. To measure it: jaxbench run mine.py"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from ml_collections import ConfigDict
+
+from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_equinox, prediction
+
+
+class Net(eqx.Module):
+    hidden: eqx.nn.Linear
+    dropout: eqx.nn.Dropout
+    logits: eqx.nn.Linear
+
+    def __init__(self, width, dropout, key):
+        up, down = jax.random.split(key)
+        self.hidden = eqx.nn.Linear(32, width, key=up)
+        self.dropout = eqx.nn.Dropout(dropout)
+        self.logits = eqx.nn.Linear(width, 5, key=down)
+
+    def __call__(self, x, key):  # of one example
+        return self.logits(self.dropout(jax.nn.relu(self.hidden(x)), key=key))
+
+
+def get_config():
+    # Each field is an argument too, such as --config.model.width=512.
+    model = {"width": 256, "dropout": 0.1}
+    return ConfigDict({"batch": 128, "model": model, "optimizer": {"learning_rate": 1e-3}})
+
+
+def build(config):
+    model = from_equinox(lambda key: Net(config.model.width, config.model.dropout, key))
+    return TrainWorkload(
+        name="mine",
+        init=model.init,
+        loss=classification(model, inputs="x", labels="y"),
+        optimizer=optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(config.optimizer.learning_rate)),
+        # One example, without the batch axis. Speed is measured on drawn values, so no data is needed for it.
+        example={"x": Field((32,)), "y": Field((), jnp.int32, classes=5)},
+        unit="rows",  # of a throughput: rows/s
+        # How far, relative, the parameters may be from those of one device after three updates.
+        tolerance=1e-3,
+        tolerance_reason="adamw divides by a root of squares: last-bit differences near 0 grow",
+        predict=prediction(model, inputs="x"),
+        evaluate=evaluation(model, inputs="x", labels="y"),
+        # `jaxbench train mine.py` needs arrays with the fields of an example (from types import SimpleNamespace):
+        # data=lambda: SimpleNamespace(name="mine", train={"x": x, "y": y}, test={"x": x_test, "y": y_test}),
+    )

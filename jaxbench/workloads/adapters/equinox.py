@@ -1,0 +1,107 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Models of Equinox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxbench.errors import UserError
+from jaxbench.workloads.adapters.pure import PureModel, arguments, library, mode, parameters
+from jaxbench.workloads.base import PyTree
+
+
+def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
+    """`constructor`: key -> eqx.Module, which is called with one example and mapped over the batch.
+
+    Arrays of floats are trained; other arrays are the model's state, which nothing changes; the rest is part of the
+    program. Each example has a key of its own where ``__call__`` takes `key`. Inference is `eqx.nn.inference_mode`.
+
+    Raises:
+      UserError: Equinox is not installed; the constructor makes another thing; layers that keep an `eqx.nn.State`.
+    """
+    eqx = library("equinox", "equinox")
+    abstract = eqx.filter_eval_shape(constructor, jax.ShapeDtypeStruct((2,), "uint32"))
+    _refuse_what_is_no_model(eqx, abstract)
+    takes = parameters(type(abstract).__call__)
+    trained, other, static = _parts(eqx, abstract)
+    statics = {training: eqx.nn.inference_mode(static, not training) for training in (False, True)}
+
+    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+        trained, other, _ = _parts(eqx, constructor(key))
+        return _by_path(trained), _by_path(other)
+
+    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+        model = eqx.combine(_filled(trained, params), _filled(other, model_state), statics[training])
+        flags = mode(takes, training=training)
+        if key is None or "key" not in takes:
+            return jax.vmap(lambda *one: model(*one, **flags))(*arguments(x)), model_state
+        keys = _split_like(key, jax.tree.leaves(x)[0])
+        return jax.vmap(lambda key, *one: model(*one, key=key, **flags))(keys, *arguments(x)), model_state
+
+    return PureModel(init, run)
+
+
+def _split_like(key: jax.Array, x: jax.Array) -> jax.Array:
+    """A key for each example of `x`, which with explicit sharding lie as the examples do."""
+    keys, sharding = jax.random.split(key, len(x)), jax.typeof(x).sharding
+    if not any(sharding.spec):
+        return keys
+    return jax.sharding.reshard(keys, NamedSharding(sharding.mesh, PartitionSpec(sharding.spec[0])))
+
+
+def _refuse_what_is_no_model(eqx: Any, made: Any) -> None:
+    def stateful(leaf: Any) -> bool:
+        return isinstance(leaf, (eqx.nn.State, eqx.nn.StateIndex))
+
+    if any(map(stateful, jax.tree.leaves(made, is_leaf=stateful))):
+        raise UserError(
+            "from_equinox takes no layers that keep an eqx.nn.State, such as eqx.nn.BatchNorm: use eqx.nn.GroupNorm or "
+            "eqx.nn.LayerNorm."
+        )
+    if not isinstance(made, eqx.Module):
+        raise UserError(
+            f"from_equinox takes a constructor, key -> equinox.Module, and yours returned a {type(made).__name__}: "
+            "write from_equinox(lambda key: Net(key=key))."
+        )
+
+
+def _parts(eqx: Any, model: Any) -> tuple[Any, Any, Any]:
+    """(arrays of floats, other arrays, everything else), each None where another has something."""
+
+    def array(leaf: Any) -> bool:
+        return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))
+
+    arrays, static = eqx.partition(model, array)
+    return *eqx.partition(arrays, lambda leaf: jnp.issubdtype(leaf.dtype, jnp.inexact)), static
+
+
+def _path(path: Any) -> list[str]:
+    return [jax.tree_util.keystr((part,), simple=True) for part in path]
+
+
+def _by_path(tree: Any) -> PyTree:
+    """The arrays of a model as nested dictionaries: {"layers": {"0": {"weight": ...}}}."""
+    nested: dict[str, Any] = {}
+    for path, leaf in jax.tree.leaves_with_path(tree):
+        at, *names = nested, *_path(path)
+        for name in names[:-1]:
+            at = at.setdefault(name, {})
+        at[names[-1]] = leaf
+    return nested
+
+
+def _filled(abstract: Any, nested: PyTree) -> Any:
+    """The inverse: `abstract` with the arrays of `nested`."""
+
+    def found(path: Any, _: Any) -> Any:
+        at = nested
+        for name in _path(path):
+            at = at[name]
+        return at
+
+    return jax.tree.map_with_path(found, abstract)
