@@ -64,6 +64,11 @@ class Lies:
     def of(cls, program: Program, *, draws: bool) -> Lies:
         return cls(program.parts, program.keys, program.order, draws)
 
+    def identity(self, key: jax.Array, examples: int) -> tuple[Any, ...]:
+        """Equal for those in which each example is drawn for alike, as for all strategies with a device a part."""
+        keys = None if self.keys is None else np.asarray(self.keys(key)).tobytes()
+        return keys, np.asarray(self.order({"at": jnp.arange(examples)})["at"]).tobytes()
+
     def prepared(self, workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[TrainState, Batch]:
         """(state with a key for each part, if parts draw by themselves; the batch in the program's order)."""
         if not self.draws:

@@ -89,7 +89,7 @@ class Proof:
         """What of how a batch lies makes another answer: its parts for batch statistics, and all of it for what is
         drawn."""
         if self.draws:
-            return point.strategy, lies.parts, point.levers.get("mesh")
+            return lies.identity(self.key, point.global_batch)
         return (lies.parts,) if stateful(self._model_state(workload)) else ()
 
     def _in_parts(self, workload: TrainWorkload) -> bool:

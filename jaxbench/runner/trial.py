@@ -50,7 +50,9 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         try:
             model = _ask(worker, {"do": "describe"})
             _say_model(model, console)
-            tried = [(name, count) for name in model["strategies"] for count in DEVICES]
+            # Those of one number of devices together, and of these those of the whole batch: they share a reference.
+            first = sorted(model["strategies"], key=lambda name: not name.startswith("jit"))
+            tried = [(name, count) for count in DEVICES for name in first]
             for name, count in track(tried, "trying", console=console, transient=True):
                 found[name, count] = _try(worker, name, count)
         finally:

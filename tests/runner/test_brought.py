@@ -1,0 +1,68 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Ordinary models that people bring are right under every strategy that takes them, and never called wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+from brought_models import STYLES, source
+
+from jaxbench import config as config_lib
+from jaxbench import discovery
+from jaxbench.levers import DEFAULTS
+from jaxbench.runner import trial_answers
+from jaxbench.runner.bench import Bench
+from jaxbench.runner.plan import Point
+
+BATCH = 16
+BROUGHT = [
+    (row, style)
+    for style in STYLES
+    for row in (*STYLES[style], "noise", "clip")
+    if (row, style) != ("norm", "functions")
+]
+PLACES = [("jit_auto", 2), ("pmap", 2), ("zero2", 2), ("fsdp", 2), ("shard_map", 8)]
+
+
+def bench(folder: Path, text: str, **levers: str) -> Bench:
+    path = folder / "mine.py"
+    path.write_text(text)
+    config = config_lib.compose("mine", discovery.load_experiment(str(path)), discovery.load_preset("smoke"), tiny=True)
+    return Bench(config_lib.plain(config), str(path), jax.devices(), "test")
+
+
+def attempt(mine: Bench, strategy: str, devices: int, **levers: str) -> dict[str, dict]:
+    levers = {**DEFAULTS, **levers}
+    point = Point(
+        point="p", strategy=strategy, scaling="strong", devices=devices, global_batch=BATCH, oversubscribed=True,
+        levers=levers, platform="cpu",
+    )  # fmt: skip
+    return {check["name"]: check for check in trial_answers.attempt(mine, vars(point))["checks"]}
+
+
+@pytest.mark.parametrize(("row", "style"), BROUGHT)
+def test_right_under_every_strategy(tmp_path: Path, row: str, style: str) -> None:
+    mine = bench(tmp_path, source(row, style))
+    for strategy, devices in PLACES:
+        checks = attempt(mine, strategy, devices)
+        assert all(check["ok"] for check in checks.values()), (strategy, devices, checks)
+
+
+@pytest.mark.parametrize("levers", [{"accumulate": "2"}, {"precision": "bfloat16"}], ids=str)
+def test_dropout_with_levers(tmp_path: Path, levers: dict[str, str]) -> None:
+    mine = bench(tmp_path, source("dropout", "linen"))
+    for strategy, devices in (("jit_auto", 2), ("shard_map", 2)):
+        checks = attempt(mine, strategy, devices, **levers)
+        assert all(check["ok"] for check in checks.values()), (strategy, devices, checks)
+
+
+def test_more_than_needed_is_excess_for_a_model_that_is_brought(tmp_path: Path) -> None:
+    """XLA reduces the two gradients of a tied embedding apart."""
+    mine = bench(tmp_path, source("tied", "functions"))
+    census = attempt(mine, "jit_auto", 2)["collectives"]
+    assert census["ok"] and census["excess_bytes"] == 4 * 20 * 8
+    assert "640 bytes are excess, as many as 'embed' has" in census["reason"]
+    mine.proof.own = True
+    assert not attempt(mine, "jit_auto", 2)["collectives"]["ok"]
