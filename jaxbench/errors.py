@@ -15,6 +15,11 @@ class NothingToMeasure(UserError):
     """What was asked for needs something that this machine does not have, such as a second device."""
 
 
+class Unsupported(UserError):
+    """What was asked for is right in itself, and this strategy cannot take this model. The message says what to write
+    or which other strategy to use."""
+
+
 def did_you_mean(word: str, legal: Iterable[str]) -> str:
     """Returns `` did you mean 'x'?`` when some legal word is close to `word`, else lists the legal words."""
     legal = sorted(legal)

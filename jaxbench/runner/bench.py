@@ -17,16 +17,17 @@ from ml_collections import ConfigDict
 from jaxbench.input import feed as feeds
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import check, closed_form, memory, outcome, profile, state_facts
+from jaxbench.measure import check, closed_form, first_step, memory, outcome, profile, state_facts
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
-from jaxbench.runner.arm import Arms, build_program, build_workload, disabled_passes
+from jaxbench.runner.arm import Arms, build_program, disabled_passes, inspected
 from jaxbench.runner.plan import Point
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
+from jaxbench.workloads.data import own
 
 LATENCIES = 200  # samples of a latency over all rounds: 99 % of them has two beyond it
 
@@ -53,7 +54,7 @@ class Bench:
         self.key = jax.random.PRNGKey(self.config.seed)
         self.timer = Timer(blocks=self.config.measure.blocks)
         with stage("model"):  # before any point, so that a model that cannot be built is said once
-            self.plain = build_workload(self.arms.config({}), experiment)
+            self.plain = inspected(self.arms.config({}), experiment)
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.prepared: dict[str, Prepared] = {}
@@ -74,7 +75,7 @@ class Bench:
     @functools.cached_property
     def data(self) -> Dataset | None:
         """The real data, read once."""
-        return None if self.plain.data is None else self.plain.data()
+        return None if self.plain.data is None else own.read(self.plain, seed=self.config.seed)
 
     def compile(self, point: Point) -> tuple[TrainWorkload, Program, CompiledStep]:
         """Builds and compiles; runs nothing. Raises StageError."""
@@ -126,9 +127,11 @@ class Bench:
         workload, program, compiled = self.compile(point)
         with stage("check"):
             batch = self.batch(point)
-            first_run_s, facts = self._first_run(program, compiled, batch)
+            first_run_s, facts, outputs = self._first_run(program, compiled, batch)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
             checks = self._check(point, program, compiled, batch)
+            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.devices[0]}
+            checks = first_step.explained(checks, outputs, workload, **about)
             if point.levers.get("execution") == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
                 compiled = CompiledStep(call, passport)
@@ -250,15 +253,15 @@ class Bench:
         with on_host():
             return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
 
-    def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float]]:
-        """(seconds, what the step shows besides)."""
+    def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float], Any]:
+        """(seconds, what the step shows besides, its outputs)."""
         with jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = state_facts.measure(program, state, placed, gradients=self.config.measure.gradients)
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
-            return time.perf_counter() - start, facts | state_facts.of_metrics(outputs)
+            return time.perf_counter() - start, facts | state_facts.of_metrics(outputs), outputs
 
     def _check(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[Verdict, ...]:
         """What is found wrong or right, or could not be found out."""
