@@ -35,7 +35,7 @@ def _drawn_inputs(jaxpr: Any, found: list[tuple[Line, Line]]) -> set[int]:
     names: dict[Any, Any] = {}  # a variable that is another form of a key -> the key
     drawn: dict[Any, list[Line]] = {}  # key -> its first draw, as the person's and the libraries' lines
     for equation in jaxpr.eqns:
-        inputs = [names.get(x, x) if hasattr(x, "count") else None for x in equation.invars]  # None: a literal
+        inputs = [None if hasattr(x, "val") else names.get(x, x) for x in equation.invars]  # None: a literal
         if equation.primitive.name in _SAME_KEY:
             names[equation.outvars[0]] = inputs[0]
             continue

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A Hugging Face dataset on the disk, as `datasets.save_to_disk` writes it: Arrow streams beside JSON that lists them.
 
-The format is that of `datasets` since its version 2: ``state.json`` names the files of one split, ``dataset_dict.json`` the splits,
-each in a folder of its name. Only `pyarrow` is needed to read them.
+The format is that of `datasets` since its version 2: ``state.json`` names the files of one split, ``dataset_dict.json``
+the splits, each in a folder of its name. Only `pyarrow` is needed to read them.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Columns(Mapping[str, np.ndarray]):
             shape, array = [*shape, *lengths], array.flatten()
         if not (types.is_integer(array.type) or types.is_floating(array.type)) or array.null_count:
             raise UserError(
-                f"{said} holds {kind}, in which not every value is a number: add a column of numbers, such as images as "
-                "float arrays, by dataset.map, and call the field as that column."
+                f"{said} holds {kind}, in which not every value is a number: add a column of numbers, such as images "
+                "as float arrays, by dataset.map, and call the field as that column."
             )
         return array.to_numpy(zero_copy_only=False).reshape(shape)
 

@@ -63,8 +63,8 @@ def _split(workload: TrainWorkload, data: Any, seed: int) -> Own:
         train, test = (_arrays(workload, part) for part in data)
         return Own(name, train, test)
     arrays = _arrays(workload, data)
-    count = len(next(iter(arrays.values()), ()))
-    if count < 2:
+    _require_examples(arrays, f"the {name}")
+    if (count := len(next(iter(arrays.values())))) < 2:
         raise UserError(f"the {name} have {count} examples: at least 2 are needed, to train and to test on.")
     drawn, cut = permutation(count, seed), max(1, round(TEST_FRACTION * count))
     train, test = ({k: array[rows] for k, array in arrays.items()} for rows in (drawn[cut:], drawn[:cut]))
@@ -151,13 +151,20 @@ def _cast(array: np.ndarray, field: Field) -> np.ndarray:
     return array
 
 
+def _require_examples(arrays: Mapping[str, np.ndarray], where: str) -> None:
+    """Raises UserError unless every array has the same examples along its first axis, and there are some."""
+    lengths = {array.shape[:1] for array in arrays.values()}
+    if len(lengths) != 1 or lengths <= {(), (0,)}:
+        said = ", ".join(f"'{name}' {array.shape}" for name, array in arrays.items())
+        raise UserError(f"the arrays of {where} have no common, positive length along their first axis: {said}.")
+
+
 def require(workload: TrainWorkload, arrays: Mapping[str, np.ndarray], where: str) -> None:
     """Raises UserError unless the arrays are examples of the workload. where: "the train split of 'digits'"."""
     missing = sorted(workload.example.keys() - arrays.keys())
     if missing:
         raise UserError(f"{where} has no '{missing[0]}': it has {', '.join(arrays)}.")
-    if len({len(array) for array in arrays.values()}) != 1 or not len(next(iter(arrays.values()))):
-        raise UserError(f"the arrays of {where} have no common, positive length.")
+    _require_examples(arrays, where)
     for name, field in workload.example.items():
         found, wanted = arrays[name], np.dtype(field.dtype)
         if found.shape[1:] != tuple(field.shape) or found.dtype != wanted:
