@@ -65,7 +65,8 @@ def explaining(
 ) -> AbstractContextManager[None]:
     """A context in which whatever passes through a person's own line becomes a UserError that names this line.
 
-    otherwise: what is named in its place where an error passed through none; "": such an error stays as it is.
+    otherwise: what is named in its place where an error passed through none; "": such an error stays as it is, and so
+      does each that is a UserError already.
     hint: a sentence that is added to what the error says; "": none.
     """
     return _Explained(None, otherwise, hint)
@@ -185,6 +186,7 @@ class _Explained(AbstractContextManager[None]):
     def __init__(self, path: Path | None, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""):
         """path: the file to name where no line is known; None: `otherwise`, or, where that is "", nothing is turned."""
         self.otherwise = f"'{path}'" if path is not None else otherwise
+        self.lines = path is None and bool(otherwise)  # what we say inside a function of theirs gets their line too
         self.hint = hint
 
     def __enter__(self) -> None:
@@ -193,6 +195,8 @@ class _Explained(AbstractContextManager[None]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, UserError) and self.lines and (found := line_of(error)):
+            raise UserError(f"'{found[0]}', line {found[1]}: {error}") from error
         if isinstance(error, (Exception, SystemExit)):
             told = _told(error, self.otherwise, self.hint)
             if told is not error:

@@ -94,7 +94,7 @@ def metrics(returned: PyTree, where: str) -> list[str]:
 
 
 def _numbers(value: Any) -> tuple[Any, ...]:
-    """What a loss or a metric consists of, each of which must be a scalar."""
+    """What a loss or a metric consists of, each of which must be a scalar, and the first of a loss a float."""
     return (value,)
 
 
@@ -198,8 +198,9 @@ def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, 
     if not pair or not (isinstance(returned[1], tuple | list) and len(returned[1]) == 2):
         raise UserError(f"{where} returns {_said(returned)}: {LOSS}, with ({{}}, {{}}) where there are neither.")
     loss, (new_state, found) = returned
-    for number in _numbers(loss):
-        if not (isinstance(number, Leaf) and number.scalar and jnp.issubdtype(number.dtype, jnp.floating)):
+    for at, number in enumerate(_numbers(loss)):
+        scalar = isinstance(number, Leaf) and number.scalar
+        if not scalar or (at == 0 and not jnp.issubdtype(number.dtype, jnp.floating)):
             raise UserError(
                 f"{where} returns a loss that is {_said(number)}: it must be a float scalar, the mean over the "
                 "examples, such as jnp.mean(...)."

@@ -257,6 +257,12 @@ def test_an_error_inside_flax_names_the_persons_line(tmp_path):
     assert sentence.startswith(f"'{path}', line {brought.line_with(path, 'model.apply')}: Scope")
 
 
+def test_what_our_own_functions_say_inside_a_loss_gets_the_persons_line(tmp_path):
+    wrong = "from jaxbench.errors import UserError\n        raise UserError('use this.')\n        "
+    path, sentence = told(tmp_path, (LOGITS, wrong + LOGITS))
+    assert sentence == f"'{path}', line {brought.line_with(path, 'raise UserError')}: use this."
+
+
 def test_an_error_in_a_file_beside_it_names_that_file(tmp_path):
     (tmp_path / "beside_mine.py").write_text("def logits(x, w):\n    return x.T @ w\n")
     called = (LOGITS, 'logits = beside_mine.logits(batch["x"], params["w"])')
