@@ -12,13 +12,16 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
 from jaxbench.errors import UserError, did_you_mean
+
+_PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # of the names that modules are loaded under
+_MOST = 400  # characters of another library's message: some fill a page
 
 
 def experiments() -> dict[str, Path]:
@@ -55,6 +58,40 @@ def build(name_or_path: str, config: Any) -> Any:
 def explained(module: ModuleType) -> AbstractContextManager[None]:
     """A context in which whatever the module's file raises becomes a UserError that says where."""
     return _Explained(Path(getattr(module, "__file__", None) or str(module)))
+
+
+def explaining(
+    otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
+) -> AbstractContextManager[None]:
+    """A context in which whatever passes through a person's own line becomes a UserError that names this line.
+
+    otherwise: what is named in its place where an error passed through none; "": such an error stays as it is, and so
+      does each that is a UserError already.
+    hint: a sentence that is added to what the error says; "": none.
+    """
+    return _Explained(None, otherwise, hint)
+
+
+def line_of(error: BaseException) -> tuple[str, int] | None:
+    """(file, line) of the last line of a person's own files that an error, or else what caused it, passed through."""
+    seen: BaseException | None = error
+    while seen is not None:
+        lines = [(f.filename, f.lineno) for f in traceback.extract_tb(seen.__traceback__) if is_theirs(f.filename)]
+        if lines and lines[-1][1]:
+            return lines[-1][0], lines[-1][1]
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return None
+
+
+def is_theirs(file: str) -> bool:
+    """Whether a file is a person's own: an experiment that was loaded, or below the folder of one and no library's."""
+    loaded = [m.__file__ for name, m in sys.modules.items() if name.startswith(_PREFIXES) and m.__file__]
+    if file in loaded:
+        return True
+    path, libraries = Path(file), (Path(__file__).parent, Path(sys.prefix), Path(sys.base_prefix))
+    if "site-packages" in path.parts or any(path.is_relative_to(folder) for folder in libraries):
+        return False
+    return any(path.is_relative_to(Path(one).parent) for one in loaded)
 
 
 def experiment_path(name_or_path: str) -> Path:
@@ -146,8 +183,11 @@ def _siblings_importable(file: Path) -> Iterator[None]:
 class _Explained(AbstractContextManager[None]):
     """Turns whatever a person's file raises, of any type, into a UserError that says where. Swallows nothing."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path | None, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""):
+        """path: the file to name where no line is known; None: `otherwise`, or, where that is "", nothing is turned."""
+        self.otherwise = f"'{path}'" if path is not None else otherwise
+        self.lines = path is None and bool(otherwise)  # what we say inside a function of theirs gets their line too
+        self.hint = hint
 
     def __enter__(self) -> None:
         pass
@@ -155,17 +195,40 @@ class _Explained(AbstractContextManager[None]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not isinstance(error, (Exception, SystemExit)) or isinstance(error, UserError):
-            return
-        file, line = self.path, None
-        if isinstance(error, SyntaxError):
-            file, line = Path(error.filename or self.path), error.lineno
-        else:
-            lines = [f.lineno for f in traceback.extract_tb(trace) if f.filename == str(self.path)]
-            line = lines[-1] if lines else None
-        where = f"'{file}', line {line}" if line else f"'{file}'"
-        reason = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
-        raise UserError(f"{where}: {type(error).__name__}: {reason}") from error
+        if isinstance(error, UserError) and self.lines and (found := line_of(error)):
+            raise UserError(f"'{found[0]}', line {found[1]}: {error}") from error
+        if isinstance(error, (Exception, SystemExit)):
+            told = _told(error, self.otherwise, self.hint)
+            if told is not error:
+                raise told
+
+
+def told(error: Exception) -> BaseException:
+    """A UserError that names the person's own line which an error passed through; the error itself if there is none."""
+    return _told(error, "", lambda error: "")
+
+
+def _told(error: BaseException, otherwise: str, hint: Callable[[Exception], str]) -> BaseException:
+    if isinstance(error, UserError):
+        return error
+    found = line_of(error)
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        found = error.filename, error.lineno
+    where = f"'{found[0]}', line {found[1]}" if found else otherwise
+    if not where:
+        return error
+    more = hint(error) if isinstance(error, Exception) else ""
+    said = f"{where}: {type(error).__name__}: {_reason(error)}"
+    sentence = UserError(f"{said.rstrip('.')}. {more}" if more else said)
+    sentence.__cause__ = error
+    return sentence
+
+
+def _reason(error: BaseException) -> str:
+    """What an error says, in one line: its first paragraph."""
+    text = error.msg if isinstance(error, SyntaxError) else str(error).strip().split("\n\n")[0]
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST else f"{text[:_MOST]} ..."
 
 
 def _require(module: ModuleType, path: Path, name: str, signature: str, what: str) -> None:

@@ -11,12 +11,13 @@ class UserError(Exception):
     """Bad input. The message is one sentence that names the value and a legal one."""
 
 
-class Unsupported(UserError):
-    """A strategy cannot take this model; the sentence says what to write, or which strategy can."""
-
-
 class NothingToMeasure(UserError):
     """What was asked for needs something that this machine does not have, such as a second device."""
+
+
+class Unsupported(UserError):
+    """What was asked for is right in itself, and this strategy cannot take this model. The message says what to write
+    or which other strategy to use."""
 
 
 def did_you_mean(word: str, legal: Iterable[str]) -> str:

@@ -23,12 +23,17 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledRow:
-    """One point that was asked for. record: None when it was not compiled; reason: then why."""
+    """One point that was asked for. record: None when it was not compiled; reason: then why.
+
+    unsupported: because its strategy cannot take the model. excused: and the strategy was not asked for by its name.
+    """
 
     point: dict[str, Any]
     record: CompiledRecord | None
     reason: str = ""
     memory_bytes: int
+    unsupported: bool = False
+    excused: bool = False
 
     @property
     def name(self) -> str:
@@ -36,9 +41,11 @@ class CompiledRow:
 
     @property
     def status(self) -> str:
-        """compiled | too large | failed | missing."""
+        """compiled | too large | unsupported | failed | missing."""
         if self.record is not None:
             return "compiled"
+        if self.unsupported:
+            return "unsupported"
         if not self.reason:
             return "missing"
         return "too large" if "RESOURCE_EXHAUSTED" in self.reason else "failed"
@@ -76,23 +83,33 @@ def rows(run: RunFolder) -> list[CompiledRow]:
         if isinstance(record, CompiledRecord):
             found[record.point] = record
         elif isinstance(record, FailureRecord):
-            failed[record.point] = record.reason
-    memory = int(manifest["device_memory_bytes"])
-    return [
-        CompiledRow(
-            point=point,
-            record=found.get(point["point"]),
-            reason="" if point["point"] in found else failed.get(point["point"], ""),
-            memory_bytes=memory,
+            failed[record.point] = record
+    failed = {name: record for name, record in failed.items() if name not in found}
+    asked, refused = manifest["plan"]["points"], [name for name, record in failed.items() if record.unsupported]
+    every = run.config().get("strategy") == "all" and len(refused) < len(asked)
+    made = []
+    for point in asked:
+        failure = failed.get(point["point"])
+        unsupported = failure is not None and failure.unsupported
+        made.append(
+            CompiledRow(
+                point=point,
+                record=found.get(point["point"]),
+                reason=failure.reason if failure is not None else "",
+                memory_bytes=int(manifest["device_memory_bytes"]),
+                unsupported=unsupported,
+                excused=unsupported and every,
+            )
         )
-        for point in manifest["plan"]["points"]
-    ]
+    return made
 
 
 def amiss(found: Sequence[CompiledRow]) -> list[str]:
     """What a user has to know: points that do not compile, do not fit, or communicate something else; a reason once."""
     grouped: dict[str, list[str]] = {}
     for row in found:
+        if row.excused:
+            continue
         if row.record is None:
             grouped.setdefault(row.why, []).append(row.name)
         elif row.right is False:

@@ -74,7 +74,9 @@ def worst(answers: Iterable[str]) -> str:
 
 
 def complete(expected: str, points: Sequence[Point | CasePoint], *, unit: str = "programs") -> Item:
-    """Whether all of these were measured. One that failed is against expectation, one that is missing is unknown."""
+    """Whether all of these were measured. One that failed is against expectation, one that is missing is unknown; a
+    strategy that cannot take the model was not expected."""
+    points = [point for point in points if point.status != "unsupported"]
     lost = {
         status: [f"{point.point}: {point.reason}" for point in points if point.status == status]
         for status in ("failed", "partial", "missing")

@@ -108,7 +108,7 @@ def _show(value: Estimate) -> str:
 
 def fit_all(rows: list[Row]) -> list[Fit]:
     """Every law for every strategy that was asked for in its scaling, in the order of the rows."""
-    families = dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows)
+    families = dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows if r.point.status != "unsupported")
     pairs = itertools.product(families, _KINDS)
     return [
         _fit(kind, strategy, [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling)])

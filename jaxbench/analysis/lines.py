@@ -80,8 +80,10 @@ def units(rounds: Iterable[RoundRecord]) -> tuple[tuple[int, int], ...]:
 
 
 def status(lines: Lines, asked: int) -> tuple[str, str]:
-    """ok | partial | failed | missing, and why it is not ok. asked: how many rounds."""
+    """ok | partial | failed | unsupported | missing, and why it is not ok. asked: how many rounds."""
     rounds = len(lines.rounds)
+    if lines.failed and lines.failure is not None and lines.failure.unsupported:
+        return "unsupported", lines.failure.reason
     if lines.failed and lines.failure is not None:
         return "failed", f"{lines.failure.stage}: {lines.failure.reason}"
     if rounds == 0:

@@ -21,7 +21,8 @@ class Point:
       point: the id, "strategy/scaling/devices", and "/arm" if there is one.
       arm: what tells it from the run's other settings of levers, "" in a run that sweeps none.
       levers: the value of every lever; {} in records that are older than levers.
-      status: ok (every round is there) | partial (some) | failed (a failure is the newest line) | missing (none).
+      status: ok (every round is there) | partial (some) | failed (a failure is the newest line) | unsupported (that is
+        one, and says that the strategy cannot take the model) | missing (none).
       check_ok: every verdict holds, of the newest passport and of those of every session that contributed rounds, and
         nothing was compiled inside the timed region; None when the point was never checked.
       reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.

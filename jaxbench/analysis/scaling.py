@@ -129,7 +129,7 @@ def _base(point: Point, rows: list[Row]) -> Row | None:
         for row in rows
         if (row.point.strategy, row.point.scaling, row.point.arm) == (point.strategy, point.scaling, point.arm)
         and row.timing.step_s.known
-        and row.point.status != "failed"
+        and row.point.status not in ("failed", "unsupported")
         and not row.point.oversubscribed
     ]
     return min(family, key=lambda row: row.point.devices, default=None)

@@ -85,7 +85,7 @@ def agree(card: Run, now: Run, spreads: tuple[Spread, Spread], *, same_machine: 
 
 def _fault(point: Any_) -> str:
     """Why it has no time to compare; "" if it has one."""
-    if not point.rounds or point.status == "failed":
+    if not point.rounds or point.status in ("failed", "unsupported"):
         return f"{point.status} ({point.reason})"
     return f"wrong ({point.reason})" if point.check_ok is False else ""
 

@@ -65,7 +65,7 @@ FIELDS = (
     "card", "machine", "platform", "device_kind", "experiment", "strategy", "scaling", "devices", "state", "jax",
     "date",
 )  # fmt: skip
-_WORST = ("failed", "wrong", "missing", "partial", "unchecked", "ok")
+_WORST = ("failed", "wrong", "missing", "unsupported", "partial", "unchecked", "ok")
 
 
 def version(card: Card) -> str:
@@ -133,7 +133,7 @@ def _shown(card: Card, point: dict[str, Any], strategy: str, *, state: str = "",
 
 
 def _state(point: dict[str, Any]) -> str:
-    if point["status"] in ("failed", "missing"):
+    if point["status"] in ("failed", "missing", "unsupported"):
         return point["status"]
     if point["check_ok"] is False:
         return "wrong"
@@ -168,7 +168,7 @@ def lines(rows: Sequence[Shown]) -> list[Line]:
     """The lines of the figure: of each card, strategy and scaling the points that have an efficiency."""
     found: dict[tuple[Any, ...], list[Shown]] = {}
     for row in rows:
-        if row.efficiency.known and row.state not in ("failed", "missing"):
+        if row.efficiency.known and row.state not in ("failed", "missing", "unsupported"):
             found.setdefault((row.card.path, row.strategy, row.scaling), []).append(row)
     return [
         Line(

@@ -33,9 +33,9 @@ EXAMPLES = 4
 SAME = 1e-4  # relative: a float32 loss summed in another order is some 1e-6 away, another loss some percent
 MOVED = 0.1  # by how much of its own root mean square a parameter is moved
 
-MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY = (
+MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, UNKNOWN = (
     *("a mean over examples", "a weighted mean", "a hidden weighted mean", "across examples"),
-    *("a sum over examples", "a loss of some examples"),
+    *("a sum over examples", "a loss of some examples", "not a number"),
 )
 
 
@@ -66,6 +66,8 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
         (params, model_state), batches = params_of(), batches_of()
         evaluate = jit_once(lambda params, batch: _values(workload, params, model_state, batch))
         found = [jax.device_get([evaluate(p, batch) for p in params]) for batch in batches[:2]]
+        if not np.all(np.isfinite([values.whole for pair in found for values in pair])):
+            return LossKind(name=UNKNOWN)
         kind = _name(found, _weighted_loss(workload), needed.asks_others(workload))
         if kind.name != ACROSS or kind.gathers:
             return kind

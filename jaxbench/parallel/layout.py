@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import flat
 from jaxbench.parallel.axes import LIES_ON, Sizes
 from jaxbench.parallel.program import TrainState, create_state
@@ -204,7 +204,7 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
     logical = {name for axes in table.values() for name in axes if name}
     for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
         if not any(LIES_ON[name] == axis for name in logical):
-            raise UserError(_nothing_to_split(workload, axis))
+            raise Unsupported(_nothing_to_split(workload, axis))
 
     def cut(path: Any, aval: Any) -> Cut:
         name = jax.tree_util.keystr(path, simple=True, separator="/")

@@ -21,7 +21,7 @@ from functools import partial
 import jax
 from jax.sharding import PartitionSpec
 
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import draws, split
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of
@@ -82,9 +82,9 @@ def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     split.require(workload, sizes)
     if workload.partition is None or workload.partition.stages is None:
-        raise UserError(f"'{workload.name}' is no row of blocks that can be stages of a pipeline: gpt is.")
+        raise Unsupported(f"'{workload.name}' is no row of blocks that can be stages of a pipeline: gpt is.")
     if workload.partition.stages.remat == "offload":
-        raise UserError(
+        raise Unsupported(
             "a pipeline keeps activations in the memory of its stages: use remat=dots_saveable, not offload."
         )
     for axis, size in sizes.items():

@@ -19,7 +19,7 @@ import jax
 from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import draws
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.layout import Cut, Layout, cuts
@@ -74,15 +74,15 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
     """Raises UserError for what the workload cannot be split over, parameters left to the Layout."""
     context, tensor = sizes.get("context", 1), sizes.get("tensor", 1)
     if workload.loss_scale is not None:
-        raise UserError(
+        raise Unsupported(
             "--config.lever.precision=float16 scales the loss by what all gradients together look like, and on a mesh "
             "that splits the model no device sees them all: use bfloat16."
         )
     partition = workload.partition
     if context > 1 and (partition is None or not partition.positions):
-        raise UserError(f"'{workload.name}' has no positions to split over the axis context: gpt has.")
+        raise Unsupported(f"'{workload.name}' has no positions to split over the axis context: gpt has.")
     if sequence and tensor > 1 and partition is not None and not partition.positions:
-        raise UserError(
+        raise Unsupported(
             f"--config.lever.sequence_parallel=on splits positions and '{workload.name}' has none: use off, or gpt."
         )
     if sequence and tensor > 1 and context > 1:

@@ -17,7 +17,7 @@ from functools import partial
 import jax
 from jax.sharding import PartitionSpec
 
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported
 from jaxbench.parallel import draws
 from jaxbench.parallel.axes import mesh_of
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
@@ -30,9 +30,9 @@ AXIS = "data"
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> Program:
-    """The Program of stage 1 or 2. Raises UserError under loss scaling, which must see all gradients at once."""
+    """The Program of stage 1 or 2. Raises Unsupported under loss scaling, which must see all gradients at once."""
     if workload.loss_scale is not None:
-        raise UserError(
+        raise Unsupported(
             "--config.lever.precision=float16 scales the loss by what all gradients together look like, and under "
             f"zero{stage} no device sees them all: use bfloat16."
         )

@@ -209,6 +209,7 @@ class FailureRecord:
     scaling: str = ""
     global_batch: int = 0
     arm: str = ""
+    unsupported: bool = False  # the strategy cannot take this model: nothing has gone wrong
     kind: str = "failure"
     schema: int = SCHEMA_VERSION
     time: str = ""

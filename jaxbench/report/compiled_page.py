@@ -83,7 +83,7 @@ def _cells(row: CompiledRow) -> tuple[str | Cell, ...]:
     return (
         row.name,
         str(row.point.get("devices", "")),
-        Cell(row.status, "ok" if record is not None else "failed"),
+        Cell(row.status, "ok" if record is not None else row.status),
         "" if memory is None else gigabytes(memory),
         "" if peak is None else gigabytes(peak),
         "" if row.fits is None else Cell("yes" if row.fits else "NO", "ok" if row.fits else "no"),
@@ -96,7 +96,7 @@ def _cells(row: CompiledRow) -> tuple[str | Cell, ...]:
 def _fold(row: CompiledRow) -> Fold:
     record = row.record
     if record is None:
-        return Fold(name=row.name, state="failed", reason=row.why)
+        return Fold(name=row.name, state=row.status, reason=row.why)
     names = ("collective", "mesh axis", "group", "operands", "bytes", "of them metrics", "sent by a device")
     columns = tuple(Column(name, "text" if name in ("collective", "mesh axis") else "") for name in names)
     lines = tuple(

@@ -32,6 +32,7 @@ class Findings:
         """(heading, sentences), empty ones left out, most urgent first."""
         sections = [
             ("Not as asked", self.shortfalls()),
+            ("Not supported", excused(self.rows, self.config)),
             ("Base", base_lines(self.rows)),
             ("Notes", [*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]),
             ("Scaling laws", fits.sentences(self.fits)),
@@ -41,7 +42,7 @@ class Findings:
 
     def shortfalls(self) -> list[str]:
         """Why the run is not complete and correct, each distinct reason once; empty when it is."""
-        return shortfalls(self.rows)
+        return shortfalls(self.rows, self.config)
 
 
 def find(run: RunFolder) -> Findings:
@@ -73,6 +74,8 @@ def card_of(run: RunFolder, manifest: dict[str, Any]) -> tuple[dict[str, Any] | 
 def _shortfall(row: Row) -> tuple[str, str] | None:
     """(what is wrong with the point, why), or None."""
     point = row.point
+    if point.status == "unsupported":
+        return None
     if point.status == "failed":
         return "recorded as failed", point.reason
     if point.status != "ok":
@@ -82,16 +85,41 @@ def _shortfall(row: Row) -> tuple[str, str] | None:
     return ("unchecked", point.reason) if point.check_ok is None else None
 
 
-def shortfalls(rows: list[Row]) -> list[str]:
-    """Why these rows are not complete and correct, each distinct reason once; empty when they are."""
+def shortfalls(rows: list[Row], config: dict[str, Any]) -> list[str]:
+    """Why these rows are not complete and correct, each distinct reason once; empty when they are.
+
+    A strategy that cannot take the model is a shortfall where it was asked for by its name, or where there is no other.
+    """
     about: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if shortfall := _shortfall(row):
             about.setdefault(shortfall, []).append(row.point.point)
-    return [
+    said = [
         f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}{f': {why}' if why else ''}."
         for (what, why), points in about.items()
     ]
+    return said if excused(rows, config) else said + unsupported(rows)
+
+
+def excused(rows: list[Row], config: dict[str, Any]) -> list[str]:
+    """What `unsupported` says, where all strategies were asked for and another one takes the model."""
+    every = config.get("strategy") == "all" and any(row.point.status != "unsupported" for row in rows)
+    return unsupported(rows) if every else []
+
+
+def unsupported(rows: list[Row]) -> list[str]:
+    """A sentence for each strategy that cannot take the model: of all its points, or naming those it is true of."""
+    about: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        if row.point.status == "unsupported":
+            about.setdefault(row.point.strategy, {}).setdefault(row.point.reason, []).append(row.point.point)
+    said = []
+    for strategy, reasons in about.items():
+        if all(row.point.status == "unsupported" for row in rows if row.point.strategy == strategy):
+            said.append(f"{strategy}: {next(iter(reasons))}")  # the rest says the same of other sizes
+        else:
+            said += [f"{names(points)}: {reason}" for reason, points in reasons.items()]
+    return said
 
 
 def base_lines(rows: list[Row]) -> list[str]:

@@ -18,7 +18,7 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.records.store import RunFolder
 from jaxbench.report import tables
 from jaxbench.report.figures.lever_material import LeverMaterial
-from jaxbench.report.findings import card_of, names, notes, shortfalls, utilisation
+from jaxbench.report.findings import card_of, excused, names, notes, shortfalls, utilisation
 
 # Which view shows the sweep of one lever; what is not here, or combined, has the general one.
 _VIEWS = {
@@ -55,6 +55,7 @@ class LeverFindings:
         """(heading, sentences), empty ones left out, most urgent first."""
         sections = [
             ("Not as asked", self.shortfalls()),
+            ("Not supported", excused(self.rows, self.config)),
             ("Baseline", baselines(self.places)),
             ("Cannot tell", unclear(self.arms)),
             ("Notes", [*self.repairs, *notes(self.rows)]),
@@ -67,7 +68,7 @@ class LeverFindings:
 
     def shortfalls(self) -> list[str]:
         """Why the run is not complete and correct, each distinct reason once; empty when it is."""
-        return shortfalls(self.rows)
+        return shortfalls(self.rows, self.config)
 
     def material(self) -> LeverMaterial:
         """What the figures draw from."""

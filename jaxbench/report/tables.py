@@ -17,7 +17,14 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.report.findings import Findings
 
 _WIDE = 96  # columns below which batch, speed-up and the interval of the step time are left out
-_STYLES = {"ok": "green", "failed": "bold red", "wrong": "bold red", "partial": "yellow", "missing": "yellow"}
+_STYLES = {
+    "ok": "green",
+    "failed": "bold red",
+    "wrong": "bold red",
+    "partial": "yellow",
+    "missing": "yellow",
+    "unsupported": "dim",
+}
 
 
 def show(findings: Findings, console: Console) -> None:
@@ -37,8 +44,9 @@ def show(findings: Findings, console: Console) -> None:
 
 
 def state(row: Row) -> str:
-    """One word for status and check together: ok, wrong (a check failed), unchecked, partial, failed, missing."""
-    if row.point.status in ("failed", "missing"):
+    """One word for status and check together: ok, wrong (a check failed), unchecked, partial, failed, unsupported,
+    missing."""
+    if row.point.status in ("failed", "missing", "unsupported"):
         return row.point.status
     if row.point.check_ok is False:
         return "wrong"

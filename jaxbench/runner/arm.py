@@ -17,6 +17,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
 from jaxbench.parallel import axes, parts, reduction
 from jaxbench.parallel.program import Program, keep_barriers
+from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
@@ -44,6 +45,13 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
     workload = discovery.build(experiment, config)
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
+    return workload
+
+
+def inspected(config: ConfigDict, experiment: str) -> TrainWorkload:
+    """`build_workload`, and a look at what it made. Raises UserError for the first thing that is not as it must be."""
+    workload = build_workload(config, experiment)
+    inspection.inspect(workload, batch=config.batch)
     return workload
 
 

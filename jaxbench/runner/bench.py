@@ -18,18 +18,19 @@ from jaxbench import discovery
 from jaxbench.input import feed as feeds
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import closed_form, memory, outcome, profile, state_facts
+from jaxbench.measure import closed_form, first_step, memory, outcome, profile, state_facts
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import pieces
-from jaxbench.runner.arm import Arms, build_program, build_workload, disabled_passes
+from jaxbench.runner.arm import Arms, build_program, disabled_passes, inspected
 from jaxbench.runner.plan import Point
 from jaxbench.runner.proof import Proof
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
+from jaxbench.workloads.data import own
 
 LATENCIES = 200  # samples of a latency over all rounds: 99 % of them has two beyond it
 
@@ -56,7 +57,7 @@ class Bench:
         self.key = jax.random.PRNGKey(self.config.seed)
         self.timer = Timer(blocks=self.config.measure.blocks)
         with stage("model"):  # before any point, so that a model that cannot be built is said once
-            self.plain = build_workload(self.arms.config({}), experiment)
+            self.plain = inspected(self.arms.config({}), experiment)
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.prepared: dict[str, Prepared] = {}
@@ -76,14 +77,16 @@ class Bench:
     @functools.cached_property
     def data(self) -> Dataset | None:
         """The real data, read once."""
-        return None if self.plain.data is None else self.plain.data()
+        return None if self.plain.data is None else own.read(self.plain, seed=self.config.seed)
 
     def compile(self, point: Point, told: dict[str, Any] | None = None) -> tuple[TrainWorkload, Program, CompiledStep]:
         """Builds and compiles; runs nothing. told: what the compiler is told besides. Raises StageError."""
+        with stage("model"):
+            kind = self.proof.loss_kind
         with stage("build"):
             workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
-            pieces.require(workload, program, self.proof.loss_kind, point.strategy)
+            pieces.require(workload, program, kind, point.strategy)
         with stage("compile"):
             options = {**without(disabled_passes(point.levers, program)), **(told or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options)
@@ -129,9 +132,11 @@ class Bench:
         workload, program, compiled = self.compile(point)
         with stage("check"):
             batch = self.batch(point)
-            first_run_s, facts = self._first_run(program, compiled, batch)
+            first_run_s, facts, outputs = self._first_run(program, compiled, batch)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
             checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
+            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.devices[0]}
+            checks = first_step.explained(checks, outputs, workload, **about)
             if point.levers.get("execution") == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
                 compiled = CompiledStep(call, passport)
@@ -253,15 +258,15 @@ class Bench:
         with on_host():
             return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
 
-    def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float]]:
-        """(seconds, what the step shows besides)."""
+    def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float], Any]:
+        """(seconds, what the step shows besides, its outputs)."""
         with jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = state_facts.measure(program, state, placed, gradients=self.config.measure.gradients)
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
-            return time.perf_counter() - start, facts | state_facts.of_metrics(outputs)
+            return time.perf_counter() - start, facts | state_facts.of_metrics(outputs), outputs
 
     def _record(
         self,

@@ -17,11 +17,14 @@ ANSWER_LIMIT_S = 1800.0
 
 
 class WorkerError(Exception):
-    """The worker answered that it failed, died or hung. `stage` and `detail` go into the failure record."""
+    """The worker answered that it failed, died or hung. `stage` and `detail` go into the failure record, and whether it
+    is `unsupported`: that the strategy cannot take the model."""
 
-    def __init__(self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True):
+    def __init__(
+        self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True, unsupported: bool = False
+    ):
         super().__init__(reason)
-        self.stage, self.detail, self.alive = stage, detail, alive
+        self.stage, self.detail, self.alive, self.unsupported = stage, detail, alive, unsupported
 
 
 class Worker:
@@ -89,7 +92,7 @@ class Worker:
         answer = json.loads(self._read_line(stage, limit_s))
         if "failed" in answer:
             failed = answer["failed"]
-            raise WorkerError(failed["reason"], stage=failed["stage"], detail=failed["detail"])
+            raise WorkerError(**failed)
         return answer
 
     def _read_line(self, stage: str, limit_s: float) -> bytes:

@@ -139,5 +139,6 @@ class _Compiler:
         about = {field.name for field in dataclasses.fields(FailureRecord)} & point.failure().keys()
         return FailureRecord(
             experiment=self._setup["config"]["experiment"], stage=error.stage, reason=str(error), detail=error.detail,
+            unsupported=error.unsupported,
             **{name: point.failure()[name] for name in about},
         )  # fmt: skip

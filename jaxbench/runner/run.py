@@ -119,7 +119,7 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
         job = job_of(RunFolder(folder), asked.points, config, experiment, session=0)
         with sweep.Workers(job, asked.points) as workers:
             for point in asked.points:
-                cells, guess_s = _dry_point(point, workers, asked)
+                cells, guess_s = _dry_point(point, workers, asked, every=config.get("strategy") == "all")
                 over = getattr(point, "oversubscribed", False)
                 table.add_row(Text(point.point + (" (oversubscribed)" if over else "")), *map(Text, cells))
                 seconds.append(guess_s)
@@ -137,8 +137,13 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     return not failing
 
 
-def _dry_point(point: plan.Placed, workers: sweep.Workers, asked: Asked) -> tuple[list[str], float | None]:
-    """The cells of a point's row, and a guess of the seconds it would take on a CPU; None if it would fail."""
+def _dry_point(
+    point: plan.Placed, workers: sweep.Workers, asked: Asked, *, every: bool
+) -> tuple[list[str], float | None]:
+    """The cells of a point's row, and a guess of the seconds it would take on a CPU; None if it would fail.
+
+    every: all strategies were asked for, so that one which cannot take the model takes no time and fails nothing.
+    """
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})
     except WorkerError as error:
@@ -147,6 +152,8 @@ def _dry_point(point: plan.Placed, workers: sweep.Workers, asked: Asked) -> tupl
         if fits.refused(error):
             said = fits.said_bytes(error)
             return ["does not fit the device", "not said" if said is None else f"{said / 1e6:.1f} MB"], None
+        if error.unsupported:
+            return [f"not supported: {error}"], 0.0 if every else None
         return [f"would fail: {error}"], None
     settings, compile_s = asked.settings, answer["compile_s"]
     cores = min(getattr(point, "devices", 1), asked.machine["cores"])

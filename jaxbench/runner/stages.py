@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxbench import discovery
+
 
 class StageError(Exception):
     """A point failed; `stage` says where, the cause says why."""
@@ -15,7 +17,7 @@ class StageError(Exception):
 
 
 class stage:
-    """Names the stage in which an error happened."""
+    """Names the stage in which an error happened, and the person's own line if it passed through one."""
 
     def __init__(self, name: str):
         self.name = name
@@ -25,4 +27,4 @@ class stage:
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, Exception):
-            raise StageError(self.name) from error
+            raise StageError(self.name) from discovery.told(error)

@@ -214,7 +214,8 @@ class _Sweep:
     def fail(self, point: Placed, error: WorkerError) -> None:
         if error.stage == "model":  # the model itself cannot be built: no point can be measured
             raise UserError(str(error)) from error
-        logging.warning("%s failed: %s", point.point, error)
+        if not error.unsupported:  # which the report says, once for a strategy
+            logging.warning("%s failed: %s", point.point, error)
         self.job.run.append(
             FailureRecord(
                 **point.failure(),
@@ -222,6 +223,7 @@ class _Sweep:
                 stage=error.stage,
                 reason=str(error),
                 detail=error.detail,
+                unsupported=error.unsupported,
             )
         )
         self.failed.add(point.point)

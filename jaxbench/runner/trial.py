@@ -27,6 +27,7 @@ from jaxbench.runner.plan import Point
 from jaxbench.runner.run import absolute
 
 DEVICES = (1, 2, 8)
+AT_ONCE = 16  # collectives that may wait at once: a process with fewer threads would have to be started anew
 BATCH = 16  # examples, of all devices together
 
 
@@ -45,6 +46,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         raise UserError(f"'{experiment}' is no model: jaxbench run {experiment} measures it.")
     plain, found = config_lib.plain(config), {}
     setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "config": plain}
+    setup |= {"at_once": AT_ONCE}
     with tempfile.TemporaryDirectory() as folder:
         worker = Worker({**setup, "worker": "try"}, Path(folder) / "log")
         try:
@@ -58,7 +60,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         finally:
             worker.close()
     console.print(_table(model["strategies"], found))
-    for line in _notes(model["strategies"], found):
+    for line in (*_notes(model["strategies"], found), model["training"]):
         console.print(line, highlight=False, soft_wrap=True)
     results = [outcome.ok for outcome in found.values()]
     return any(results) and False not in results
@@ -87,7 +89,7 @@ def _try(worker: Worker, strategy: str, devices: int) -> Outcome:
     except WorkerError as error:
         if not error.alive:
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
-        return Outcome(None if getattr(error, "unsupported", False) else False, str(error))
+        return Outcome(None if error.unsupported else False, str(error))
     checks = [Verdict(**check) for check in answer["checks"]]
     wrong = [check.reason for check in checks if not check.ok]
     more = [check.reason for check in checks if check.ok and check.excess_bytes]

@@ -10,13 +10,15 @@ from typing import Any
 import jax
 
 from jaxbench import parallel
+from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure.passport import example_flops
 from jaxbench.parallel.program import Program
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
 from jaxbench.runner.stages import stage
-from jaxbench.workloads.base import PyTree
+from jaxbench.workloads import needs
+from jaxbench.workloads.base import PyTree, TrainWorkload
 
 NEEDS_A_MESH = "hybrid"
 LARGEST = 3  # parameters that are named
@@ -39,6 +41,7 @@ def describe(bench: Bench) -> dict[str, Any]:
         "loss": loss,
         "draws": draws,
         "state_numbers": _numbers(model_state),
+        "training": _training(plain),
         "strategies": [name for name in parallel.of_model(plain) if name != NEEDS_A_MESH],
     }
 
@@ -55,6 +58,15 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
         "state_bytes": _state_bytes(program, bench.key),
         "peak_bytes": compiled.passport.peak_bytes,
     }
+
+
+def _training(workload: TrainWorkload) -> str:
+    """Whether it can be trained too, and what that needs."""
+    try:
+        needs.require(workload)
+    except UserError as error:
+        return str(error)
+    return f"'{workload.name}' can be trained too: jaxbench train."
 
 
 def _state_bytes(program: Program, key: jax.Array) -> int:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from jaxbench.catalog import targets
-from jaxbench.errors import MoreCollectives, UserError
+from jaxbench.errors import MoreCollectives, Unsupported, UserError
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
 
@@ -95,7 +95,8 @@ def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
             reason = f"{type(cause).__name__}: {reason}"
         detail = "".join(traceback.format_exception(cause))
         stage = getattr(error, "stage", "start")
-        return None, {"failed": {"stage": stage, "reason": reason[:1000], "detail": detail[-8000:]}}
+        said = {"stage": stage, "reason": reason[:1000], "detail": detail[-8000:]}
+        return None, {"failed": {**said, "unsupported": isinstance(cause, Unsupported)}}
 
 
 def _send(answers: TextIO, answer: dict[str, Any]) -> None:

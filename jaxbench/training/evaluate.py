@@ -11,22 +11,9 @@ import numpy as np
 
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import PyTree, TrainWorkload
-from jaxbench.workloads.levers.freeze import stateful
 from jaxbench.workloads.weighted import Means
 
 CHUNK = 1024  # examples at once; a float32 mean over so few gives the count of right answers back exactly
-
-
-def require_inference(workload: TrainWorkload, model_state: PyTree) -> None:
-    """Raises UserError when the workload has state and does not say how to use it without training.
-
-    Batch statistics or a random stream mean that the loss in training mode is not the model that is being judged.
-    """
-    if workload.evaluate is None and stateful(model_state):
-        raise UserError(
-            f"'{workload.name}' has state such as batch statistics: its workload needs `evaluate`, a function of "
-            "(params, model_state, batch) that returns the metrics in inference mode."
-        )
 
 
 class Evaluator:

@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from jaxbench.errors import UserError
 from jaxbench.training.metrics import Row
 from jaxbench.workloads.base import Dataset, TrainWorkload
+from jaxbench.workloads.data import own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,24 +78,12 @@ def read_plan(config: ConfigDict, examples: int) -> Plan:
     )
 
 
-def read_data(workload: TrainWorkload) -> Dataset:
-    """Loads the workload's data. Raises UserError when there are none or they are not what the workload takes."""
-    if workload.data is None:
-        raise UserError(f"'{workload.name}' has no data to train on: give its TrainWorkload `data`, or use cnn or mlp.")
-    data = workload.data()
+def read_data(workload: TrainWorkload, *, seed: int) -> Dataset:
+    """Loads the workload's data. seed: of their split, where they are not split. Raises UserError when they are not
+    what the workload takes."""
+    data = own.read(workload, seed=seed)
     for part, arrays in (("train", data.train), ("test", data.test)):
-        missing = sorted(workload.example.keys() - arrays.keys())
-        if missing:
-            raise UserError(f"the {part} split of '{data.name}' has no '{missing[0]}': it has {', '.join(arrays)}.")
-        if not count(arrays) or len({len(array) for array in arrays.values()}) > 1:
-            raise UserError(f"the arrays of the {part} split of '{data.name}' have no common, positive length.")
-        for name, field in workload.example.items():
-            found, wanted = arrays[name], np.dtype(field.dtype)
-            if found.shape[1:] != field.shape or found.dtype != wanted:
-                raise UserError(
-                    f"'{name}' in the {part} split of '{data.name}' is {found.dtype} of shape {found.shape}: "
-                    f"'{workload.name}' takes {wanted} of shape {('N', *field.shape)}."
-                )
+        own.require(workload, arrays, f"the {part} split of '{data.name}'")
     return data
 
 

@@ -17,7 +17,7 @@ from jaxbench.levers import DEFAULTS
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
 from jaxbench.runner import plan
-from jaxbench.runner.arm import Arms
+from jaxbench.runner.arm import Arms, inspected
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
 from jaxbench.training.session import Session
@@ -43,7 +43,9 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         experiment_sha256=discovery.digest(experiment),
         machine=machine,
     )
-    workload = Arms(config, experiment, devices[0]).workload(levers_of(settings))
+    arms = Arms(config, experiment, devices[0])
+    inspected(arms.config({}), experiment)
+    workload = arms.workload(levers_of(settings))
     try:
         result = train_workload(
             workload,

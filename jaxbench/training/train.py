@@ -21,12 +21,12 @@ from jaxbench.errors import UserError
 from jaxbench.parallel.program import Program, TrainState, create_state
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
 from jaxbench.training.digest import params_sha256
-from jaxbench.training.evaluate import require_inference
 from jaxbench.training.folder import hold
 from jaxbench.training.loop import Loop
 from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
 from jaxbench.training.session import Session, record
+from jaxbench.workloads import needs
 from jaxbench.workloads.base import Dataset, PyTree, TrainWorkload
 
 
@@ -73,7 +73,7 @@ def train(
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
     Args:
-      workload: must have `data` and report "accuracy"; one with state must have `evaluate`.
+      workload: must have what `needs` asks for.
       program_builder: spreads the workload over devices; not called when there is nothing left to do.
       config: seed and train.{batch, epochs, target, checkpoint_every, keep, tensorboard} are used; all of it is kept.
       folder: gets config.json, manifest.json, metrics.jsonl, checkpoints/ and, if asked for, tensorboard/.
@@ -86,10 +86,10 @@ def train(
     """
     if jax.process_count() > 1:
         raise UserError(f"training runs in one process and this is one of {jax.process_count()}: start it on one host.")
-    data = read_data(workload)
+    needs.require(workload)
+    data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
     abstract = _abstract_state(workload)
-    require_inference(workload, abstract.model_state)
     with hold(folder, config.to_dict()) as checkpoints:
         restored = restore_latest(checkpoints, abstract)
         for note in restored.notes:

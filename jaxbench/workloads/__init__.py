@@ -4,6 +4,7 @@
 from jaxbench.workloads.adapters import from_equinox, from_functions, from_haiku, from_linen, from_nnx
 from jaxbench.workloads.base import Dataset, Field, TrainWorkload
 from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
+from jaxbench.workloads.data.hugging_face import hugging_face
 from jaxbench.workloads.examples import first, gathered
 from jaxbench.workloads.losses import classification, evaluation, prediction
 from jaxbench.workloads.optimizers import make_optimizer
@@ -27,6 +28,7 @@ __all__ = [
     "from_linen",
     "from_nnx",
     "gathered",
+    "hugging_face",
     "make_optimizer",
     "prediction",
 ]

@@ -119,7 +119,8 @@ class TrainWorkload:
       flops_per_example: analytic, forward and backward, two per multiply-add (docs/METRICS.md). None: the products in
         the jaxpr of the gradient are counted.
       unit: what one example is called in a throughput ("images").
-      data: loads the real data; None when there is none to train on.
+      data: the real data, or a function that loads them: a Dataset, or any other form that `data.own` reads, such as a
+        pair of dicts of arrays; None when there is none to train on.
       evaluate: (params, model_state, batch) -> metrics in inference mode, means over the examples with "accuracy" among
         them. None: the loss's metrics, which a model without state may use.
       tolerance: how far (relative L2) the parameters of two correct programs may differ after the check's updates.
@@ -142,7 +143,7 @@ class TrainWorkload:
     example: Mapping[str, Field]
     flops_per_example: float | None = None
     unit: str = "examples"
-    data: Callable[[], Dataset] | None = None
+    data: Any = None
     evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
     predict: Callable[[PyTree, PyTree, Batch], PyTree] | None = None
     blocks: int = 0

@@ -2,6 +2,7 @@
 """A report is complete, repeatable, safe to open, honest about what is amiss, and made without jax."""
 
 import csv
+import io
 import json
 import re
 import subprocess
@@ -224,3 +225,50 @@ def test_reporting_never_imports_jax() -> None:
     code = "import sys, jaxbench.report.build; bad = {'jax', 'jaxlib', 'flax'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", f"{code}; sys.exit(str(bad) if bad else 0)"], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def unsupported(path: Path, points: list[str], *, strategy: str) -> build.Outcome:
+    """The report of a run in which these points of zero2 were found unsupported, and what it was asked for."""
+    config = {"model": {"dtype": "float32"}, "report": {"overlay": ""}, "strategy": strategy}
+    fabricate.run_folder(path, strategies=("shard_map", "zero2"), devices=(1, 2), config=config)
+    records = path / store.RECORDS
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    lines = [line for line in lines if line["point"] not in points]
+    for point in points:
+        name, scaling, devices = point.split("/")
+        failure = schema.FailureRecord(
+            point=point, experiment="cnn", strategy=name, scaling=scaling, devices=int(devices), global_batch=256,
+            stage="compile", reason=f"line 7 of {devices}: use jit_auto.", unsupported=True,
+        )  # fmt: skip
+        lines.append(schema.to_json(failure))
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return build.write(path, console=Console(file=io.StringIO()))
+
+
+ALL_OF_IT = [f"zero2/{scaling}/{devices}" for scaling in ("strong", "weak") for devices in (1, 2)]
+
+
+def test_what_one_of_all_strategies_cannot_take_is_listed_once_and_fails_nothing(tmp_path: Path) -> None:
+    assert unsupported(tmp_path, ALL_OF_IT, strategy="all").ok
+    rows = _summary(tmp_path)
+    assert {row["status"] for key, row in rows.items() if key[0] == "zero2"} == {"unsupported"}
+    assert rows["zero2", "weak", "2"]["reason"] == "line 7 of 2: use jit_auto."
+    html = (tmp_path / "report.html").read_text()
+    assert "Not supported" in html and html.count("zero2: line 7 of 1: use jit_auto.") == 1
+    assert "Not as asked" not in html and "no fit for zero2" not in html
+
+
+def test_a_strategy_that_was_named_and_cannot_take_the_model_is_not_ok(tmp_path: Path) -> None:
+    outcome = unsupported(tmp_path, ALL_OF_IT, strategy="shard_map,zero2")
+    assert outcome.sentences == ["zero2: line 7 of 1: use jit_auto."] and not outcome.ok
+    assert "Not supported" not in (tmp_path / "report.html").read_text()
+
+
+def test_a_strategy_that_cannot_take_some_points_names_them(tmp_path: Path) -> None:
+    outcome = unsupported(tmp_path, ALL_OF_IT[:1], strategy="shard_map,zero2")
+    assert outcome.sentences == ["zero2/strong/1: line 7 of 1: use jit_auto."]
+
+
+def test_a_run_that_no_strategy_can_take_is_not_ok(tmp_path: Path) -> None:
+    others = [point.replace("zero2", "shard_map") for point in ALL_OF_IT]
+    assert len(unsupported(tmp_path, [*ALL_OF_IT, *others], strategy="all").sentences) == 2

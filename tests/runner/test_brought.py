@@ -26,7 +26,7 @@ BROUGHT = [
 PLACES = [("jit_auto", 2), ("pmap", 2), ("zero2", 2), ("fsdp", 2), ("shard_map", 8)]
 
 
-def bench(folder: Path, text: str, **levers: str) -> Bench:
+def bench(folder: Path, text: str) -> Bench:
     path = folder / "mine.py"
     path.write_text(text)
     config = config_lib.compose("mine", discovery.load_experiment(str(path)), discovery.load_preset("smoke"), tiny=True)

@@ -106,6 +106,25 @@ def test_the_page_and_the_table_mark_every_row_and_escape_what_compilers_say(run
     assert (folder.path / "figures" / "compiled.svg").exists()
 
 
+@pytest.mark.parametrize(("strategy", "excused"), [("all", True), ("jit_auto,jit_explicit", False)])
+def test_a_strategy_that_cannot_take_the_model_is_amiss_only_where_it_was_named(
+    monkeypatch, tmp_path, strategy, excused
+):
+    class Refusing(FakeWorker):
+        def ask(self, request, limit_s):
+            if request["point"]["strategy"] != "jit_auto":
+                raise WorkerError("'mine.py', line 7: write this.", stage="compile", unsupported=True)
+            return super().ask(request, limit_s)
+
+    monkeypatch.setattr(compile_only, "Worker", Refusing)
+    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    config = composed("mlp", **{"mesh.devices": "2", "scaling": "weak", "strategy": strategy})
+    compile_only.run("mlp", config, "v5e:1x2", tmp_path / "run", Console(file=io.StringIO()))
+    assert build.write(tmp_path / "run").ok is excused
+    status = {row.point["strategy"]: row.status for row in compiled.rows(RunFolder(tmp_path / "run"))}
+    assert (status["jit_auto"], status["jit_explicit"]) == ("compiled", "unsupported")
+
+
 def test_the_same_reason_is_said_once(run):
     folder, _ = run()
     rows = compiled.rows(folder)

@@ -25,8 +25,9 @@ from jaxbench.errors import UserError
 from jaxbench.parallel import of_any_model
 from jaxbench.training import loop as train_loop
 from jaxbench.training import run
-from jaxbench.training.evaluate import Evaluator, require_inference
+from jaxbench.training.evaluate import Evaluator
 from jaxbench.training.metrics import MetricLog
+from jaxbench.workloads import needs
 
 STEPS = 4 * STEPS_PER_EPOCH
 
@@ -261,7 +262,7 @@ def with_split(**changes):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (None, "'toy' has no data to train on"),
+        (None, "its TrainWorkload needs `data` to train on"),
         (with_split(x=np.zeros((136, 3), np.float32)), r"float32 of shape \(136, 3\): 'toy' takes .*\('N', 12\)"),
         (with_split(x=np.zeros((136, 12))), "float64"),
         (with_split(x=np.zeros((9, 12), np.float32)), "no common, positive length"),
@@ -308,7 +309,7 @@ def test_the_test_accuracy_is_that_of_inference_mode():
 
 
 def test_state_without_evaluate_is_refused_and_no_state_needs_none(tmp_path):
-    with pytest.raises(UserError, match="'toy' has state such as batch statistics: its workload needs `evaluate`"):
+    with pytest.raises(UserError, match="not yet trained to a target: its TrainWorkload needs `evaluate`"):
         train_toy(tmp_path / "state", workload=dataclasses.replace(toy_workload(), evaluate=None))
     assert not (tmp_path / "state").exists()
     toy = toy_workload()
@@ -324,12 +325,12 @@ def test_state_without_evaluate_is_refused_and_no_state_needs_none(tmp_path):
     test, params = clusters().test, toy.init(jax.random.PRNGKey(0))[0]
     evaluator = Evaluator(stateless, test, params=params, model_state={}, device=jax.devices()[0])
     assert sorted(evaluator(params, {})) == ["accuracy", "loss"]
-    require_inference(stateless, {})
+    needs.require(dataclasses.replace(stateless, data=clusters))
 
 
 def test_an_evaluate_without_accuracy_is_named(tmp_path):
     blind = dataclasses.replace(toy_workload(), evaluate=lambda params, model_state, batch: {"loss": jnp.zeros(())})
-    with pytest.raises(UserError, match=r"the evaluate of 'toy' reports \['loss'\]"):
+    with pytest.raises(UserError, match=r"'accuracy' among the metrics of its evaluate, which are \['loss'\]"):
         train_toy(tmp_path, workload=blind)
 
 

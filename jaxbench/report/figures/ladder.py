@@ -52,7 +52,9 @@ def _panel(axes: Axes, place: Place, *, named: bool) -> None:
     start = _axis(axes, low, high)
     for y, (arm, value, factor) in enumerate(zip(place.arms, values, factors(place), strict=True)):
         if not value.known:
-            marks.write(axes, start, y, "failed" if arm.point.status == "failed" else "not measured")
+            marks.write(
+                axes, start, y, arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"
+            )
             continue
         alone = factor.alone() if arm.point.oversubscribed else factor
         text = f"{value.value:.2f} x" + (f"   {_factor(alone)}" if factor.known else "")

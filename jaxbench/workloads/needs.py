@@ -1,0 +1,45 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a training needs of a workload beyond what measuring one does, said all at once before anything is compiled."""
+
+from __future__ import annotations
+
+import jax
+
+from jaxbench.errors import UserError
+from jaxbench.workloads import inspection
+from jaxbench.workloads.base import TrainWorkload
+from jaxbench.workloads.levers.freeze import stateful
+
+
+def require(workload: TrainWorkload) -> None:
+    """Raises UserError that lists all that is missing: data, an inference mode for a model with state, an accuracy.
+
+    Batch statistics or a random stream mean that the loss in training mode is not the model that is being judged.
+    """
+    params, model_state = jax.eval_shape(workload.init, inspection.KEY)
+    missing = []
+    if workload.data is None:
+        missing.append("`data` to train on, such as data=(train, test), two dicts of arrays by field")
+    if workload.evaluate is None and stateful(model_state):
+        missing.append(
+            "`evaluate`, a function of (params, model_state, batch) that returns the metrics in inference mode with "
+            "'accuracy' among them, because it has state such as batch statistics"
+        )
+    elif "accuracy" not in (names := _metrics(workload, params, model_state)):
+        source = "loss" if workload.evaluate is None else "evaluate"
+        missing.append(f"'accuracy' among the metrics of its {source}, which are {names}")
+    if missing:
+        raise UserError(
+            f"'{workload.name}' can be measured and not yet trained to a target: its TrainWorkload needs "
+            f"{', and '.join(missing)}."
+        )
+
+
+def _metrics(workload: TrainWorkload, params: object, model_state: object) -> list[str]:
+    """The names of the metrics that a training is judged by. Raises UserError where they are no scalars."""
+    batch = workload.batch_avals(8)
+    if workload.evaluate is not None:
+        found, _ = inspection.traced(workload, "evaluate", params, model_state, batch)
+        return inspection.metrics(found, f"the evaluate of '{workload.name}'")
+    (_, (_, found)), _ = inspection.traced(workload, "loss", params, model_state, batch, inspection.KEY)
+    return inspection.metrics(found, f"the loss of '{workload.name}'")

@@ -1,0 +1,317 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Every way in which a model that is brought can be wrong is one sentence with its own line; what is right is none."""
+
+from __future__ import annotations
+
+import brought
+import pytest
+from workload_cases import experiment_workload
+
+from jaxbench import discovery
+from jaxbench.errors import UserError
+from jaxbench.workloads import inspection
+
+PARAMS = 'return {"w": jax.random.normal(key, (3, 5))}, {"mean": jnp.zeros(5)}'
+RETURN = 'return jnp.mean(each), ({"mean": mean}, {"accuracy": jnp.mean(logits.argmax(-1) == batch["label"])})'
+LOGITS = 'logits = batch["x"] @ params["w"]'
+EXAMPLE = '{"x": Field((3,)), "label": Field((), jnp.int32, classes=5)}'
+BUILT = "    return TrainWorkload(name="
+MODEL = "    model = from_linen(nn.Dense(5), jax.ShapeDtypeStruct((1, 3), jnp.float32))\n    def init(key):\n"
+KEY = "\n        noise = jax.random.normal(key, (5,))\n        more = jax.random.uniform(key, (5,))"
+IN_A_JIT = """
+        draw = jax.jit(lambda k: jax.random.normal(k, (5,)))
+        a = draw(key)
+        b = draw(key)"""
+
+
+def told(tmp_path, *changes):
+    path = brought.write(tmp_path, *changes)
+    with pytest.raises(UserError) as caught:
+        inspection.inspect(brought.build(path), batch=16)
+    sentence = str(caught.value)
+    assert "\n" not in sentence and len(sentence) < 700
+    return path, sentence
+
+
+def test_a_model_that_is_right_is_told_nothing(tmp_path):
+    inspection.inspect(brought.build(brought.write(tmp_path)), batch=16)
+
+
+# What is written in place of what, what is said of it, and a piece of the line that is named.
+CASES = {
+    "params_alone": (
+        PARAMS,
+        'return {"w": jnp.ones((3, 5))}',
+        "a dict with 'w': it must return (params, model_state)",
+        "def init",
+    ),
+    "three": (PARAMS, 'return {"w": jnp.ones((3, 5))}, {}, {}', "a tuple of 3", "def init"),
+    "nothing": (PARAMS, "pass", "init returns None", "def init"),
+    "empty": (PARAMS, "return {}, {}", "no parameters", "def init"),
+    "number": (
+        PARAMS,
+        'return {"w": jnp.ones((3, 5)), "scale": {"a": 0.5}}, {"mean": jnp.zeros(5)}',
+        "the parameter 'scale/a', which is a Python float: numbers must be float arrays",
+        "def init",
+    ),
+    "integers": (
+        PARAMS,
+        'return {"w": jnp.ones((3, 5)), "n": jnp.arange(3)}, {}',
+        "'n', which is int32 of shape (3,)",
+        "def init",
+    ),
+    "text": (PARAMS, 'return {"w": jnp.ones((3, 5)), "act": "relu"}, {}', "'act', which is a Python str", "def init"),
+    "typed_key": (
+        PARAMS,
+        'return {"w": jnp.ones((3, 5))}, {"mean": jnp.zeros(5), "k": jax.random.key(0)}',
+        "the state 'k', which is a random key: keep it as jax.random.key_data(key)",
+        "def init",
+    ),
+    "init_raises": (
+        PARAMS,
+        "return {'w': jnp.ones((3, 5)) @ jnp.ones(2)}, {}",
+        "TypeError: dot_general",
+        "jnp.ones(2)",
+    ),
+    "arity": (
+        "def loss(params, model_state, batch, key)",
+        "def loss(params, batch)",
+        "loss takes (params, batch): it is called as loss(params, model_state, batch, key)",
+        "def loss",
+    ),
+    "scalar": (
+        RETURN,
+        "return jnp.mean(each)",
+        "returns float32 of shape (): a loss returns (scalar, (model_state, metrics))",
+        "def loss",
+    ),
+    "no_state": (
+        RETURN,
+        'return jnp.mean(each), {"accuracy": jnp.mean(each)}',
+        "a loss returns (scalar, (",
+        "def loss",
+    ),
+    "vector": (
+        RETURN,
+        'return each, ({"mean": mean}, {})',
+        "a loss that is float32 of shape (16,): it must be a float scalar",
+        "def loss",
+    ),
+    "python_loss": (RETURN, 'return 0.0, ({"mean": mean}, {})', "a loss that is a Python float", "def loss"),
+    "metric_vector": (
+        RETURN,
+        'return jnp.mean(each), ({"mean": mean}, {"all": each})',
+        "the metric 'all', which is float32 of shape (16,)",
+        "def loss",
+    ),
+    "metric_number": (
+        RETURN,
+        'return jnp.mean(each), ({"mean": mean}, {"lr": 0.1})',
+        "the metric 'lr', which is a Python float",
+        "def loss",
+    ),
+    "metrics_list": (
+        RETURN,
+        'return jnp.mean(each), ({"mean": mean}, [jnp.mean(each)])',
+        "metrics that are a list of 1",
+        "def loss",
+    ),
+    "state_lost": (RETURN, "return jnp.mean(each), ({}, {})", "the state 'mean' is not returned", "def loss"),
+    "state_new": (
+        RETURN,
+        'return jnp.mean(each), ({"mean": mean, "var": mean}, {})',
+        "'var' is returned, and init gave none",
+        "def loss",
+    ),
+    "state_wide": (
+        RETURN,
+        'return jnp.mean(each), ({"mean": mean[:2]}, {})',
+        "returned as float32 of shape (2,) and was given as float32 of shape (5,)",
+        "def loss",
+    ),
+    "no_field": (
+        LOGITS,
+        'logits = batch["image"] @ params["w"]',
+        "KeyError: 'image'. The batch has 'x', 'label'; the parameters have 'w'; the state has 'mean'.",
+        'batch["image"]',
+    ),
+    "shape": (
+        LOGITS,
+        'logits = batch["x"].T @ params["w"]',
+        "The batch has 'x' float32 (16, 3), 'label' int32 (16,).",
+        'batch["x"].T',
+    ),
+    "library": (
+        LOGITS,
+        'logits = batch["x"] @ params["w"]; batch["label"] = batch["x"]',
+        "The batch has",
+        "each = optax",
+    ),
+    "branch": (
+        LOGITS,
+        LOGITS + "\n        if logits.sum() > 0: logits = -logits",
+        "Use jnp.where or jax.lax.cond",
+        "if logits.sum()",
+    ),
+    "numpy": (LOGITS, 'logits = np.asarray(batch["x"]) @ params["w"]', "Use jax.numpy in place of numpy", "np.asarray"),
+    "field_axis": (
+        EXAMPLE,
+        '{"x": Field((16, 3)), "label": Field((16,), jnp.int32, classes=5)}',
+        "if 16 is the number of examples, leave it out of every Field",
+        "reshape",
+    ),
+    "float_label": (
+        EXAMPLE,
+        '{"x": Field((3,)), "label": Field((), classes=5)}',
+        "'label' of the example has classes=5 and the dtype float32",
+        "",
+    ),
+    "no_classes": (
+        EXAMPLE,
+        '{"x": Field((3,)), "label": Field((), jnp.int32)}',
+        "'label' of the example has the dtype int32 and no classes",
+        "",
+    ),
+    "small_dtype": (
+        EXAMPLE,
+        '{"x": Field((3,)), "label": Field((), jnp.int8, classes=500)}',
+        "of int8 there are 1 to 128",
+        "",
+    ),
+    "open_axis": (
+        EXAMPLE,
+        '{"x": Field((None, 3)), "label": Field((), jnp.int32, classes=5)}',
+        "without the batch axis",
+        "",
+    ),
+    "no_tuple": (EXAMPLE, '{"x": Field(3), "label": Field((), jnp.int32, classes=5)}', "has the shape 3", ""),
+    "no_field_at_all": (
+        EXAMPLE,
+        '{"x": (3,), "label": Field((), jnp.int32, classes=5)}',
+        "'x' of the example is a tuple of 1",
+        "",
+    ),
+    "no_dtype": (
+        EXAMPLE,
+        '{"x": Field((3,), "flaot"), "label": Field((), jnp.int32, classes=5)}',
+        "has the dtype 'flaot'",
+        "",
+    ),
+    "optimizer": (
+        "optax.sgd(0.1)",
+        "optax.sgd",
+        "the optimizer is of type function and must be an optax transformation",
+        "",
+    ),
+    "no_function": ("loss=loss", "loss=3", "loss is of type int and must be a function, loss(params", ""),
+    "key": (LOGITS, LOGITS + KEY, "line 16 has drawn from already", "more = "),
+    "key_split": (
+        LOGITS,
+        LOGITS + KEY.replace("uniform(key, (5,))", "split(key)"),
+        "jax.random.clone(key) where",
+        "more = ",
+    ),
+    "key_in_a_loop": (
+        LOGITS,
+        LOGITS + "\n        for _ in range(3): logits += jax.random.normal(key, (5,))",
+        "drawn from already",
+        "for _",
+    ),
+    "key_in_a_jit": (
+        LOGITS,
+        LOGITS + IN_A_JIT,
+        "drawn from already",
+        "b = draw",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_wrong_is_one_sentence_with_the_line(tmp_path, case):
+    old, new, said, line = CASES[case]
+    reshaped = ((LOGITS, 'logits = batch["x"].reshape(16, 3) @ params["w"]'),) if case == "field_axis" else ()
+    path, sentence = told(tmp_path, (old, new), *reshaped)
+    assert said in sentence
+    start = f"'{path}', line {brought.line_with(path, line)}: " if line else "'mine': "
+    assert sentence.startswith(start), sentence
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        ('model.apply(params, batch["x"])', "apply() missing 1 required positional argument"),
+        ('model(params, model_state, batch["x"])', "'PureModel' object is not callable"),
+        ('model.apply(params, model_state, batch["x"]) + 0.0', "tuple"),
+    ],
+)
+def test_a_model_that_is_called_wrongly_is_told_how_to_call_it(tmp_path, call, named):
+    changes = ("    def init(key):\n", MODEL), (PARAMS, "return model.init(key)"), (LOGITS, f"logits = {call}")
+    path, sentence = told(tmp_path, *changes)
+    assert sentence.startswith(f"'{path}', line {brought.line_with(path, call)}: ")
+    assert named in sentence and sentence.endswith(f". {inspection.CALL[:1].upper()}{inspection.CALL[1:]}.")
+
+
+def test_an_error_inside_flax_names_the_persons_line(tmp_path):
+    changes = ("    def init(key):\n", MODEL), (PARAMS, "return model.init(key)")
+    path, sentence = told(tmp_path, *changes, (LOGITS, 'logits, _ = model.apply(params, model_state, batch["x"].T)'))
+    assert sentence.startswith(f"'{path}', line {brought.line_with(path, 'model.apply')}: Scope")
+
+
+def test_what_our_own_functions_say_inside_a_loss_gets_the_persons_line(tmp_path):
+    wrong = "from jaxbench.errors import UserError\n        raise UserError('use this.')\n        "
+    path, sentence = told(tmp_path, (LOGITS, wrong + LOGITS))
+    assert sentence == f"'{path}', line {brought.line_with(path, 'raise UserError')}: use this."
+
+
+def test_an_error_in_a_file_beside_it_names_that_file(tmp_path):
+    (tmp_path / "beside_mine.py").write_text("def logits(x, w):\n    return x.T @ w\n")
+    called = (LOGITS, 'logits = beside_mine.logits(batch["x"], params["w"])')
+    _, sentence = told(tmp_path, ("import jax\n", "import jax\nimport beside_mine\n"), called)
+    assert sentence.startswith(f"'{tmp_path / 'beside_mine.py'}', line 2: ")
+
+
+# Keys that are used once, in every way that looks like twice.
+ONCE = {
+    "split": "a, b = jax.random.split(key); n = jax.random.normal(a, (5,)) + jax.random.normal(b, (5,))",
+    "indexed": "k = jax.random.split(key, 3); n = jax.random.normal(k[0], (5,)) + jax.random.normal(k[1], (5,))",
+    "fold_in": "n = sum(jax.random.normal(jax.random.fold_in(key, i), (5,)) for i in range(3))",
+    "fold_in_and_draw": "n = jax.random.normal(jax.random.fold_in(key, 1), (5,)); n += jax.random.normal(key, (5,))",
+    "clone": "n = jax.random.normal(key, (5,)) + jax.random.normal(jax.random.clone(key), (5,))",
+    "library": "n = jax.random.poisson(key, 3.0, (5,)) + 0.0",
+    "permutation": "n = jax.random.permutation(key, 5)",
+    "typed": "n = jax.random.normal(jax.random.wrap_key_data(key), (5,))",
+    "vmapped": "n = jax.vmap(lambda k: jax.random.normal(k, (5,)))(jax.random.split(key, 4))",
+    "scan": "n = jax.lax.scan(lambda k, _: (jax.random.split(k)[0], jax.random.normal(k)), key, None, length=3)",
+    "branches": "n = jax.lax.cond(logits.sum() > 0, jax.random.normal, jax.random.uniform, key)",
+    "gradient": "n = jax.grad(jax.checkpoint(lambda x: (x * jax.random.normal(key)) ** 2))(1.0)",
+    "nnx": "n = nnx.Dropout(0.5, rngs=nnx.Rngs(key)); n = n(n(logits))",
+    "linen": "n = nn.Dropout(0.5, deterministic=False).apply({}, logits, rngs={'dropout': key, 'other': key})",
+}
+
+
+@pytest.mark.parametrize("how", ONCE)
+def test_a_key_that_is_used_once_is_no_error(tmp_path, how):
+    inspection.inspect(brought.build(brought.write(tmp_path, (LOGITS, f"{LOGITS}\n        {ONCE[how]}"))), batch=16)
+
+
+@pytest.mark.parametrize("name", ["alexnet", "gcn", "gpt", "lstm", "recsys", "resnet18", "vit"])
+def test_our_own_models_are_told_nothing(name):
+    inspection.inspect(experiment_workload(name), batch=16)
+
+
+def test_a_line_is_a_persons_own_only_in_their_files(tmp_path):
+    path = brought.write(tmp_path)
+    brought.build(path)
+    assert discovery.is_theirs(path) and discovery.is_theirs(str(tmp_path / "beside.py"))
+    others = inspection.__file__, pytest.__file__, str(tmp_path / "v/site-packages/x.py")
+    assert not any(map(discovery.is_theirs, others))
+
+
+def test_whatever_passes_through_no_line_of_theirs_stays_as_it_is():
+    error = ValueError("no")
+    assert discovery.told(error) is error
+    with pytest.raises(ValueError, match="no"), discovery.explaining():
+        raise error
+    with pytest.raises(UserError, match=r"^the loss: ValueError: no\. Do that\.$"):
+        with discovery.explaining("the loss", lambda error: "Do that."):
+            raise error
