@@ -26,10 +26,13 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run train new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-targets lint peers lock clean ci help need-exp need-run need-name
+.PHONY: run try train new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-targets lint peers lock clean ci help need-exp need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+try: need-exp $(runtime)  ## which strategies take a model and are right, without timing: make try EXP=path/to/mine.py
+	@$(app) try "$$EXP"
 
 train: need-exp $(runtime)  ## train EXP to its target, with checkpoints: make train EXP=cnn
 	@$(app) train "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")

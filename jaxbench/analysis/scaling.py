@@ -164,6 +164,14 @@ def _finish(row: Row, base: Row | None, draws_of_run: Draws, *, grown: bool) -> 
     return dataclasses.replace(done, notes=_notes(done, base))
 
 
+def _excess(point: Point) -> list[str]:
+    """What a step sends beyond its closed form, where that is no error."""
+    checks = point.record.checks if point.record else ()
+    sent = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
+    more = [check.excess_bytes for check in checks if check.ok and check.excess_bytes]
+    return [f"excess: {bytes_:,} of {sent:,} bytes of collectives are more than it must send" for bytes_ in more]
+
+
 def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     point, notes = row.point, []
     if point.oversubscribed:
@@ -179,6 +187,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     if not point.oversubscribed:
         notes.extend(_above_ideal(row.efficiency))
         notes.extend(_shared_threads(row))
+    notes.extend(_excess(point))
     unsettled = sum(not r.settled for r in point.rounds)
     if unsettled:
         notes.append(f"warm-up had not settled in {unsettled} of {row.timing.rounds} rounds")

@@ -119,6 +119,7 @@ def _facts(row: Row, record: PointRecord) -> list[tuple[str, str]]:
         *((name, "not told apart" if value is None else seconds(value)) for name, value in times),
         *((f"{name[:-6]} memory per device", memory_size(getattr(passport, name))) for name in memory),
         ("parameters", f"{passport.parameters:,}"),
+        *([("the loss is", record.loss)] if record.loss else []),
         ("model FLOPs per step", f"{passport.flops_per_step:.4g}"),
         ("compiler's FLOPs per step", maybe(passport.compiler_flops_per_step)),
         ("products in the compiled program, FLOP", maybe(passport.product_flops_per_step)),

@@ -95,13 +95,16 @@ class Bench:
 
     def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What a dry run wants to know of a point. Raises StageError."""
-        passport = self.compile(Point(**placed))[2].passport
+        _, program, compiled = self.compile(Point(**placed))
+        passport = compiled.passport
         seconds = (passport.trace_s or 0) + passport.lower_s + passport.compile_s
         return {
             "compile_s": seconds,
             "peak_bytes": passport.peak_bytes,
             "temp_bytes": passport.temp_bytes,
             "flops": passport.flops_per_step,
+            # what one device takes with the activations of all parts of the batch, to compare with
+            "whole_bytes": (passport.peak_bytes or 0) + (program.parts - 1) * (passport.temp_bytes or 0),
         }
 
     def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:

@@ -156,6 +156,8 @@ def _dry_point(
             return [f"not supported: {error}"], 0.0 if every else None
         return [f"would fail: {error}"], None
     settings, compile_s = asked.settings, answer["compile_s"]
+    if note := _too_large_to_check(answer.get("whole_bytes", 0), asked.machine):
+        asked.notes.append(f"{point.point}: {note}")
     cores = min(getattr(point, "devices", 1), asked.machine["cores"])
     step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * cores)
     blocks = 2 + 3 * settings.blocks  # two to warm up; K and 2 K for each pair
@@ -164,6 +166,17 @@ def _dry_point(
     cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]
     prepare_s = GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2
     return cells, 2 * compile_s + prepare_s + settings.rounds * blocks * max(settings.block_s, step_s)
+
+
+def _too_large_to_check(whole_bytes: float, machine: dict[str, Any]) -> str:
+    """A sentence where one device's answer to the whole batch, which a point is compared with, does not fit."""
+    has = machine.get("device_memory_bytes") or machine.get("memory_bytes")
+    if not has or whole_bytes <= has:
+        return ""
+    return (
+        f"one device's answer to the whole batch takes about {whole_bytes / 2**30:.1f} GiB of {has / 2**30:.1f}: it is "
+        "found in parts if the loss is a mean over examples, or by the host, else the point stays unchecked."
+    )
 
 
 # For the dry run only, never printed as a result: what a CPU core does on a small model.

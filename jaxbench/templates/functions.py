@@ -48,6 +48,6 @@ def build(config):
         tolerance_reason="adamw divides by a root of squares: last-bit differences near 0 grow",
         predict=prediction(model, inputs="x"),
         evaluate=evaluation(model, inputs="x", labels="y"),
-        # `jaxbench train mine.py` needs arrays with the fields of an example (from types import SimpleNamespace):
-        # data=lambda: SimpleNamespace(name="mine", train={"x": x, "y": y}, test={"x": x_test, "y": y_test}),
+        # `jaxbench train mine.py` needs data, such as NumPy arrays with the fields of an example:
+        # data={"x": x, "y": y},
     )
