@@ -86,7 +86,7 @@ class Bench:
         with stage("build"):
             workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
-            pieces.require(workload, program, kind, point.strategy)
+            pieces.require(workload, program, kind)
         with stage("compile"):
             options = {**without(disabled_passes(point.levers, program)), **(told or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options)

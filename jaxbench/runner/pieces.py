@@ -24,7 +24,7 @@ def require_loss(workload: TrainWorkload, kind: LossKind) -> None:
         )
 
 
-def require(workload: TrainWorkload, program: Program, kind: LossKind, strategy: str) -> None:
+def require(workload: TrainWorkload, program: Program, kind: LossKind) -> None:
     """Raises Unsupported where the mean over pieces of the batch is another thing than the loss of the whole."""
     parts = 1 if program.keys is None else program.parts
     apart = parts * workload.micro_batches
@@ -48,7 +48,7 @@ def require(workload: TrainWorkload, program: Program, kind: LossKind, strategy:
             "--config.lever.accumulate=1."
         )
     raise Unsupported(
-        f"the loss of '{workload.name}' looks across examples, and under {strategy} each device sees its own part of "
-        "the batch: compare with gathered(x), from jaxbench.workloads, in place of x, or use "
+        f"the loss of '{workload.name}' looks across examples, and where each device sees its own part of the "
+        "batch it is another loss: compare with gathered(x), from jaxbench.workloads, in place of x, or use "
         "--config.strategy=jit_auto."
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 import jax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.workloads import spread
 
@@ -24,7 +25,12 @@ def gathered(x: jax.Array) -> jax.Array:
     axis, noted = spread.current().axis, _sizes.get()
     if noted is not None:
         noted.append(x.size)
-    return x if axis is None else jax.lax.all_gather(x, axis, tiled=True)
+    if axis is not None:
+        return jax.lax.all_gather(x, axis, tiled=True)
+    sharding = jax.typeof(x).sharding
+    if any(sharding.spec):  # explicit sharding: where the whole batch lies split, and says so
+        return jax.sharding.reshard(x, NamedSharding(sharding.mesh, PartitionSpec()))
+    return x
 
 
 def first(x: jax.Array) -> jax.Array | int:

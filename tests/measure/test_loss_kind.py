@@ -109,19 +109,19 @@ def test_whether_a_loss_draws() -> None:
 def test_who_splits_the_program_by_hand_cannot_take_it(name: str, said: str) -> None:
     workload = regression(LOSSES[name][0])
     found, devices = kind(workload), jax.devices()[:2]
-    pieces.require(workload, jit_auto.build(workload, devices), found, "jit_auto")
-    pieces.require(workload, pmap.build(workload, devices[:1]), found, "pmap")
+    pieces.require(workload, jit_auto.build(workload, devices), found)
+    pieces.require(workload, pmap.build(workload, devices[:1]), found)
     with pytest.raises(Unsupported, match=said):
-        pieces.require(workload, pmap.build(workload, devices), found, "pmap")
+        pieces.require(workload, pmap.build(workload, devices), found)
     several = dataclasses.replace(workload, micro_batches=2)
     with pytest.raises(Unsupported):
-        pieces.require(several, jit_auto.build(several, devices), found, "jit_auto")
+        pieces.require(several, jit_auto.build(several, devices), found)
 
 
 def test_with_the_helper_all_can_but_micro_batches_cannot() -> None:
     workload = regression(LOSSES["gathered"][0])
     found, devices = kind(workload), jax.devices()[:2]
-    pieces.require(workload, shard_map.build(workload, devices), found, "shard_map")
+    pieces.require(workload, shard_map.build(workload, devices), found)
     several = dataclasses.replace(workload, micro_batches=2)
     with pytest.raises(Unsupported, match="accumulate=1"):
-        pieces.require(several, shard_map.build(several, devices), found, "shard_map")
+        pieces.require(several, shard_map.build(several, devices), found)
