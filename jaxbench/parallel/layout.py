@@ -85,7 +85,7 @@ class Cut:
         if self.flat == 1:
             return x
         _, at = self._grouped()
-        rows = x[..., : math.prod(self.local)].reshape(*self.sizes, *self.local)
+        rows = x[..., : math.prod(self.local)].reshape((*self.sizes, *self.local))
         return np.moveaxis(rows, range(len(at)), at).reshape(self.shape)
 
     @property

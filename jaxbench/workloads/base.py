@@ -120,7 +120,9 @@ class TrainWorkload:
       optimizer: an optax transformation.
       example: the fields of one example.
       flops_per_example: analytic, forward and backward, two per multiply-add (docs/METRICS.md). None: the products in
-        the jaxpr of the gradient are counted.
+        the jaxpr of the gradient of the whole batch are counted.
+      flops_per_pair: of each pair of examples of the global batch besides, for a loss that looks across them: a step of
+        G examples takes G flops_per_example + G^2 flops_per_pair.
       unit: what one example is called in a throughput ("images").
       tokens: that one example is judged on, filling included, for a throughput in tokens; 0: an example is no sequence.
       data: loads the real data; None when there is none to train on.
@@ -145,6 +147,7 @@ class TrainWorkload:
     optimizer: optax.GradientTransformation
     example: Mapping[str, Field]
     flops_per_example: float | None = None
+    flops_per_pair: float = 0.0
     unit: str = "examples"
     tokens: int = 0
     data: Callable[[], Dataset] | None = None

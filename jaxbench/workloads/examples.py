@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 import jax
+from jax.sharding import PartitionSpec
 
 from jaxbench.workloads import spread
 
@@ -24,7 +25,10 @@ def gathered(x: jax.Array) -> jax.Array:
     axis, noted = spread.current().axis, _sizes.get()
     if noted is not None:
         noted.append(x.size)
-    return x if axis is None else jax.lax.all_gather(x, axis, tiled=True)
+    if axis is not None:
+        return jax.lax.all_gather(x, axis, tiled=True)
+    # Explicit sharding has no product of two arrays that are split over one axis: who is compared must be whole.
+    return jax.sharding.reshard(x, PartitionSpec()) if any(jax.typeof(x).sharding.spec) else x
 
 
 def first(x: jax.Array) -> jax.Array | int:
