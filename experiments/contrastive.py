@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, from_nnx, make_optimizer
 from jaxbench.workloads.data import captions
-from jaxbench.workloads.losses_contrastive import columns_of, contrastive, retrieval
+from jaxbench.workloads.losses_contrastive import contrastive, retrieval
 from jaxbench.workloads.models import towers
 from jaxbench.workloads.optimizers import tolerance
 
@@ -35,7 +35,6 @@ def get_config() -> ConfigDict:
     config.strategy = "shard_map"
     config.scaling = "weak"
     config.lever = ConfigDict({"remat": "none,block"})
-    config.mesh = ConfigDict({"devices": "1,2,4,8"})
     config.report = ConfigDict({"view": "contrastive", "overlay": ""})
     return config
 
@@ -51,7 +50,7 @@ def build(config: ConfigDict) -> TrainWorkload:
     return TrainWorkload(
         name="contrastive",
         init=model.init,
-        loss=contrastive(model, inputs=INPUTS, columns=columns_of(config.lever.remat, shape.columns)),
+        loss=contrastive(model, inputs=INPUTS, columns=shape.columns, remat=config.lever.remat),
         evaluate=retrieval(model, inputs=INPUTS),
         optimizer=make_optimizer(config.optimizer),
         example={

@@ -16,36 +16,52 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.errors import UserError
+from jaxbench.workloads import spread
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
 from jaxbench.workloads.examples import gathered
 
 
-def contrastive(model: PureModel, *, inputs: tuple[str, str], columns: int = 0) -> Callable[..., Any]:
+def contrastive(
+    model: PureModel, *, inputs: tuple[str, str], columns: int = 0, remat: str = "none"
+) -> Callable[..., Any]:
     """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale): features of length 1
     of both kinds, and what their products are multiplied by.
 
     A device compares its examples with all others, B x G products of each kind: it gathers the features of all, and
-    not the examples. columns: of the similarity matrix that are held at once; 0: all.
+    not the examples. columns: of the similarity matrix that are held at once where the lever `remat`
+    is block; where it is none, all are.
+
+    Raises UserError, when it is first traced, for another `remat`.
     """
 
     def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, Any]:
-        del key
-        (x_BD, y_BD, scale), model_state = model.apply(params, model_state, {name: batch[name] for name in inputs})
+        held, given = _held(remat, columns), {name: batch[name] for name in inputs}
+        (x_BD, y_BD, scale), model_state = model.apply(params, model_state, given, key)
         own_B = scale * jnp.sum(x_BD.astype(jnp.float32) * y_BD.astype(jnp.float32), axis=-1)
-        others_B = log_sums(scale * x_BD, gathered(y_BD), columns) + log_sums(scale * y_BD, gathered(x_BD), columns)
+        others_B = log_sums(scale * x_BD, gathered(y_BD), held) + log_sums(scale * y_BD, gathered(x_BD), held)
         return jnp.mean(others_B / 2 - own_B), (model_state, {})
 
     return loss
 
 
+def _held(remat: str, columns: int) -> int:
+    """Columns at once, 0 for all. Checked late: a config may hold several values of a lever."""
+    if remat not in ("none", "block"):
+        raise UserError(
+            f"--config.lever.remat={remat} is not of a contrastive loss, whose similarity matrix is whole or made by "
+            "blocks: use none or block."
+        )
+    return columns if remat == "block" else 0
+
+
 def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
     """log of sum over g of exp(<x_b, y_g>), float32 (B,).
 
-    By blocks of at most `columns` columns, the largest number that divides G, with a running sum that is scaled down by
-    the largest product so far (Milakov and Gimelshein, arXiv:1805.02867). A block is made again in the backward pass.
+    By blocks of at most `columns` columns, with a running sum that is scaled down by the largest product so far
+    (Milakov and Gimelshein, arXiv:1805.02867). A block is made again in the backward pass. It is of one device's
+    examples, as many as divide them: of one that lies on several, XLA would gather parts once more.
     """
-    count, width = len(y_GD), y_GD.shape[1]
     if not columns:
         return jax.nn.logsumexp((x_BD @ y_GD.T).astype(jnp.float32), axis=-1)
 
@@ -57,33 +73,20 @@ def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
         sum_B = sum_B * jnp.exp(most_B - more_B) + jnp.sum(jnp.exp(products_BC - more_B[:, None]), axis=-1)
         return (more_B, sum_B), None
 
-    held = max(size for size in range(1, min(columns, count) + 1) if count % size == 0)
+    own = len(x_BD) // spread.current().parts
+    held = max(size for size in range(1, min(columns, own) + 1) if own % size == 0)
     nothing_B = jnp.zeros_like(x_BD[:, 0], jnp.float32)
-    (most_B, sum_B), _ = jax.lax.scan(add, (nothing_B - jnp.inf, nothing_B), y_GD.reshape(-1, held, width))
+    (most_B, sum_B), _ = jax.lax.scan(add, (nothing_B - jnp.inf, nothing_B), y_GD.reshape(-1, held, y_GD.shape[1]))
     return most_B + jnp.log(sum_B)
-
-
-def columns_of(remat: str, columns: int) -> int:
-    """What the lever `remat` makes of `columns`: none holds the similarity matrix whole, block makes it by blocks.
-
-    Raises UserError for another.
-    """
-    if remat not in ("none", "block"):
-        raise UserError(
-            f"--config.lever.remat={remat} is not of a contrastive loss, whose similarity matrix is whole or made by "
-            "blocks: use none or block."
-        )
-    return columns if remat == "block" else 0
 
 
 def retrieval(model: PureModel, *, inputs: tuple[str, str], labels: str = "label") -> Callable[..., Metrics]:
     """The `evaluate` of a TrainWorkload: the loss, and as "accuracy" how often the nearest of all examples of the
     second kind that are given has the label of the one it is nearest to."""
-    assert model.predict is not None  # NNX models and plain functions have one
-    predict = model.predict
 
     def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
-        x_BD, y_BD, scale = predict(params, model_state, {name: batch[name] for name in inputs})
+        given = {name: batch[name] for name in inputs}
+        x_BD, y_BD, scale = model.predict(params, model_state, given)
         products_BB = scale * (x_BD @ y_BD.T).astype(jnp.float32)
         both_B = jax.nn.logsumexp(products_BB, axis=0) + jax.nn.logsumexp(products_BB, axis=1)
         nearest_B = batch[labels][jnp.argmax(products_BB, axis=1)]

@@ -17,7 +17,7 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check
+from jaxbench.measure import oracle
 from jaxbench.parallel import pipeline
 from jaxbench.workloads import TrainWorkload, from_nnx
 from jaxbench.workloads.losses_sequence import next_token
@@ -45,7 +45,7 @@ def plain(workload: TrainWorkload) -> TrainWorkload:
     model = from_nnx(partial(gpt.GPT, ConfigDict(SHAPE)))
 
     def loss(params, model_state, batch, key):
-        logits, _ = model.apply(params, model_state, batch["tokens"][:, :-1])
+        logits, _ = model.apply(params, model_state, batch["tokens"][:, :-1], key)
         each = optax.softmax_cross_entropy_with_integer_labels(logits, batch["tokens"][:, 1:])
         return jnp.sum(each * batch["real"]) / jnp.sum(batch["real"]), (model_state, {})
 
@@ -53,36 +53,36 @@ def plain(workload: TrainWorkload) -> TrainWorkload:
 
 
 @pytest.fixture(scope="module")
-def reference(padded: TrainWorkload) -> check.Reference:
+def reference(padded: TrainWorkload) -> oracle.Reference:
     return one_device(plain(padded), padded.synthetic(KEY, BATCH))
 
 
-def judged(workload: TrainWorkload, program: parallel.Program, reference: check.Reference) -> list[str]:
+def judged(workload: TrainWorkload, program: parallel.Program, reference: oracle.Reference) -> list[str]:
     return [found.reason for found in verdicts(workload, program, reference)[:2] if not found.ok]
 
 
 @pytest.mark.parametrize(
     "strategy", ["jit_auto", "jit_explicit", "pmap", "shard_map", "zero2", "fsdp", "tensor", "context"]
 )
-def test_every_strategy_and_what_it_sends(strategy: str, padded: TrainWorkload, reference: check.Reference) -> None:
+def test_every_strategy_and_what_it_sends(strategy: str, padded: TrainWorkload, reference: oracle.Reference) -> None:
     program = parallel.load(strategy).build(padded, jax.devices()[:2])
     assert not judged(padded, program, reference)
 
 
 @pytest.mark.parametrize("strategy", ["jit_auto", "pmap", "fsdp", "pipeline"])
-def test_micro_batches(strategy: str, padded: TrainWorkload, reference: check.Reference) -> None:
+def test_micro_batches(strategy: str, padded: TrainWorkload, reference: oracle.Reference) -> None:
     workload = dataclasses.replace(padded, micro_batches=2)
     program = parallel.load(strategy).build(workload, jax.devices()[:2])
     assert not judged(workload, program, reference)
 
 
-def test_a_pipeline_beside_data_and_tensor(padded: TrainWorkload, reference: check.Reference) -> None:
+def test_a_pipeline_beside_data_and_tensor(padded: TrainWorkload, reference: oracle.Reference) -> None:
     workload = dataclasses.replace(padded, micro_batches=2)
     program = pipeline.build(workload, jax.devices()[:8], sizes={"data": 2, "stage": 2, "tensor": 2})
     assert not judged(workload, program, reference)
 
 
-def test_the_plain_sum_over_sum_is_wrong_in_parts(padded: TrainWorkload, reference: check.Reference) -> None:
+def test_the_plain_sum_over_sum_is_wrong_in_parts(padded: TrainWorkload, reference: oracle.Reference) -> None:
     mine = plain(padded)
     for workload, strategy in ((mine, "pmap"), (dataclasses.replace(mine, micro_batches=2), "jit_auto")):
         (reason,) = judged(workload, parallel.load(strategy).build(workload, jax.devices()[:2]), reference)

@@ -39,7 +39,7 @@ def few_bytes() -> Any:
 @pytest.mark.parametrize("pad", ["padded", "packed"])
 def test_a_measured_step_says_its_share_which_is_the_texts(pad: str) -> None:
     changes = {"data.pad": pad, "model.context": CONTEXT}
-    config = composed("gpt", **changes, **{"mesh.devices": "1", "scaling": "strong", "strategy": "jit_auto"})
+    config = composed("gpt", **changes, **{"mesh.devices": "2", "scaling": "strong", "strategy": "jit_auto"})
     (record,) = measure("gpt", config)
     share = experiment_workload("gpt", **changes).data().train["real"].mean()
     assert record.facts["tokens"] == CONTEXT and record.facts["real_share"] == pytest.approx(share, abs=0.03)
@@ -54,7 +54,7 @@ def test_training_weighs_each_real_token_of_the_test_set_once(monkeypatch: pytes
 
     shape = ConfigDict({"preset": "tiny", "layers": 2, "width": 16, "heads": 2, "context": CONTEXT})
     model, given = from_nnx(partial(gpt.GPT, shape)), test["tokens"][:, :-1]
-    logits = jax.jit(lambda given: model.apply(params, {}, given)[0])(given)
+    logits = jax.jit(lambda given: model.apply(params, {}, given, KEY)[0])(given)
     each = np.asarray(optax.softmax_cross_entropy_with_integer_labels(logits, test["tokens"][:, 1:]))
     hits = np.argmax(np.asarray(logits), -1) == test["tokens"][:, 1:]
     assert found["loss"] == pytest.approx(np.sum(each * test["real"]) / np.sum(test["real"]), rel=1e-5)

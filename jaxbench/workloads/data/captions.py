@@ -11,7 +11,7 @@ from jaxbench.workloads.data.images import Images
 from jaxbench.workloads.data.order import words
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-PHRASES = ("{}", "a {}", "the digit {}", "a handwritten {}", "number {}", "{}, by hand", "this is {}", "it reads {}")
+PHRASES = ("{}", "a {}", "the digit {}", "a handwritten {}", "{} again", "{}, by hand", "this is {}", "it reads {}")
 CASES = (str.lower, str.upper, str.capitalize)
 LONGEST = max(len(phrase.format(name)) for phrase in PHRASES for name in NAMES)
 
