@@ -3,17 +3,21 @@
 
     make run EXP=gpt                                             # how the training of "tiny" scales
     make run EXP=gpt ARGS="--config.model.preset=small"          # GPT-2 small, 124,439,808 parameters
+    make run EXP=gpt ARGS="--config.data.pad=packed"             # uneven documents; the mean is over real tokens
     make train EXP=gpt                                           # to 45 % of the next bytes of unseen source files
 
 `--config.model.layers`, `.width`, `.heads`, `.context` and `.vocab` replace the preset's numbers where they are not 0;
 `.experts` makes each perceptron a mixture of so many. `.padded_vocab` is how many rows the embedding has, so that they
 divide over devices: 50,304 for GPT-2's 50,257 words. The others stay zero and change neither loss nor gradient, but are
 counted in the passport's parameters: 36,096 of them in "small".
+
+`--config.data.pad` is "" (rows of text without a gap), "padded" (one document a row, filled up) or "packed" (documents
+one after the other; attention looks across their borders, as GPT-3's does). FLOPs are those of all tokens.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import jax.numpy as jnp
 from ml_collections import ConfigDict
@@ -32,6 +36,7 @@ def get_config() -> ConfigDict:
     config.batch = 16
     numbers = {"layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0, "padded_vocab": 0, "experts": 0}
     config.model = ConfigDict({"preset": "tiny", **numbers})
+    config.data = ConfigDict({"pad": ""})
     config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 16, "epochs": 6, "target": 0.45})
     config.mesh = ConfigDict({"oversubscribe": False})
@@ -44,19 +49,25 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    shape = gpt.shape(config.model)
+    shape, pad = gpt.shape(config.model), config.data.pad
     model = from_nnx(partial(gpt.GPT, config.model, remat=config.lever.remat))
+    data = cache(lambda: language.load(config.data.path, context=shape.context, vocab=shape.vocab, pad=pad))
+    weights, example = language.weights(pad), {"tokens": Field((shape.context + 1,), jnp.int32, classes=shape.vocab)}
+    if weights:
+        draw = lambda key, batch: language.like(data().train[weights], key, batch)  # noqa: E731
+        example[weights] = Field((shape.context,), jnp.int32, classes=2, draw=draw)
     return TrainWorkload(
         name="gpt",
         init=model.init,
-        loss=next_token(model, penalty=mixture.judged if shape.experts else None),
+        loss=next_token(model, weights=weights, penalty=mixture.judged if shape.experts else None),
         predict=last_position(model),
         optimizer=make_optimizer(config.optimizer),
-        example={"tokens": Field((shape.context + 1,), jnp.int32, classes=shape.vocab)},
+        example=example,
         flops_per_example=training([0.0, *gpt.layer_flops(config.model)]),  # every product needs its input's gradient
         unit="sequences",
+        tokens=shape.context,
         blocks=shape.layers,
-        partition=partition(config.model, remat=config.lever.remat),
-        data=lambda: language.load(config.data.path, context=shape.context, vocab=shape.vocab),
+        partition=partition(config.model, remat=config.lever.remat, weights=weights),
+        data=data,
         **tolerance(config.optimizer.name),
     )

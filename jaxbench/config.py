@@ -62,7 +62,7 @@ def defaults() -> ConfigDict:
             "tensorboard": False,
         }
     )
-    # view: a figure more, about how a model is spread: zero, tensor, pipeline, context, hybrid, moe
+    # view: a figure more, about how a model is spread: zero, tensor, pipeline, context, hybrid, moe, contrastive
     config.report = ConfigDict({"overlay": "tf_dgx1_p100_synth", "view": ""})
     return config
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from jaxbench.analysis import tokens
 from jaxbench.analysis.alpha_beta import Fit
 from jaxbench.analysis.arms import LEVERS, Arm
 from jaxbench.analysis.case_rows import CaseRow
@@ -32,7 +33,7 @@ COLUMNS = (
     "alpha_s", "beta_bytes_per_s", "peak_share", "gate", "gate_reason",
     "arm", *(name for name in LEVERS if name != "mesh"),  # which is a column of collectives' too
     "baseline", "ratio", "ratio_lo", "ratio_hi", "arm_speedup", "arm_speedup_lo", "arm_speedup_hi",
-    "verdict", "temp_bytes", "compiler_flops_per_step", *OUTCOMES,
+    "verdict", "temp_bytes", "compiler_flops_per_step", *OUTCOMES, "tokens_per_s", "real_tokens_per_s", "real_share",
 )  # fmt: skip
 _PLACED = (
     "op", "dtype", "impl", "shape", "elements", "payload_bytes", "mesh", "axis", "source", "target", "cores", "flops",
@@ -108,6 +109,9 @@ def _training(row: Row) -> dict[str, Any]:
         "temp_bytes": passport.temp_bytes if passport is not None else None,
         "compiler_flops_per_step": passport.compiler_flops_per_step if passport is not None else None,
         **{name: record.outcome.get(name) if record is not None else None for name in OUTCOMES},
+        "tokens_per_s": tokens.per_second(row),
+        "real_tokens_per_s": tokens.real_per_second(row),
+        "real_share": tokens.real_share(row),
     }
 
 

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grain
+import jax
 import numpy as np
 
 from jaxbench.errors import UserError
@@ -156,6 +157,8 @@ def _real(workload: TrainWorkload, data: Dataset, most: int) -> list[Example]:
 
 
 def _draw(field: Field, generator: np.random.Generator) -> np.ndarray:
+    if field.draw is not None:
+        return np.asarray(field.draw(jax.random.PRNGKey(generator.integers(2**31)), 1))[0]
     if field.classes is not None:
         return generator.integers(0, field.classes, field.shape).astype(field.dtype)
     return generator.standard_normal(field.shape).astype(field.dtype)

@@ -66,7 +66,7 @@ def compile_step(
         compile_s=compiled_at - lowered_at,
         first_run_s=0.0,
         parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
-        flops_per_step=example_flops(workload) * global_batch,
+        flops_per_step=example_flops(workload, global_batch) * global_batch,
         compiler_flops_per_step=_counted(compiled, "flops", devices),
         collectives=census.read(hlo, program.mesh.shape),
         expected_gradient_bytes=closed_form.gradient_bytes(params, devices),
@@ -83,14 +83,15 @@ def compile_step(
     return CompiledStep(compiled, passport, hlo)
 
 
-def example_flops(workload: TrainWorkload) -> float:
-    """The workload's own formula, or, where it states none, the products counted in the jaxpr of its gradient."""
+def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
+    """Of one example among so many: the workload's own formula, or, where it states none, the products counted in the
+    jaxpr of its gradient."""
     if workload.flops_per_example is not None:
-        return workload.flops_per_example
+        return workload.flops_per_example + global_batch * workload.flops_per_pair
     key = jax.ShapeDtypeStruct((2,), "uint32")
     params, model_state = jax.eval_shape(workload.init, key)
     gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
-    return flops.count(gradient, params, model_state, workload.batch_avals(1), key)
+    return flops.count(gradient, params, model_state, workload.batch_avals(global_batch), key) / global_batch
 
 
 def _peak_bytes(memory: Any) -> int:

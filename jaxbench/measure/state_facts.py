@@ -9,11 +9,11 @@ import jax
 import numpy as np
 
 from jaxbench.parallel.program import Program, TrainState
-from jaxbench.workloads.base import Batch, PyTree
+from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
 # Metrics of a step that are facts about its execution: the share of a pipeline's pairs of tick and stage that did
-# something, the share of positions that found no place with their expert.
-SAID = ("busy_share", "dropped")
+# something, of positions that found no place with their expert, of tokens that are no filling.
+SAID = ("busy_share", "dropped", "real_share")
 
 
 def measure(program: Program, state: TrainState, batch: Batch, *, gradients: bool) -> dict[str, float]:
@@ -27,6 +27,11 @@ def measure(program: Program, state: TrainState, batch: Batch, *, gradients: boo
         grads = state.params if program.gradients is None else program.gradients(state, batch)
         facts["held_gradient_bytes"] = held(grads, program)
     return facts
+
+
+def of_workload(workload: TrainWorkload) -> dict[str, float]:
+    """What a throughput in tokens needs besides the step's time."""
+    return {"tokens": float(workload.tokens)} if workload.tokens else {}
 
 
 def held(tree: PyTree, program: Program) -> float:

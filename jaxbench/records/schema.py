@@ -99,7 +99,8 @@ class PointRecord:
     arm: str = ""  # what tells it from the run's other settings of levers: "precision=bfloat16"
     levers: dict[str, str] = dataclasses.field(default_factory=dict)  # every lever, also those at their defaults
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # what a short training came to
-    # what a step shows besides its time: state_bytes and held_gradient_bytes of a device, busy_share, dropped
+    # what a step shows besides its time: state_bytes and held_gradient_bytes of a device, busy_share, dropped,
+    # real_share, tokens of an example
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
     loss: str = ""  # what kind of mean the loss is, as measure/loss_kind.py names it; "" in older records
     kind: str = "point"

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import fits, machine_card, points, scaling
+from jaxbench.analysis import fits, machine_card, points, scaling, tokens
 from jaxbench.analysis.fits import Fit
 from jaxbench.analysis.headline import devices, headlines, seconds
 from jaxbench.analysis.scaling import Control, Row
@@ -36,6 +36,7 @@ class Findings:
             ("Base", base_lines(self.rows)),
             ("Notes", [*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]),
             ("Scaling laws", fits.sentences(self.fits)),
+            ("Real tokens", tokens.sentences(self.rows)),
             ("Utilisation", utilisation(self.rows)),
         ]
         return [(heading, sentences) for heading, sentences in sections if sentences]

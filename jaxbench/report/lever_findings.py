@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import arms, batches, largest_batch, lever_headline, phases, points, remat_law, scaling
+from jaxbench.analysis import arms, batches, largest_batch, lever_headline, phases, points, remat_law, scaling, tokens
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.batches import Knee, Latency
 from jaxbench.analysis.headline import devices, seconds
@@ -62,6 +62,7 @@ class LeverFindings:
             ("Phases", [one.sentence for one in self.phases]),
             ("Largest batch", [self.search.sentence] if self.search is not None else []),
             ("Memory over depth", [law.sentence for law in self.laws]),
+            ("Real tokens", tokens.sentences(self.rows)),
             ("Utilisation", utilisation(self.rows)),
         ]
         return [(heading, sentences) for heading, sentences in sections if sentences]

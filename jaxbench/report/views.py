@@ -16,6 +16,7 @@ from jaxbench.report.figures import (
     batch,
     busbw,
     context,
+    contrastive,
     curves,
     devices,
     dispatch,
@@ -120,6 +121,7 @@ SPREAD_VIEWS: dict[str, SpreadDrawing] = {
     "context": SpreadDrawing(name="context", draw=context.draw, caption=context.CAPTION),
     "hybrid": SpreadDrawing(name="hybrid", draw=hybrid.draw, caption=hybrid.CAPTION),
     "moe": SpreadDrawing(name="moe", draw=moe.draw, caption=moe.CAPTION),
+    "contrastive": SpreadDrawing(name="contrastive", draw=contrastive.draw, caption=contrastive.CAPTION),
 }
 
 

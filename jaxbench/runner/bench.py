@@ -136,6 +136,7 @@ class Bench:
         with stage("check"):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
+            facts |= state_facts.of_workload(workload)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
             checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
             about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.devices[0]}

@@ -25,11 +25,14 @@ class Field:
     """One array of an example, without the batch axis.
 
     `classes` makes it an integer label in [0, classes); otherwise values are drawn from a normal distribution.
+    `draw`, (key, batch) -> (batch, *shape), is how synthetic values are drawn instead, such as a mask's with the shares
+    that the data have.
     """
 
     shape: tuple[int, ...]
     dtype: Any = jnp.float32
     classes: int | None = None
+    draw: Callable[[jax.Array, int], jax.Array] | None = None
 
 
 class Dataset(Protocol):
@@ -117,8 +120,11 @@ class TrainWorkload:
       optimizer: an optax transformation.
       example: the fields of one example.
       flops_per_example: analytic, forward and backward, two per multiply-add (docs/METRICS.md). None: the products in
-        the jaxpr of the gradient are counted.
+        the jaxpr of the gradient of the whole batch are counted.
+      flops_per_pair: of each pair of examples of the global batch besides, for a loss that looks across them: a step of
+        G examples takes G flops_per_example + G^2 flops_per_pair.
       unit: what one example is called in a throughput ("images").
+      tokens: that one example is judged on, filling included, for a throughput in tokens; 0: an example is no sequence.
       data: the real data, or a function that loads them: a Dataset, or any other form that `data.own` reads, such as a
         pair of dicts of arrays; None when there is none to train on.
       evaluate: (params, model_state, batch) -> metrics in inference mode, means over the examples with "accuracy" among
@@ -142,7 +148,9 @@ class TrainWorkload:
     optimizer: optax.GradientTransformation
     example: Mapping[str, Field]
     flops_per_example: float | None = None
+    flops_per_pair: float = 0.0
     unit: str = "examples"
+    tokens: int = 0
     data: Any = None
     evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
     predict: Callable[[PyTree, PyTree, Batch], PyTree] | None = None
@@ -161,7 +169,9 @@ class TrainWorkload:
         for name, field in sorted(self.example.items()):
             key, sub = jax.random.split(key)
             shape = (batch, *field.shape)
-            if field.classes is not None:
+            if field.draw is not None:
+                out[name] = field.draw(sub, batch)
+            elif field.classes is not None:
                 out[name] = jax.random.randint(sub, shape, 0, field.classes, field.dtype)
             else:
                 out[name] = jax.random.normal(sub, shape, field.dtype)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import PartitionSpec
 
 from jaxbench.workloads import spread
 
@@ -27,10 +27,8 @@ def gathered(x: jax.Array) -> jax.Array:
         noted.append(x.size)
     if axis is not None:
         return jax.lax.all_gather(x, axis, tiled=True)
-    sharding = jax.typeof(x).sharding
-    if any(sharding.spec):  # explicit sharding: where the whole batch lies split, and says so
-        return jax.sharding.reshard(x, NamedSharding(sharding.mesh, PartitionSpec()))
-    return x
+    # Explicit sharding has no product of two arrays that are split over one axis: who is compared must be whole.
+    return jax.sharding.reshard(x, PartitionSpec()) if any(jax.typeof(x).sharding.spec) else x
 
 
 def first(x: jax.Array) -> jax.Array | int:

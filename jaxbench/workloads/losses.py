@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Losses that fit the TrainWorkload doorway: a mean over the examples they are given."""
+"""Losses that fit the TrainWorkload doorway: a mean over the examples they are given, all alike or weighted."""
 
 from __future__ import annotations
 
@@ -9,30 +9,43 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxbench.workloads import weighted
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
 
 
-def classification(model: PureModel, *, inputs: str = "image", labels: str = "label") -> Callable[..., Any]:
+def classification(
+    model: PureModel, *, inputs: str = "image", labels: str = "label", weights: str | None = None
+) -> Callable[..., Any]:
     """Softmax cross-entropy and accuracy of a model that maps ``batch[inputs]`` to logits (batch, classes).
 
     The log-likelihood is picked by a one-hot product, not by indexing: it keeps a batch that is split over devices
     split (a gather over a sharded axis would have to say how), and costs nothing next to the model. The arithmetic of
     the loss is float32 whatever the model computes in.
+
+    weights: the field with how much each example counts, (batch,), 0 for filling: then loss and accuracy are
+      WeightedMeans, exact whatever the weights of each device's examples are.
     """
 
-    def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+    def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[Any, tuple[PyTree, Metrics]]:
         logits, model_state = model.apply(params, model_state, batch[inputs], key)
-        metrics = _metrics(logits, batch[labels])
+        metrics = _metrics(logits, batch[labels], None if weights is None else batch[weights])
         return metrics["loss"], (model_state, {"accuracy": metrics["accuracy"]})
 
     return loss
 
 
-def evaluation(model: PureModel, *, inputs: str = "image", labels: str = "label") -> Callable[..., Metrics]:
-    """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload."""
+def evaluation(
+    model: PureModel, *, inputs: str = "image", labels: str = "label", weights: str | None = None
+) -> Callable[..., Metrics]:
+    """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload. weights: as of `classification`."""
     answer = prediction(model, inputs=inputs)
-    return lambda params, model_state, batch: _metrics(answer(params, model_state, batch), batch[labels])
+
+    def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
+        weight = None if weights is None else batch[weights]
+        return _metrics(answer(params, model_state, batch), batch[labels], weight)
+
+    return evaluate
 
 
 def prediction(model: PureModel, *, inputs: str = "image") -> Callable[..., Any]:
@@ -40,10 +53,10 @@ def prediction(model: PureModel, *, inputs: str = "image") -> Callable[..., Any]
     return lambda params, model_state, batch: model.predict(params, model_state, batch[inputs])
 
 
-def _metrics(logits: jax.Array, label: jax.Array) -> Metrics:
-    """Mean cross-entropy and accuracy. logits: (batch, classes); label: (batch,)."""
+def _metrics(logits: jax.Array, label: jax.Array, weight: jax.Array | None) -> Metrics:
+    """Mean cross-entropy and accuracy. logits: (batch, classes); label, weight: (batch,)."""
     logits = logits.astype(jnp.float32)
     target = jax.nn.one_hot(label, logits.shape[-1], dtype=jnp.float32)
     cross_entropy = -jnp.sum(target * jax.nn.log_softmax(logits), axis=-1)
-    correct = jnp.argmax(logits, axis=-1) == label
-    return {"loss": jnp.mean(cross_entropy), "accuracy": jnp.mean(correct.astype(jnp.float32))}
+    correct = (jnp.argmax(logits, axis=-1) == label).astype(jnp.float32)
+    return {"loss": weighted.mean(cross_entropy, weight), "accuracy": weighted.mean(correct, weight)}

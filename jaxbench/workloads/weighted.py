@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.errors import UserError
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -30,6 +32,22 @@ class WeightedMean:
     @property
     def mean(self) -> jax.Array:
         return divided(self.total, self.weight)
+
+
+def mean(values: jax.Array, weights: jax.Array | None = None) -> jax.Array | WeightedMean:
+    """The mean of `values`; with weights of the same shape, 0 for what does not count, a WeightedMean.
+
+    Raises UserError where the shapes differ.
+    """
+    if weights is None:
+        return jnp.mean(values)
+    if weights.shape != values.shape:
+        raise UserError(
+            f"the weights have the shape {weights.shape} and what they weigh {values.shape}: give one weight for each "
+            "value (for the tokens of a mask (B, T + 1), those that are predicted are mask[:, 1:])."
+        )
+    weights = weights.astype(jnp.float32)
+    return WeightedMean(jnp.sum(values * weights), jnp.sum(weights))
 
 
 def divided(total: Any, weight: jax.Array) -> Any:

@@ -73,3 +73,18 @@ def test_moe_says_what_was_dropped(records):
     assert all(0 <= record.facts["dropped"] < 1 for record in found.values())
     assert "all-to-all" in {each.kind for each in found[2].passport.collectives}
     assert found[2].facts["state_bytes"] < found[1].facts["state_bytes"]
+
+
+def test_contrastive_gathers_more_with_each_device_and_holds_less_by_blocks(records):
+    found = {
+        (r.devices, r.levers["remat"]): r.passport
+        for r in records("contrastive", "mesh.devices=1,2", "strategy=shard_map", "batch=64", "model.columns=8")
+    }
+    assert [found[n, "none"].flops_per_step / n for n in (1, 2)] == [
+        found[n, "block"].flops_per_step / n for n in (1, 2)
+    ]
+    assert found[2, "none"].flops_per_step > 2 * found[1, "none"].flops_per_step
+    assert found[2, "none"].product_flops_per_step == found[2, "none"].flops_per_step
+    gathered = {c.kind: c.bytes for c in found[2, "none"].collectives}
+    assert gathered["all-gather"] == 2 * 4 * 128 * 16 and gathered["reduce-scatter"] == gathered["all-gather"] / 2
+    assert found[2, "block"].temp_bytes < found[2, "none"].temp_bytes

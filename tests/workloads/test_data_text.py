@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -186,3 +187,51 @@ def test_text_that_cannot_be_learned_is_named(tmp_path) -> None:
     (tmp_path / "b.txt").write_text("no")
     with pytest.raises(UserError, match="the train files of .* hold 2 bytes: at least 5 are needed"):
         language.load(str(tmp_path), context=4, vocab=256)
+
+
+def documents(tmp_path) -> None:
+    """b.txt is trained on, documents of 2, 9, 1 and 4 bytes; a.txt is tested on."""
+    (tmp_path / "a.txt").write_text("test it")
+    (tmp_path / "b.txt").write_text("ab\n\n012345678\n \n.\n\nwxyz")
+
+
+def test_padded_documents_have_a_row_each_and_what_fills_it_weighs_nothing(tmp_path) -> None:
+    documents(tmp_path)
+    data = language.load(str(tmp_path), context=5, vocab=256, pad="padded")
+    assert words(data.train) == [b"ab", b"012345", b"5678", b"wxyz"]
+    assert data.train["real"].tolist() == [[1, 0, 0, 0, 0], [1] * 5, [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]]
+    assert data.train["real"].dtype == np.int32 and data.name.endswith("padded documents")
+
+
+def test_packed_documents_follow_each_other_and_no_target_crosses_a_border(tmp_path) -> None:
+    documents(tmp_path)
+    data = language.load(str(tmp_path), context=7, vocab=256, pad="packed")
+    assert words(data.train) == [b"ab", b"01234567", b"78wxyz"]
+    assert data.train["real"].tolist() == [[1, 0, 0, 0, 0, 0, 0], [1] * 7, [1, 0, 1, 1, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("pad", language.PADS)
+def test_documents_hold_the_whole_text_and_each_target_once(pad: str) -> None:
+    files = sources.by_file(sources.python_sources(400_000))[1]
+    data = language.load("", context=64, vocab=256, pad=pad)
+    asked = [pair for file in files for text in language.documents(file) for pair in zip(text, text[1:], strict=False)]
+    tokens, real = data.test["tokens"], data.test["real"].astype(bool)
+    assert list(zip(tokens[:, :-1][real], tokens[:, 1:][real], strict=True)) == asked
+
+
+def test_synthetic_rows_have_the_share_of_all_even_in_a_small_batch() -> None:
+    real = language.load("", context=64, vocab=256, pad="padded").train["real"]
+    drawn = [np.asarray(language.like(real, jax.random.PRNGKey(seed), 16)) for seed in range(3)]
+    assert all(rows.shape == (16, 64) and abs(rows.mean() - real.mean()) < 0.03 for rows in drawn)
+    assert (drawn[0] != drawn[1]).any() and {*drawn[0].sum(1)} < {*real.sum(1)}
+    shares = np.stack(drawn).sum(axis=2)
+    assert all((np.diff(row) < 0).any() and (np.diff(row) > 0).any() for row in shares), "shuffled"
+
+
+def test_no_document_to_learn_from_is_named(tmp_path) -> None:
+    (tmp_path / "a.txt").write_text("long enough")
+    (tmp_path / "b.txt").write_text("a\n\nb\n\nc")
+    with pytest.raises(UserError, match="the train files of .* hold no paragraph of 2 bytes"):
+        language.load(str(tmp_path), context=4, vocab=256, pad="packed")
+    with pytest.raises(UserError, match="--config.data.pad=full is unknown"):
+        language.load(str(tmp_path), context=4, vocab=256, pad="full")

@@ -31,7 +31,7 @@ def small(name: str, **changes: object) -> ConfigDict:
     """The experiment's own config, made tiny, with changes in ``config.model``."""
     module = discovery.load_experiment(name)
     config = module.tiny(module.get_config())
-    config.lever, config.data, config.seed = levers.defaults(), ConfigDict({"path": ""}), 0
+    config.lever, config.data, config.seed = levers.defaults(), ConfigDict({"path": "", "pad": ""}), 0
     config.model.update(changes)
     return config
 
@@ -146,7 +146,12 @@ def test_predict_answers_what_comes_after_the_first_tokens() -> None:
 def test_the_score_is_the_mean_cross_entropy_and_the_first_of_equal_logits_counts() -> None:
     random = np.random.default_rng(0)
     logits, target = 5 * random.standard_normal((3, 7, 11)).astype(np.float32), random.integers(0, 11, (3, 7))
-    scored = once(score)
+
+    @once
+    def scored(logits, target):
+        loss, metrics = score(logits, {"tokens": jnp.pad(target, ((0, 0), (1, 0)))})
+        return loss, metrics["accuracy"]
+
     loss, accuracy = scored(logits, target)
     picked = np.take_along_axis(logits, target[..., None], axis=-1)[..., 0]
     expected = (np.log(np.exp(logits).sum(axis=-1)) - picked).mean()

@@ -1,21 +1,31 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Text as byte numbers in pieces of equal length, for a model that predicts the next byte."""
+"""Text as byte numbers in rows of equal length, for a model that predicts the next byte.
+
+The text is cut wherever a row ends, or into documents, the paragraphs of its files: what lies between blank lines.
+These are uneven; then "real" says which targets count.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.data import sources
 
 BYTES = 256
 SUFFIXES = (".txt", ".py", ".md")
 DEFAULT_BYTES = 2**20  # of the standard library
 MAX_BYTES = 2**28  # of a person's own text: it is held in memory as int32
+PADS = ("padded", "packed")
+DRAWN_ROWS = 2**12  # of which synthetic batches are made
+BLANK_LINE = re.compile(rb"\n[ \t]*\n")
 
 
 @dataclass(frozen=True)
@@ -23,7 +33,8 @@ class Pieces:
     """Pieces of text in host memory.
 
     Attributes:
-      train, test: "tokens" int32 (N, context + 1) in [0, 256); the last of a piece is the first of the next.
+      train, test: "tokens" int32 (N, context + 1) in [0, 256). Of documents also "real" int32 (N, context): 1 where
+        tokens[i + 1] goes on with the document of tokens[i], 0 where it begins another or fills the row up.
       name: what a report calls the data.
     """
 
@@ -32,7 +43,7 @@ class Pieces:
     name: str
 
 
-def load(path: str, *, context: int, vocab: int) -> Pieces:
+def load(path: str, *, context: int, vocab: int, pad: str = "") -> Pieces:
     """Loads the text that `path` names, split by file.
 
     Args:
@@ -40,10 +51,16 @@ def load(path: str, *, context: int, vocab: int) -> Pieces:
         (in the order of their paths) is tested on.
       context: positions that the model sees.
       vocab: numbers that the model tells apart.
+      pad: "": all files one after the other, each row begins with the byte that the one before ends with. "padded": one
+        document a row. "packed": as many whole documents one after the other as fit a row; nothing keeps a model from
+        attending to the document before, which is how GPT-3 was trained (Brown et al., arXiv:2005.14165, section 2.2).
+        A document longer than a row goes on in the next, which begins with the byte that the one before ends with.
 
     Raises:
-      UserError: `vocab` is below 256, nothing is there, it is of another kind, or it is too short or too long.
+      UserError: `vocab` is below 256, nothing is there, it is of another kind, it is too short or too long, or there is
+        no such `pad`.
     """
+    weights(pad)
     if vocab < BYTES:
         raise UserError(f"--config.model.vocab={vocab} cannot hold bytes: it must be at least {BYTES}.")
     if not path:
@@ -51,7 +68,31 @@ def load(path: str, *, context: int, vocab: int) -> Pieces:
     else:
         files, name = _folder(Path(path).expanduser(), path), Path(path).name
     train, test = sources.by_file(files)
+    if pad:
+        rows = _rows(train, context, pad, "train", name), _rows(test, context, pad, "test", name)
+        return Pieces(*rows, f"{name}, {pad} documents")
     return Pieces(_cut(train, context, "train", name), _cut(test, context, "test", name), name)
+
+
+def weights(pad: str) -> str | None:
+    """The field with what each target counts, None where all count alike. Raises UserError for no such `pad`."""
+    if pad and pad not in PADS:
+        raise UserError(f"--config.data.pad={pad} is unknown: {did_you_mean(pad, PADS)}")
+    return "real" if pad else None
+
+
+def like(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
+    """Draws `batch` rows of "real" for synthetic tokens, int32 (batch, T), with the share of real tokens of all N.
+
+    One is drawn from each of `batch` equal parts of the rows, which lie in the order of their share, so that a small
+    batch has nearly the share of all; then they are shuffled.
+    """
+    ordered = real_NT[np.argsort(real_NT.sum(axis=1), kind="stable")]
+    table = ordered[np.linspace(0, len(ordered) - 1, min(len(ordered), DRAWN_ROWS)).astype(int)].astype(np.uint8)
+    place, shuffle = jax.random.split(key)
+    parts = (jnp.arange(batch) + jax.random.uniform(place, (batch,))) / batch
+    rows = jnp.minimum((parts * len(table)).astype(jnp.int32), len(table) - 1)
+    return jnp.asarray(table)[jax.random.permutation(shuffle, rows)].astype(jnp.int32)
 
 
 def _folder(where: Path, path: str) -> list[bytes]:
@@ -78,3 +119,32 @@ def _cut(files: Sequence[bytes], context: int, part: str, name: str) -> dict[str
         raise UserError(f"the {part} files of '{name}' hold {len(text)} bytes: at least {context + 1} are needed.")
     starts = np.arange(count)[:, None] * context
     return {"tokens": text[starts + np.arange(context + 1)].astype(np.int32)}
+
+
+def documents(file: bytes) -> list[bytes]:
+    """Its paragraphs. One of a single byte has nothing to predict and is left out."""
+    return [document for document in BLANK_LINE.split(file) if len(document) > 1]
+
+
+def _rows(files: Sequence[bytes], context: int, pad: str, part: str, name: str) -> dict[str, np.ndarray]:
+    """All documents in rows of context + 1 bytes."""
+    rows: list[list[bytes]] = []
+    room = 0
+    for document in (document for file in files for document in documents(file)):
+        for start in range(0, len(document) - 1, context):
+            piece = document[start : start + context + 1]
+            if pad == "padded" or len(piece) > room:
+                rows.append([])
+                room = context + 1
+            rows[-1].append(piece)
+            room -= len(piece)
+    if not rows:
+        raise UserError(f"the {part} files of '{name}' hold no paragraph of 2 bytes: give a longer text.")
+    tokens, real = np.zeros((len(rows), context + 1), np.int32), np.zeros((len(rows), context), np.int32)
+    for i, pieces in enumerate(rows):
+        text = b"".join(pieces)
+        tokens[i, : len(text)] = np.frombuffer(text, np.uint8)
+        ends = np.cumsum([len(piece) for piece in pieces])
+        real[i, : len(text) - 1] = 1
+        real[i, ends[:-1] - 1] = 0  # from the last byte of a document to the first of the next
+    return {"tokens": tokens, "real": real}

@@ -6,13 +6,17 @@ from __future__ import annotations
 import numpy as np
 
 
+def words(count: int, *entropy: int) -> np.ndarray:
+    """Random words, shape (count,), uint64; the same for the same non-negative `entropy`, also in later numpys."""
+    return np.random.Philox(np.random.SeedSequence(entropy)).random_raw(count)
+
+
 def permutation(examples: int, *entropy: int) -> np.ndarray:
     """A permutation of ``range(examples)``, shape (examples,), int64; the same for the same non-negative `entropy`.
 
     It sorts raw generator words: numpy promises the words of a bit generator for good, but not those of `permutation`.
     """
-    words = np.random.Philox(np.random.SeedSequence(entropy)).random_raw(examples)
-    return np.argsort(words, kind="stable")
+    return np.argsort(words(examples, *entropy), kind="stable")
 
 
 def order(examples: int, batch: int, *, seed: int, epoch: int) -> np.ndarray:

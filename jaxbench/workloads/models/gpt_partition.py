@@ -39,15 +39,15 @@ EXPERTS: dict[str, tuple[str | None, ...]] = {
 }
 
 
-def partition(config: ConfigDict, *, remat: str = "none") -> Partition:
-    """config: as `gpt.shape` reads it. remat: the lever."""
+def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = None) -> Partition:
+    """config: as `gpt.shape` reads it. remat: the lever. weights: as `losses_sequence.next_token` takes them."""
     shape = gpt.shape(config)
     dense = {path: axes for path, axes in AXES.items() if "perceptron" not in path}
     return Partition(
         axes={**dense, **EXPERTS} if shape.experts else AXES,
         wire=partial(wire, shape, again=remat != "none"),
         positions=shape.context,
-        stages=None if shape.experts else stages(config, remat),
+        stages=None if shape.experts else stages(config, remat, weights),
     )
 
 
@@ -92,7 +92,7 @@ def _times(count: int, least: int, more: int) -> tuple[int, int]:
     return count * least, count * (least + more)
 
 
-def stages(config: ConfigDict, remat: str) -> Stages:
+def stages(config: ConfigDict, remat: str, weights: str | None = None) -> Stages:
     """The model as a row of blocks, with the embedding before the first and norm, scores and loss after the last."""
     shape = gpt.shape(config)
     block = from_nnx(partial(gpt.Block, shape))
@@ -107,11 +107,10 @@ def stages(config: ConfigDict, remat: str) -> Stages:
         del batch, key
         return block.apply(params, {}, x)[0]
 
-    def last(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> tuple[jax.Array, Metrics]:
+    def last(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> tuple[Any, Metrics]:
         del key
-        given, judged = positions.held(batch["tokens"][:, :-1]), positions.held(batch["tokens"][:, 1:])
+        given = positions.held(batch["tokens"][:, :-1])
         logits = Vocabulary(params["tokens"], given, shape.vocab).scores(norm.apply(params["norm"], {}, x)[0])
-        loss, accuracy = score(logits, judged)
-        return loss, {"accuracy": accuracy}
+        return score(logits, batch, weights=weights)
 
     return Stages(first=first, block=middle, last=last, remat=remat)

@@ -1,0 +1,47 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Throughput in tokens, and in those of them that are real and no filling."""
+
+from __future__ import annotations
+
+import math
+
+from jaxbench.analysis.headline import devices
+from jaxbench.analysis.quantities import scaled
+from jaxbench.analysis.scaling import Row
+
+
+def real_share(row: Row) -> float:
+    """Of a step's tokens, what counts in its loss; NaN where the loss does not weigh them."""
+    return _fact(row, "real_share")
+
+
+def per_second(row: Row) -> float:
+    """All tokens, filling included; NaN where examples are no sequences or nothing was timed."""
+    return row.timing.examples_per_s.value * _fact(row, "tokens")
+
+
+def real_per_second(row: Row) -> float:
+    return per_second(row) * real_share(row)
+
+
+def sentences(rows: list[Row]) -> list[str]:
+    """Real tokens beside all of them, for each strategy, scaling and arm, on its smallest and its largest count."""
+    families: dict[str, list[Row]] = {}
+    for row in rows:
+        if math.isfinite(real_per_second(row)) and not row.point.oversubscribed:
+            name = ", ".join(filter(None, (f"{row.point.strategy} {row.point.scaling}", row.point.arm)))
+            families.setdefault(name, []).append(row)
+    said = []
+    for name, mine in families.items():
+        ends = mine[:: max(1, len(mine) - 1)]
+        said.append(f"{name}: {'; '.join(map(_sentence, ends))}.")
+    return said
+
+
+def _sentence(row: Row) -> str:
+    real, every = (scaled(value, "").replace(" ", "") for value in (real_per_second(row), per_second(row)))
+    return f"{real} real of {every} tokens/s ({100 * real_share(row):.3g} %) on {devices(row.point.devices)}"
+
+
+def _fact(row: Row, name: str) -> float:
+    return row.point.record.facts.get(name, math.nan) if row.point.record is not None else math.nan

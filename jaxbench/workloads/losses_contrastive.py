@@ -1,0 +1,96 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""CLIP's loss: each example of one kind finds its partner among all of the other kind in the global batch, and back.
+
+Radford et al., "Learning Transferable Visual Models From Natural Language Supervision", arXiv:2103.00020, figure 3. It
+looks across examples: a mean of what devices would find in their own parts is another loss.
+
+Axes: B examples given, G of the global batch, D width, C columns of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxbench.errors import UserError
+from jaxbench.workloads import spread
+from jaxbench.workloads.adapters import PureModel
+from jaxbench.workloads.base import Batch, Metrics, PyTree
+from jaxbench.workloads.examples import gathered
+
+
+def contrastive(
+    model: PureModel, *, inputs: tuple[str, str], columns: int = 0, remat: str = "none"
+) -> Callable[..., Any]:
+    """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale): features of length 1
+    of both kinds, and what their products are multiplied by.
+
+    A device compares its examples with all others, B x G products of each kind: it gathers the features of all, and
+    not the examples. columns: of the similarity matrix that are held at once where the lever `remat`
+    is block; where it is none, all are.
+
+    Raises UserError, when it is first traced, for another `remat`.
+    """
+
+    def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, Any]:
+        held, given = _held(remat, columns), {name: batch[name] for name in inputs}
+        (x_BD, y_BD, scale), model_state = model.apply(params, model_state, given, key)
+        own_B = scale * jnp.sum(x_BD.astype(jnp.float32) * y_BD.astype(jnp.float32), axis=-1)
+        others_B = log_sums(scale * x_BD, gathered(y_BD), held) + log_sums(scale * y_BD, gathered(x_BD), held)
+        return jnp.mean(others_B / 2 - own_B), (model_state, {})
+
+    return loss
+
+
+def _held(remat: str, columns: int) -> int:
+    """Columns at once, 0 for all. Checked late: a config may hold several values of a lever."""
+    if remat not in ("none", "block"):
+        raise UserError(
+            f"--config.lever.remat={remat} is not of a contrastive loss, whose similarity matrix is whole or made by "
+            "blocks: use none or block."
+        )
+    return columns if remat == "block" else 0
+
+
+def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
+    """log of sum over g of exp(<x_b, y_g>), float32 (B,).
+
+    By blocks of at most `columns` columns, with a running sum that is scaled down by the largest product so far
+    (Milakov and Gimelshein, arXiv:1805.02867). A block is made again in the backward pass. It is of one device's
+    examples, as many as divide them: of one that lies on several, XLA would gather parts once more.
+    """
+    if not columns:
+        return jax.nn.logsumexp((x_BD @ y_GD.T).astype(jnp.float32), axis=-1)
+
+    @jax.checkpoint
+    def add(so_far: tuple[jax.Array, jax.Array], y_CD: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+        most_B, sum_B = so_far
+        products_BC = (x_BD @ y_CD.T).astype(jnp.float32)
+        more_B = jnp.maximum(most_B, jnp.max(jax.lax.stop_gradient(products_BC), axis=-1))
+        sum_B = sum_B * jnp.exp(most_B - more_B) + jnp.sum(jnp.exp(products_BC - more_B[:, None]), axis=-1)
+        return (more_B, sum_B), None
+
+    own = len(x_BD) // spread.current().parts
+    held = max(size for size in range(1, min(columns, own) + 1) if own % size == 0)
+    nothing_B = jnp.zeros_like(x_BD[:, 0], jnp.float32)
+    (most_B, sum_B), _ = jax.lax.scan(add, (nothing_B - jnp.inf, nothing_B), y_GD.reshape(-1, held, y_GD.shape[1]))
+    return most_B + jnp.log(sum_B)
+
+
+def retrieval(model: PureModel, *, inputs: tuple[str, str], labels: str = "label") -> Callable[..., Metrics]:
+    """The `evaluate` of a TrainWorkload: the loss, and as "accuracy" how often the nearest of all examples of the
+    second kind that are given has the label of the one it is nearest to."""
+
+    def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
+        given = {name: batch[name] for name in inputs}
+        x_BD, y_BD, scale = model.predict(params, model_state, given)
+        products_BB = scale * (x_BD @ y_BD.T).astype(jnp.float32)
+        both_B = jax.nn.logsumexp(products_BB, axis=0) + jax.nn.logsumexp(products_BB, axis=1)
+        nearest_B = batch[labels][jnp.argmax(products_BB, axis=1)]
+        right_B = (nearest_B == batch[labels]).astype(jnp.float32)
+        return {"loss": jnp.mean(both_B / 2 - jnp.diagonal(products_BB)), "accuracy": jnp.mean(right_B)}
+
+    return evaluate

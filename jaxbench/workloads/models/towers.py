@@ -1,0 +1,72 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Two perceptrons, one of images and one of captions, that put what belongs together in one place of a sphere.
+
+CLIP's arrangement (Radford et al., arXiv:2103.00020) with towers as small as its data are.
+Axes: B examples, T bytes of a caption, E width of a byte's embedding, D width of the common space.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from ml_collections import ConfigDict
+
+from jaxbench.errors import UserError
+from jaxbench.workloads.flops import dense, training
+from jaxbench.workloads.models.per_device import rows
+
+BYTES = 256
+SHARPEST = math.log(100)  # CLIP's: the scale of products is at most 100
+
+
+class Towers(nnx.Module):
+    """{"image": (B, size, size, 1), "caption": (B, T)} to (image_BD, caption_BD, scale), both of length 1."""
+
+    def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
+        """config: has `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature`, and whether that is
+        `learned`. Raises UserError for a temperature that is not above 0."""
+        if not config.temperature > 0:
+            raise UserError(f"--config.model.temperature={config.temperature} must be above 0: CLIP begins with 0.07.")
+        pixels, letters = layer_sizes(config)
+        self.embedding = nnx.Param(0.1 * jax.random.normal(rngs.params(), (BYTES, config.embedding)))
+        self.image = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in pixels)
+        self.caption = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in letters)
+        self.fixed = -math.log(config.temperature)
+        self.log_scale = nnx.Param(jnp.float32(self.fixed)) if config.learned else None
+
+    def __call__(self, inputs: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        log_scale = jnp.float32(self.fixed) if self.log_scale is None else self.log_scale[...]
+        letters_BTE = rows(self.embedding[...], inputs["caption"])
+        scale = jnp.exp(jnp.minimum(log_scale, SHARPEST))
+        return _tower(self.image, inputs["image"]), _tower(self.caption, letters_BTE), scale
+
+
+def _tower(layers: nnx.List, x: jax.Array) -> jax.Array:
+    x = x.reshape(x.shape[0], -1)
+    for layer in layers[:-1]:
+        x = nnx.relu(layer(x))
+    x = layers[-1](x)
+    wide = x.astype(jnp.float32)
+    return (wide * jax.lax.rsqrt(jnp.sum(wide**2, axis=-1, keepdims=True) + 1e-12)).astype(x.dtype)
+
+
+def layer_sizes(config: ConfigDict) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Inputs and outputs of each layer, of the image's tower and of the caption's."""
+    first = config.size * config.size, config.length * config.embedding
+    pixels, letters = ([(inputs, config.hidden), (config.hidden, config.width)] for inputs in first)
+    return pixels, letters
+
+
+def training_flops(config: ConfigDict) -> float:
+    """Of both towers for one example. A caption's bytes need their gradient, an image's pixels do not."""
+    pixels, letters = ([dense(i, o) for i, o in sizes] for sizes in layer_sizes(config))
+    return training(pixels) + training([0.0, *letters])
+
+
+def pair_flops(config: ConfigDict) -> float:
+    """Of one entry of the similarity matrix: a product of two features in either direction, since a device has the
+    rows of its images and those of its captions; each once forward and twice backward."""
+    return 2 * 3 * dense(config.width, 1)

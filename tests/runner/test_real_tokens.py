@@ -1,0 +1,91 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Real tokens from the text to the report: what is measured, trained and said of padded and packed documents."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import jax
+import numpy as np
+import optax
+import pytest
+from experiment_cases import composed, measure
+from ml_collections import ConfigDict
+from workload_cases import KEY, experiment_workload
+
+from jaxbench.analysis import points, scaling, summary, tokens
+from jaxbench.analysis.scaling import Row
+from jaxbench.records.store import RunFolder
+from jaxbench.report import findings
+from jaxbench.training import evaluate
+from jaxbench.workloads import from_nnx
+from jaxbench.workloads.models import gpt
+
+CONTEXT = 64
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_bytes() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jaxbench.workloads.data.language.DEFAULT_BYTES", 400_000)
+        yield
+
+
+@pytest.mark.parametrize("pad", ["padded", "packed"])
+def test_a_measured_step_says_its_share_which_is_the_texts(pad: str) -> None:
+    changes = {"data.pad": pad, "model.context": CONTEXT}
+    config = composed("gpt", **changes, **{"mesh.devices": "2", "scaling": "strong", "strategy": "jit_auto"})
+    (record,) = measure("gpt", config)
+    share = experiment_workload("gpt", **changes).data().train["real"].mean()
+    assert record.facts["tokens"] == CONTEXT and record.facts["real_share"] == pytest.approx(share, abs=0.03)
+
+
+def test_training_weighs_each_real_token_of_the_test_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = experiment_workload("gpt", **{"data.pad": "padded", "model.context": CONTEXT})
+    monkeypatch.setattr(evaluate, "CHUNK", 200)
+    test = {name: array[:500] for name, array in workload.data().test.items()}
+    params, _ = workload.init(KEY)
+    found = evaluate.Evaluator(workload, test, params=params, model_state={}, device=jax.devices()[0])(params, {})
+
+    shape = ConfigDict({"preset": "tiny", "layers": 2, "width": 16, "heads": 2, "context": CONTEXT})
+    model, given = from_nnx(partial(gpt.GPT, shape)), test["tokens"][:, :-1]
+    logits = jax.jit(lambda given: model.apply(params, {}, given, KEY)[0])(given)
+    each = np.asarray(optax.softmax_cross_entropy_with_integer_labels(logits, test["tokens"][:, 1:]))
+    hits = np.argmax(np.asarray(logits), -1) == test["tokens"][:, 1:]
+    assert found["loss"] == pytest.approx(np.sum(each * test["real"]) / np.sum(test["real"]), rel=1e-5)
+    assert found["accuracy"] == np.sum(hits * test["real"]) / np.sum(test["real"])
+
+
+def rows(path: Path, **facts: float) -> list[Row]:
+    """Two devices are twice as fast as one, whose 256 examples take 12.8 ms."""
+    law = lambda scaling, n: n  # noqa: E731
+    fabricate.run_folder(path, law=law, scalings=("strong",), devices=(1, 2), base_step_s=0.0128, noise=0, drift=0)
+    made = points.load(RunFolder(path))
+    edited = [dataclasses.replace(p, record=dataclasses.replace(p.record, facts=facts)) for p in made]
+    return scaling.analyse(edited, config={})
+
+
+def test_the_report_says_real_tokens_beside_all(tmp_path: Path) -> None:
+    made = rows(tmp_path, tokens=8.0, real_share=0.25)
+    (said,) = tokens.sentences(made)
+    assert (
+        said == "shard_map strong: 40.0k real of 160k tokens/s (25 %) on 1 device; 80.0k real of 320k tokens/s "
+        "(25 %) on 2 devices."
+    )
+    table = summary.table(made)
+    assert list(table.tokens_per_s) == pytest.approx([160_000, 320_000])
+    assert list(table.real_tokens_per_s) == pytest.approx([40_000, 80_000]) and list(table.real_share) == [0.25, 0.25]
+
+
+def test_without_weights_all_tokens_are_said_and_no_real_ones(tmp_path: Path) -> None:
+    made = rows(tmp_path, tokens=8.0)
+    assert not tokens.sentences(made) and math.isnan(tokens.real_per_second(made[0]))
+    table = summary.table(made)
+    assert list(table.tokens_per_s) == pytest.approx([160_000, 320_000]) and not table.real_tokens_per_s.any()
+    headings = [name for name, _ in findings.find(RunFolder(tmp_path)).sections()]
+    assert "Real tokens" not in headings and not summary.table(rows(tmp_path)).tokens_per_s.any()
