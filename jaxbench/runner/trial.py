@@ -89,7 +89,8 @@ def _try(worker: Worker, strategy: str, devices: int) -> Outcome:
     except WorkerError as error:
         if not error.alive:
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
-        return Outcome(None if error.unsupported else False, str(error))
+        refused = error.unsupported or error.stage == "build"  # such as sizes that do not divide
+        return Outcome(None if refused else False, str(error))
     checks = [Verdict(**check) for check in answer["checks"]]
     wrong = [check.reason for check in checks if not check.ok]
     more = [check.reason for check in checks if check.ok and check.excess_bytes]
@@ -125,7 +126,7 @@ def _word(ok: bool | None) -> Text:
     return {
         True: Text("right", style="green"),
         False: Text("wrong", style="bold red"),
-        None: Text("unsupported", style="yellow"),
+        None: Text("cannot", style="yellow"),
     }[ok]
 
 
