@@ -54,7 +54,7 @@ def test_the_columns_are_frozen(tmp_path: Path) -> None:
         "arm,precision,remat,accumulate,freeze,batch,part,execution,input,reduction,schedule,"
         "sequence_parallel,baseline,ratio,ratio_lo,ratio_hi,"
         "arm_speedup,arm_speedup_lo,arm_speedup_hi,verdict,temp_bytes,compiler_flops_per_step,"
-        "final_loss,final_accuracy,steps,skipped_steps,waited_share"
+        "final_loss,final_accuracy,steps,skipped_steps,waited_share,tokens_per_s,real_tokens_per_s,real_share"
     )
 
 

@@ -80,9 +80,7 @@ def test_contrastive_gathers_more_with_each_device_and_holds_less_by_blocks(reco
         (r.devices, r.levers["remat"]): r.passport
         for r in records("contrastive", "mesh.devices=1,2", "strategy=shard_map", "batch=64", "model.columns=8")
     }
-    assert [found[n, "none"].flops_per_step / n for n in (1, 2)] == [
-        found[n, "block"].flops_per_step / n for n in (1, 2)
-    ]
+    assert all(found[n, "none"].flops_per_step == found[n, "block"].flops_per_step for n in (1, 2))
     assert found[2, "none"].flops_per_step > 2 * found[1, "none"].flops_per_step
     assert found[2, "none"].product_flops_per_step == found[2, "none"].flops_per_step
     gathered = {c.kind: c.bytes for c in found[2, "none"].collectives}
