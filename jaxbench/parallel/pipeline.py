@@ -23,14 +23,14 @@ from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.parallel import schedule as schedules
-from jaxbench.parallel import split
+from jaxbench.parallel import split, stacked_view
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stacked import BLOCKS, OUTER, Stacked
 from jaxbench.parallel.stage import AXIS, Stage
 from jaxbench.workloads import spread
-from jaxbench.workloads.base import Batch, Metrics, Share, TrainWorkload, Wire
+from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
 
 WITH = TOGETHER[0]
 
@@ -49,9 +49,9 @@ def build(
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = Stacked(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
-    means = split.mean_axes(sizes)
+    means, view = split.mean_axes(sizes), stacked_view.of(workload, mesh, layout)
 
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+    def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         params = split.varying(state.params, (*means, AXIS))
         with spread.over(axis=means or None, **split.where(sizes)):
             grads, metrics = Stage(workload, table, sizes).run(params, batch)
@@ -59,16 +59,23 @@ def build(
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
         if means:
             grads, metrics = mean_over(means, (grads, metrics))
-        return update(workload, state, grads, state.model_state), metrics
+        return grads, state.model_state, metrics
 
+    updating = partial(update, workload) if view is None else view.update
+    step = split.Step(local_gradients, updating, layout.specs().params, view)
     form = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
-    return split.program(workload, layout, mesh, sizes, local_step, form, sums=1 + bool(means))
+    return split.program(workload, layout, mesh, sizes, step, form, sums=1 + bool(means))
 
 
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     split.require(workload, sizes)
     if workload.partition is None or workload.partition.stages is None:
         raise UserError(f"'{workload.name}' is no row of blocks that can be stages of a pipeline: gpt is.")
+    if workload.loss_scale is not None:
+        raise UserError(
+            "--config.lever.precision=float16 scales the loss before it is differentiated, and a pipeline "
+            "differentiates each stage apart: use bfloat16."
+        )
     if workload.partition.stages.remat == "offload":
         raise UserError(
             "a pipeline keeps activations in the memory of its stages: use remat=dots_saveable, not offload."
