@@ -86,7 +86,7 @@ class Cut:
         if self.flat == 1:
             return x
         shape, at = self._grouped()
-        rows = x[..., : math.prod(self.local)].reshape(*self.sizes, *self.local)
+        rows = x[..., : math.prod(self.local)].reshape((*self.sizes, *self.local))
         goes = [*at, *(dim for dim in range(len(shape)) if dim not in at)]
         return rows.transpose(sorted(range(len(shape)), key=goes.__getitem__)).reshape(self.shape)
 

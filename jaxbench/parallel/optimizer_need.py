@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.interpreters import partial_eval
 
 from jaxbench.parallel.layout import Mirrored, map_arrays
 from jaxbench.parallel.program import TrainState, optimizer_update
@@ -100,6 +101,14 @@ def traced(workload: TrainWorkload, avals: TrainState) -> Any:
     """The closed jaxpr of (gradients, optimizer's state, params) -> (updates, optimizer's state)."""
     update = lambda grads, opt_state, params: optimizer_update(workload, grads, opt_state, params)  # noqa: E731
     return jax.make_jaxpr(update)(avals.params, avals.opt_state, avals.params)
+
+
+def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozenset[int]:
+    """The parameters, by place among the leaves, of whose gradients nothing is made, as of those that are set to zero
+    again: XLA need not average them."""
+    closed = traced(workload, canonical)
+    _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
 
 
 class _Reader:

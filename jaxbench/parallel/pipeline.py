@@ -22,8 +22,8 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
+from jaxbench.parallel import optimizer_need, split, stacked_view
 from jaxbench.parallel import schedule as schedules
-from jaxbench.parallel import split, stacked_view
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
@@ -98,11 +98,15 @@ def expected(
     of everything. What the layers send over `tensor` is counted for every tick, as it stands in the loop's body."""
     form: Wire = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
-    for (path, aval), spec in zip(jax.tree.leaves_with_path(layout.params), specs, strict=True):
+    unused = optimizer_need.unused_gradients(workload, layout.canonical)
+    leaves, structure = jax.tree.flatten(layout.canonical.params)
+    used = layout.merged(jax.tree.unflatten(structure, [place not in unused for place, _ in enumerate(leaves)]), _any)
+    every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), strict=True)
+    for (path, aval), spec, is_used in every:
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
         # XLA for a GPU makes one sum over both axes of one after the other.
-        least = min(1, summed) if platform == "gpu" else summed
+        least = is_used * (min(1, summed) if platform == "gpu" else summed)
         split.add(form, "all-reduce", least * on_device, summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
@@ -115,6 +119,10 @@ def expected(
         for what, (least, most) in workload.partition.wire(passes).items():
             split.add(form, what, ticks[kind] * least, ticks[kind] * most)
     return form
+
+
+def _any(*used: bool) -> bool:
+    return any(used)
 
 
 _KINDS = {FORWARD: "forward", BACKWARD: "backward"}

@@ -160,16 +160,25 @@ def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_stat
 def optimizer_update(
     workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
 ) -> tuple[PyTree, PyTree]:
-    """(updates, optimizer's state). Raises UserError for an optimizer that wants more than a step has for it."""
+    """(updates, optimizer's state). Raises UserError for an optimizer that wants more than a step has for it, or makes
+    another state of its state."""
     try:
-        return workload.optimizer.update(grads, opt_state, params)
-    except TypeError as error:
-        if (missing := re.search(r"missing \d+ required .*arguments?: (.+)", str(error))) is None:
+        updates, new = workload.optimizer.update(grads, opt_state, params)
+    except (TypeError, ValueError) as error:
+        missing = re.search(r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided", str(error))
+        if missing is None:
             raise
         raise UserError(
-            f"the optimizer of '{workload.name}' wants {missing[1]} as well, and a step gives it gradients, its state "
-            "and parameters: use one that asks for no more, such as optax.adamw(1e-3)."
+            f"the optimizer of '{workload.name}' wants {missing[1] or missing[2]} as well, and a step gives it "
+            "gradients, its state and parameters: use one that asks for no more, such as optax.adamw(1e-3)."
         ) from error
+    built: Callable[[PyTree], Any] = jax.tree.structure
+    if built(opt_state) != built(new):
+        raise UserError(
+            f"the optimizer of '{workload.name}' returns a state that is built otherwise than the one it was given, "
+            "and it is given that again: leave out what adds to it, such as optax.monitor."
+        )
+    return updates, new
 
 
 def _merged(old: PyTree, new: PyTree) -> PyTree:

@@ -21,7 +21,7 @@ from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
-from jaxbench.parallel import optimizer_view
+from jaxbench.parallel import optimizer_need, optimizer_view
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.layout import Cut, Layout, cuts
 from jaxbench.parallel.optimizer_view import View
@@ -245,14 +245,16 @@ def expected(
     """
     passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
     form: Wire = {}
-    for cut in jax.tree.leaves(layout.cuts):
+    unused = optimizer_need.unused_gradients(workload, layout.canonical)
+    for place, cut in enumerate(jax.tree.leaves(layout.cuts)):
         if cut.parts > 1:
             add(form, "all-gather", cut.numbers, 2 * passes * cut.numbers)
             # XLA for a GPU may scatter the sum of micro-batches once, instead of adding up what each scattered.
-            least = 1 if platform == "gpu" else passes
+            least = 0 if place in unused else 1 if platform == "gpu" else passes
             add(form, "reduce-scatter", least * cut.numbers // cut.parts, passes * cut.numbers // cut.parts)
         if any(sizes[axis] > 1 for axis in mean_axes(sizes) if axis not in cut.axes):
-            add(form, "all-reduce", cut.numbers // cut.parts)
+            summed = cut.numbers // cut.parts
+            add(form, "all-reduce", 0 if place in unused else summed, summed)
     if workload.partition is not None:
         examples = global_batch // batch_parts(sizes) // passes
         share = Share(examples=examples, sizes=sizes, sequence=sequence)

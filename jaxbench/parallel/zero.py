@@ -17,7 +17,7 @@ from functools import partial
 import jax
 from jax.sharding import PartitionSpec
 
-from jaxbench.parallel import optimizer_view
+from jaxbench.parallel import optimizer_need, optimizer_view
 from jaxbench.parallel.axes import mesh_of
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
 from jaxbench.parallel.optimizer_view import View
@@ -101,7 +101,9 @@ def expected(
         return {}
     passes = 1 if stage == 1 else workload.micro_batches
     whole = sum(cut.numbers for cut in jax.tree.leaves(updated) if cut.parts > 1)
-    scattered = passes * sum(cut.numbers // cut.parts for cut in cuts)
+    parts = [passes * cut.numbers // cut.parts for cut in cuts]
+    scattered, unused = sum(parts), optimizer_need.unused_gradients(workload, layout.canonical)
     # XLA merges reductions of equal gradients, such as of the biases of two batch normalisations that are added.
     least = scattered - scattered // 20 if jax.tree.leaves(layout.canonical.model_state) else scattered
+    least -= sum(part for place, part in enumerate(parts) if place in unused)
     return {"reduce-scatter": (least, scattered), "all-gather": (whole, whole)}
