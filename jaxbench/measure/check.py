@@ -171,8 +171,7 @@ def _part_on_one_device(part: str, workload: TrainWorkload, state: TrainState, b
 
 
 def _floats(tree: PyTree) -> list[np.ndarray]:
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
-    return [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
 
 
 def _verdict(name: str, ok: bool, reason: str, *, distance: float, limit: float) -> Verdict:

@@ -16,6 +16,8 @@ from functools import partial
 import jax
 
 from jaxbench.measure import needed
+from jaxbench.parallel.layout import canonical_avals
+from jaxbench.parallel.optimizer_need import unused_gradients
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import Collective, Passport, Verdict
 from jaxbench.workloads.base import PyTree, TrainWorkload, Wire
@@ -105,7 +107,8 @@ def of(workload: TrainWorkload, program: Program, metrics: int, global_batch: in
         stateful=stateful(model_state),
         widest=program.widest,
     )
-    form = data_parallel(params) if program.expected is None else program.expected(global_batch)
+    unused = unused_gradients(workload, canonical_avals(workload)) if program.expected is None else frozenset()
+    form = data_parallel(params, unused) if program.expected is None else program.expected(global_batch)
     form = _gathered(_unused(form, workload, params), workload, program, global_batch)
     return form, step, sum(not leaf.shape for leaf in jax.tree.leaves(params))
 
@@ -139,10 +142,13 @@ def _gathered(form: Wire, workload: TrainWorkload, program: Program, global_batc
     return more
 
 
-def data_parallel(params: PyTree) -> Wire:
-    """The closed form of plain data parallelism: every parameter's gradient in one all-reduce, and nothing else."""
-    numbers = sum(leaf.size for leaf in jax.tree.leaves(params))
-    return {SUM: (numbers, numbers)}
+def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> Wire:
+    """The closed form of plain data parallelism: every parameter's gradient in one all-reduce, and nothing else.
+
+    unused: the parameters, by place, of whose gradients the optimizer makes nothing: those may be left out.
+    """
+    sizes = [leaf.size for leaf in jax.tree.leaves(params)]
+    return {SUM: (sum(size for place, size in enumerate(sizes) if place not in unused), sum(sizes))}
 
 
 def verify(collectives: Iterable[Collective], form: Wire, step: Step, *, single: int = 0) -> Verdict:

@@ -2,8 +2,8 @@
 """Arrays as flat shards of equal size, one for each device of an axis: how ZeRO cuts an array of which no dimension
 divides over the devices.
 
-The last shard is filled up with zeros. What is done to a shard must be element by element, as all optimizers of the
-suite are.
+The last shard is filled up with zeros. What is done to a shard must be element by element; an optimizer that does more
+is given the whole array (see `optimizer_view`).
 """
 
 from __future__ import annotations

@@ -14,5 +14,5 @@ from jaxbench.workloads.base import TrainWorkload
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
-    """Returns the Program over `devices`. Raises UserError under loss scaling."""
+    """Returns the Program over `devices`. Raises UserError for an optimizer that a step cannot call."""
     return split.build(workload, devices, {"fsdp": len(devices)})

@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
@@ -80,13 +81,14 @@ class Cut:
         fill = flat.padded(rows.shape[-1], self.flat) - rows.shape[-1]
         return jnp.pad(rows, [(0, 0)] * len(at) + [(0, fill)])
 
-    def join(self, x: np.ndarray) -> np.ndarray:
-        """Inverse of `cut`, of a host array."""
+    def join(self, x: Any) -> Any:
+        """Inverse of `cut`, of a host or a device array."""
         if self.flat == 1:
             return x
-        _, at = self._grouped()
+        shape, at = self._grouped()
         rows = x[..., : math.prod(self.local)].reshape((*self.sizes, *self.local))
-        return np.moveaxis(rows, range(len(at)), at).reshape(self.shape)
+        goes = [*at, *(dim for dim in range(len(shape)) if dim not in at)]
+        return rows.transpose(sorted(range(len(shape)), key=goes.__getitem__)).reshape(self.shape)
 
     @property
     def _dim(self) -> int | None:
@@ -129,15 +131,34 @@ class Cut:
         return flat.padded(math.prod(self.local) * split, self.flat)
 
 
-class Mirrored:
-    """A state as its parameters, the parts of the optimizer's state that are built like them, and the rest."""
+def masked(tree: PyTree) -> bool:
+    """Whether it stands where an optimizer that is `optax.masked` has nothing for a parameter, or for several."""
+    return isinstance(tree, optax.MaskedNode)
 
-    def __init__(self, canonical: TrainState):
+
+def map_arrays(function: Callable[..., Any], tree: PyTree, *others: PyTree) -> PyTree:
+    """`jax.tree.map` of a tree that is built like the parameters, what is masked out left as it is."""
+    return jax.tree.map(lambda x, *o: x if masked(x) else function(x, *o), tree, *others, is_leaf=masked)
+
+
+class Mirrored:
+    """A state as its parameters, the parts of the optimizer's state that are built like them, and the rest.
+
+    Some arrays of such a part may be masked out. also: what else a part must be; None: nothing.
+    """
+
+    def __init__(self, canonical: TrainState, also: Callable[[PyTree], bool] | None = None):
         params = canonical.params
 
         def mirrors(tree: PyTree) -> bool:
-            alike = jax.tree.structure(tree) == jax.tree.structure(params)  # type: ignore[operator]
-            return bool(alike) and jax.tree.all(jax.tree.map(lambda a, b: a.shape == b.shape, tree, params))
+            structure: Any
+            arrays, structure = jax.tree.flatten(tree, is_leaf=masked)
+            try:
+                places = structure.flatten_up_to(params)
+            except ValueError:
+                return False
+            like = (masked(x) or x.shape == getattr(at, "shape", None) for x, at in zip(arrays, places, strict=True))
+            return not all(map(masked, arrays)) and all(like) and (also is None or also(tree))
 
         parts: list[Any]
         self._outside: Any
@@ -162,6 +183,11 @@ class Mirrored:
             key=other(state.key),
         )
 
+    def moments(self, state: TrainState) -> list[PyTree]:
+        """The parts of the optimizer's state that are built like the parameters."""
+        parts = zip(self._outside.flatten_up_to(state.opt_state), self._mirrors, strict=True)
+        return [part for part, mirrors in parts if mirrors]
+
 
 class Layout:
     """Where a workload's state lies. cuts: params-shaped tree of Cut. moments: the same of what the optimizer keeps for
@@ -170,25 +196,38 @@ class Layout:
     def __init__(self, workload: TrainWorkload, cuts: PyTree, moments: PyTree | None = None):
         self.canonical = canonical_avals(workload)
         self.params, self.cuts, self._moments = self.canonical.params, cuts, cuts if moments is None else moments
-        self._mirrored = Mirrored(self.canonical)
+        self.mirrored = Mirrored(self.canonical)
 
     def cut(self, state: TrainState) -> TrainState:
         """From the canonical state to the global arrays."""
         return self._map(state, lambda x, cut: cut.cut(x), lambda x: x)
 
+    def join_params(self, params: PyTree) -> PyTree:
+        """`join` of parameters, or of their gradients."""
+        return jax.tree.map(lambda x, cut: cut.join(x), params, self.cuts)
+
     def specs(self) -> TrainState:
         """A state-shaped tree of PartitionSpec."""
         return self._map(self.canonical, lambda _, cut: cut.spec, lambda _: PartitionSpec())
 
+    def join(self, state: TrainState) -> TrainState:
+        """From the global arrays to the canonical state. Inverse of `cut`."""
+        return self._map(state, lambda x, cut: cut.join(x), lambda x: x)
+
     def export(self, state: TrainState) -> TrainState:
         """From global arrays to the canonical state, as host arrays."""
-        return self._map(state, lambda x, cut: cut.join(np.asarray(x)), np.asarray)
+        return self.join(on_host(state))
 
     def _map(self, state: TrainState, of_array: Callable[[Any, Cut], Any], other: Callable[[Any], Any]) -> TrainState:
         def by(cuts: PyTree) -> Callable[[PyTree], PyTree]:
-            return lambda tree: jax.tree.map(of_array, tree, cuts)
+            return lambda tree: map_arrays(of_array, tree, cuts)
 
-        return self._mirrored.map(state, by(self.cuts), other, by(self._moments))
+        return self.mirrored.map(state, by(self.cuts), other, by(self._moments))
+
+
+def on_host(tree: PyTree) -> PyTree:
+    """As host arrays, apart from random keys, of which NumPy has none."""
+    return jax.tree.map(lambda x: x if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else np.asarray(x), tree)
 
 
 def canonical_avals(workload: TrainWorkload) -> TrainState:

@@ -22,7 +22,7 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import draws, split
+from jaxbench.parallel import draws, optimizer_need, split, stacked_view
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
@@ -30,7 +30,7 @@ from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stacked import BLOCKS, OUTER, Stacked
 from jaxbench.parallel.stage import AXIS, Stage
 from jaxbench.workloads import spread, weighted
-from jaxbench.workloads.base import Batch, Metrics, Share, TrainWorkload, Wire
+from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
 
 WITH = TOGETHER[0]
 
@@ -49,9 +49,9 @@ def build(
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = Stacked(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
-    means = split.mean_axes(sizes)
+    means, view = split.mean_axes(sizes), stacked_view.of(workload, mesh, layout)
 
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+    def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         params = split.varying(state.params, (*means, AXIS))
         with spread.over(axis=means or None, **split.where(sizes)):
             key = draws.local_key(state.key, means)
@@ -62,11 +62,12 @@ def build(
             grads, metrics = mean_over(means, (grads, metrics))
         if weighted.is_weighted(metrics["loss"]):  # the gradient is that of the total
             grads = jax.tree.map(lambda g: weighted.divided(g, metrics["loss"].weight), grads)
-        metrics = weighted.settled(metrics, lambda weight: weight)
-        return update(workload, state, grads, state.model_state), metrics
+        return grads, state.model_state, weighted.settled(metrics, lambda weight: weight)
 
+    updating = partial(update, workload) if view is None else view.update
+    step = split.Step(local_gradients, updating, layout.specs().params, view)
     form = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
-    program = split.program(workload, layout, mesh, sizes, local_step, form, sums=1 + bool(means))
+    program = split.program(workload, layout, mesh, sizes, step, form, sums=1 + bool(means))
     return dataclasses.replace(program, order=partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches))
 
 
@@ -83,6 +84,11 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     split.require(workload, sizes)
     if workload.partition is None or workload.partition.stages is None:
         raise Unsupported(f"'{workload.name}' is no row of blocks that can be stages of a pipeline: gpt is.")
+    if workload.loss_scale is not None:
+        raise Unsupported(
+            "--config.lever.precision=float16 scales the loss before it is differentiated, and a pipeline "
+            "differentiates each stage apart: use bfloat16."
+        )
     if workload.partition.stages.remat == "offload":
         raise Unsupported(
             "a pipeline keeps activations in the memory of its stages: use remat=dots_saveable, not offload."
@@ -105,11 +111,15 @@ def expected(
     of everything. What the layers send over `tensor` is counted for every tick, as it stands in the loop's body."""
     form: Wire = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
-    for (path, aval), spec in zip(jax.tree.leaves_with_path(layout.params), specs, strict=True):
+    unused = optimizer_need.unused_gradients(workload, layout.canonical)
+    leaves, structure = jax.tree.flatten(layout.canonical.params)
+    used = layout.merged(jax.tree.unflatten(structure, [place not in unused for place, _ in enumerate(leaves)]), _any)
+    every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), strict=True)
+    for (path, aval), spec, is_used in every:
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
         # XLA for a GPU makes one sum over both axes of one after the other.
-        least = min(1, summed) if platform == "gpu" else summed
+        least = is_used * (min(1, summed) if platform == "gpu" else summed)
         split.add(form, "all-reduce", least * on_device, summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
@@ -122,6 +132,10 @@ def expected(
         for what, (least, most) in workload.partition.wire(passes).items():
             split.add(form, what, ticks[kind] * least, ticks[kind] * most)
     return form
+
+
+def _any(*used: bool) -> bool:
+    return any(used)
 
 
 _KINDS = {FORWARD: "forward", BACKWARD: "backward"}

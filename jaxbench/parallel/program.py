@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.parallel import draws
 from jaxbench.workloads import spread, weighted
@@ -181,13 +183,37 @@ def over_devices(weight: jax.Array) -> jax.Array:
 
 def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
     """The optimizer's step with gradients that are already averaged over the global batch."""
-    updates, opt_state = workload.optimizer.update(grads, state.opt_state, state.params)
+    updates, opt_state = optimizer_update(workload, grads, state.opt_state, state.params)
     params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), state.params, updates)
     model_state = _merged(state.model_state, model_state)
     if workload.loss_scale is not None:  # a step that is skipped leaves no trace in batch statistics either
         taken = opt_state.skipped_steps == state.opt_state.skipped_steps
         model_state = jax.tree.map(lambda new, old: jnp.where(taken, new, old), model_state, state.model_state)
     return TrainState(state.step + 1, params, model_state, opt_state, state.key)
+
+
+def optimizer_update(
+    workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
+) -> tuple[PyTree, PyTree]:
+    """(updates, optimizer's state). Raises UserError for an optimizer that wants more than a step has for it, or makes
+    another state of its state."""
+    try:
+        updates, new = workload.optimizer.update(grads, opt_state, params)
+    except (TypeError, ValueError) as error:
+        missing = re.search(r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided", str(error))
+        if missing is None:
+            raise
+        raise UserError(
+            f"the optimizer of '{workload.name}' wants {missing[1] or missing[2]} as well, and a step gives it "
+            "gradients, its state and parameters: use one that asks for no more, such as optax.adamw(1e-3)."
+        ) from error
+    built: Callable[[PyTree], Any] = jax.tree.structure
+    if built(opt_state) != built(new):
+        raise UserError(
+            f"the optimizer of '{workload.name}' returns a state that is built otherwise than the one it was given, "
+            "and it is given that again: leave out what adds to it, such as optax.monitor."
+        )
+    return updates, new
 
 
 def _merged(old: PyTree, new: PyTree) -> PyTree:

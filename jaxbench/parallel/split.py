@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,9 +21,10 @@ from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import draws
+from jaxbench.parallel import draws, optimizer_need, optimizer_view
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of
 from jaxbench.parallel.layout import Cut, Layout, cuts
+from jaxbench.parallel.optimizer_view import View
 from jaxbench.parallel.program import (
     Program,
     TrainState,
@@ -48,10 +50,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     """
     require(workload, sizes, sequence=sequence)
     layout, mesh, means = Layout(workload, cuts(workload, sizes)), mesh_of(devices, sizes), mean_axes(sizes)
-
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        grads, model_state, metrics = local_gradients(state, batch)
-        return update(workload, state, grads, model_state), metrics
+    view = optimizer_view.of(workload, mesh, layout)
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         key = draws.local_key(state.key, means)
@@ -67,17 +66,48 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     passes = keep_barriers(mesh) if AGAIN & {*sizes} else ()
     held = lambda *given: local_gradients(*given)[0], layout.specs().params  # noqa: E731
     sums = 1 if means else 0  # where all devices have the same examples, each has the whole loss
-    return program(workload, layout, mesh, sizes, local_step, form, held=held, disabled_passes=passes, sums=sums)
+    step = Step(
+        local_gradients, partial(update, workload) if view is None else view.update, layout.specs().params, view
+    )
+    return program(workload, layout, mesh, sizes, step, form, held=held, disabled_passes=passes, sums=sums)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step does, apart from where its arrays lie.
+
+    gradients: on a device, (state, batch) -> (gradients, model_state, metrics). update: (state, gradients, model_state)
+    -> state, on a device where there is no view, of global arrays where there is one. specs: where gradients lie, then.
+    """
+
+    gradients: Callable[[TrainState, Batch], tuple[PyTree, PyTree, Metrics]]
+    update: Callable[[TrainState, PyTree, PyTree], TrainState]
+    specs: PyTree
+    view: View | None
+
+    @property
+    def sends(self) -> Wire:
+        """What the view adds to the closed form."""
+        return {} if self.view is None else self.view.sends
+
+    def mapped(self, run: Callable[..., Any], specs: TrainState) -> Callable[..., Any]:
+        """(state, batch) -> (state, metrics) of global arrays. run: `shard_map`, to be told the specs of results."""
+        whole = PartitionSpec()
+
+        def on_device(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+            grads, model_state, metrics = self.gradients(state, batch)
+            return self.update(state, grads, model_state), metrics
+
+        def apart(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+            grads, model_state, metrics = run(self.gradients, out_specs=(self.specs, whole, whole))(state, batch)
+            return self.update(state, grads, model_state), metrics
+
+        return run(on_device, out_specs=(specs, whole)) if self.view is None else apart
 
 
 def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) -> None:
     """Raises UserError for what the workload cannot be split over, parameters left to the Layout."""
     context, tensor = sizes.get("context", 1), sizes.get("tensor", 1)
-    if workload.loss_scale is not None:
-        raise Unsupported(
-            "--config.lever.precision=float16 scales the loss by what all gradients together look like, and on a mesh "
-            "that splits the model no device sees them all: use bfloat16."
-        )
     partition = workload.partition
     if context > 1 and (partition is None or not partition.positions):
         raise Unsupported(f"'{workload.name}' has no positions to split over the axis context: gpt has.")
@@ -156,7 +186,7 @@ def program(
     layout: Any,
     mesh: Any,
     sizes: Sizes,
-    local_step: Callable[..., Any],
+    step: Step,
     form: Callable[[int], Wire],
     *,
     held: tuple[Callable[..., PyTree], PyTree] | None = None,
@@ -164,7 +194,7 @@ def program(
     typed: bool = True,
     sums: int = 1,
 ) -> Program:
-    """The Program of a step on one device's parts. layout: a `Layout`, or what has its `cut`, `specs` and `export`.
+    """The Program of a step. layout: a `Layout`, or what has its `cut`, `specs` and `export`.
 
     held: what a device holds of gradients, from (state, batch), and its specs. typed: `shard_map` checks what is the
     same on all devices. sums: as `Program.sums`.
@@ -179,7 +209,7 @@ def program(
         mesh=mesh,
         init=jit_once(lambda key: layout.cut(create_state(workload, key)), out_shardings=shardings),
         step=jax.jit(
-            run(local_step, out_specs=(specs, whole)),
+            step.mapped(run, specs),
             donate_argnums=0,
             out_shardings=(shardings, NamedSharding(mesh, whole)),
             compiler_options=without(disabled_passes),
@@ -189,7 +219,7 @@ def program(
         put=lambda batch: jax.device_put(batch, batch_sharding),
         export=layout.export,
         load=lambda state: jax.device_put(jax.device_get(layout.cut(state)), shardings, may_alias=False),
-        expected=form,
+        expected=lambda batch: both(form(batch), step.sends),
         gradients=None if held is None else jax.jit(run(held[0], out_specs=held[1])),
         batch_parts=batch_parts(sizes),
         disabled_passes=disabled_passes,
@@ -214,14 +244,16 @@ def expected(
     """
     passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
     form: Wire = {}
-    for cut in jax.tree.leaves(layout.cuts):
+    unused = optimizer_need.unused_gradients(workload, layout.canonical)
+    for place, cut in enumerate(jax.tree.leaves(layout.cuts)):
         if cut.parts > 1:
             add(form, "all-gather", cut.numbers, 2 * passes * cut.numbers)
             # XLA for a GPU may scatter the sum of micro-batches once, instead of adding up what each scattered.
-            least = 1 if platform == "gpu" else passes
+            least = 0 if place in unused else 1 if platform == "gpu" else passes
             add(form, "reduce-scatter", least * cut.numbers // cut.parts, passes * cut.numbers // cut.parts)
         if any(sizes[axis] > 1 for axis in mean_axes(sizes) if axis not in cut.axes):
-            add(form, "all-reduce", cut.numbers // cut.parts)
+            summed = cut.numbers // cut.parts
+            add(form, "all-reduce", 0 if place in unused else summed, summed)
     if workload.partition is not None:
         examples = global_batch // batch_parts(sizes) // passes
         share = Share(examples=examples, sizes=sizes, sequence=sequence)
@@ -241,3 +273,12 @@ def add(form: Wire, kind: str, least: int, most: int | None = None) -> None:
     if most != 0 and (least or most):
         low, high = form.get(kind, (0, 0))
         form[kind] = low + least, high + (least if most is None else most)
+
+
+def both(*forms: Wire) -> Wire:
+    """The closed form of what is sent by each."""
+    total: Wire = {}
+    for form in forms:
+        for kind, (least, most) in form.items():
+            add(total, kind, least, most)
+    return total

@@ -7,11 +7,11 @@ model's table splits of a block's own arrays, lies as in any other strategy (see
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
@@ -23,6 +23,11 @@ from jaxbench.workloads.base import PyTree, TrainWorkload
 OUTER, BLOCKS = "outer", "blocks"
 
 
+def _the_same(*each: Any) -> Any:
+    """What is of each block the same; None: it is not."""
+    return each[0] if all(other == each[0] for other in each) else None
+
+
 class Stacked:
     """As `layout.Layout`, for a workload with stages. Raises UserError for blocks that do not divide."""
 
@@ -31,23 +36,31 @@ class Stacked:
         self.stages, self.chunks = sizes.get("stage", 1), chunks
         self._key = workload.partition.stages.blocks
         self.canonical = layouts.canonical_avals(workload)
-        self._count = len(self.canonical.params[self._key])
-        _require_even(workload, self._count, self.stages, chunks)
-        self.chunk = self._count // self.stages // chunks  # blocks of one
-        self._cuts, self._mirrored = layouts.cuts(workload, sizes), layouts.Mirrored(self.canonical)
-        self.params = jax.eval_shape(self._stack, self.canonical.params)
+        self.count = len(self.canonical.params[self._key])
+        _require_even(workload, self.count, self.stages, chunks)
+        self.chunk = self.count // self.stages // chunks  # blocks of one
+        self._cuts, self.mirrored = layouts.cuts(workload, sizes), layouts.Mirrored(self.canonical, also=self._alike)
+        self.params = jax.eval_shape(self.stack, self.canonical.params)
 
     def cut(self, state: TrainState) -> TrainState:
         """From the canonical state to the global arrays."""
-        return self._mirrored.map(state, self._stack, lambda x: x)
+        return self.mirrored.map(state, self.stack, lambda x: x)
+
+    def join(self, state: TrainState) -> TrainState:
+        """From the global arrays to the canonical state. Inverse of `cut`."""
+        return self.mirrored.map(state, self.unstack, lambda x: x)
 
     def export(self, state: TrainState) -> TrainState:
         """From global arrays to the canonical state, as host arrays."""
-        return self._mirrored.map(state, self._unstack, np.asarray)
+        return self.join(layouts.on_host(state))
 
     def specs(self) -> TrainState:
         """A state-shaped tree of PartitionSpec."""
-        return self._mirrored.map(self.canonical, lambda _: self._param_specs(), lambda _: PartitionSpec())
+
+        def of(params: PyTree) -> PyTree:
+            return layouts.map_arrays(lambda _, spec: spec, jax.eval_shape(self.stack, params), self._param_specs())
+
+        return self.mirrored.map(self.canonical, of, lambda _: PartitionSpec())
 
     def _param_specs(self) -> PyTree:
         block = next(iter(self._cuts[self._key].values()))
@@ -57,24 +70,38 @@ class Stacked:
             BLOCKS: jax.tree.map(lambda cut: PartitionSpec("stage", None, None, *cut.spec), block),
         }
 
-    def _stack(self, params: PyTree) -> PyTree:
+    def _rows(self, params: PyTree) -> list[PyTree]:
+        """The blocks' parameters, one after the other."""
         blocks = params[self._key]
-        rows = [blocks[name] for name in sorted(blocks, key=int)]
-        shape = (self.chunks, self.stages, self.chunk)
-        return {
-            OUTER: {name: tree for name, tree in params.items() if name != self._key},
-            BLOCKS: jax.tree.map(lambda *x: jnp.swapaxes(jnp.stack(x).reshape(*shape, *x[0].shape), 0, 1), *rows),
-        }
+        return [blocks[name] for name in sorted(blocks, key=int)]
 
-    def _unstack(self, params: PyTree) -> PyTree:
+    def _alike(self, params: PyTree) -> bool:
+        """Whether of all blocks the same is masked out, array by array."""
+        structure: Callable[..., Any] = jax.tree.structure
+        if structure(params, is_leaf=layouts.masked) != structure(self.canonical.params):
+            return False
+        first, *others = map(structure, self._rows(params))
+        return all(other == first for other in others)
+
+    def merged(self, params: PyTree, merge: Callable[..., Any] = _the_same) -> PyTree:
+        """What is built like the parameters, with one tree for all blocks. merge: what there is of each -> of all."""
+        outer = {name: tree for name, tree in params.items() if name != self._key}
+        return {OUTER: outer, BLOCKS: jax.tree.map(merge, *self._rows(params))}
+
+    def repeated(self, params: PyTree, of_block: Callable[[PyTree, int], PyTree] = lambda tree, _: tree) -> PyTree:
+        """Inverse of `merged`. of_block: what there is of all, number -> of one."""
         names = sorted(self.canonical.params[self._key], key=int)
+        return {**params[OUTER], self._key: {name: of_block(params[BLOCKS], i) for i, name in enumerate(names)}}
 
-        def flat(x: Any) -> np.ndarray:
-            return np.swapaxes(np.asarray(x), 0, 1).reshape(self._count, *x.shape[3:])
+    def stack(self, params: PyTree) -> PyTree:
+        """What is built like the parameters, from the canonical form to that of the global arrays."""
+        shape = (self.chunks, self.stages, self.chunk)
+        return self.merged(params, lambda *x: jnp.swapaxes(jnp.stack(x).reshape(*shape, *x[0].shape), 0, 1))
 
-        rows = jax.tree.map(flat, params[BLOCKS])
-        blocks = {name: jax.tree.map(lambda x, i=i: x[i], rows) for i, name in enumerate(names)}
-        return {**jax.tree.map(np.asarray, params[OUTER]), self._key: blocks}
+    def unstack(self, params: PyTree) -> PyTree:
+        """Inverse of `stack`, of host or device arrays."""
+        rows = jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(self.count, *x.shape[3:]), params[BLOCKS])
+        return self.repeated({**params, BLOCKS: rows}, lambda tree, i: jax.tree.map(lambda x: x[i], tree))
 
 
 def _require_even(workload: TrainWorkload, blocks: int, stages: int, chunks: int) -> None:

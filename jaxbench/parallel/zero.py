@@ -17,12 +17,12 @@ from functools import partial
 import jax
 from jax.sharding import PartitionSpec
 
-from jaxbench.errors import Unsupported
-from jaxbench.parallel import draws
+from jaxbench.parallel import draws, optimizer_need, optimizer_view
 from jaxbench.parallel.axes import mesh_of
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
+from jaxbench.parallel.optimizer_view import View
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
-from jaxbench.parallel.split import program
+from jaxbench.parallel.split import Step, program
 from jaxbench.workloads import spread
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 
@@ -30,17 +30,14 @@ AXIS = "data"
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> Program:
-    """The Program of stage 1 or 2. Raises Unsupported under loss scaling, which must see all gradients at once."""
-    if workload.loss_scale is not None:
-        raise Unsupported(
-            "--config.lever.precision=float16 scales the loss by what all gradients together look like, and under "
-            f"zero{stage} no device sees them all: use bfloat16."
-        )
+    """The Program of stage 1 or 2. Raises UserError for an optimizer that a step cannot call."""
     sizes = {AXIS: len(devices)}
     params = canonical_avals(workload).params
     whole = jax.tree.map(lambda aval: Cut(aval.shape), params)
     shards = jax.tree.map(lambda aval: shared_out(Cut(aval.shape), len(devices), AXIS), params)
-    layout = Layout(workload, whole, shards)
+    layout, mesh = Layout(workload, whole, shards), mesh_of(devices, sizes)
+    view = optimizer_view.of(workload, mesh, layout, Layout(workload, shards))
+    updated = shards if view is None else _leaving(shards, view.gathered)
 
     def mean_shards(grads: PyTree) -> PyTree:
         return jax.tree.map(lambda g, cut: cut.mean(g), grads, shards)
@@ -48,11 +45,21 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
     def own_shards(params: PyTree) -> PyTree:
         return jax.tree.map(lambda x, cut: cut.own(x), params, shards)
 
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        grads, model_state, metrics = local_gradients(state, batch)
-        grads = grads if stage > 1 else mean_shards(grads)
+    def gathered(params: PyTree) -> PyTree:
+        return jax.tree.map(lambda x, cut: cut.whole(x), params, updated)
+
+    def shard_update(state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
         new = update(workload, dataclasses.replace(state, params=own_shards(state.params)), grads, model_state)
-        return dataclasses.replace(new, params=jax.tree.map(lambda x, cut: cut.whole(x), new.params, shards)), metrics
+        return dataclasses.replace(new, params=gathered(new.params))
+
+    def global_update(view: View, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+        new, specs = view.update(state, grads, model_state), jax.tree.map(lambda cut: cut.spec, updated)
+        run = jax.shard_map(gathered, mesh=mesh, in_specs=(specs,), out_specs=PartitionSpec(), check_vma=False)
+        return dataclasses.replace(new, params=run(new.params))
+
+    def mean_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
+        grads, *others = local_gradients(state, batch)
+        return grads if stage > 1 else mean_shards(grads), *others
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         """As this stage holds them while more are added: whole, of this device's examples, or a shard of the mean."""
@@ -67,23 +74,36 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
         return jax.tree.map(lambda g: g[None], grads) if stage == 1 else grads
 
     # Each device's own gradients, in stage 1: along an axis of devices.
-    held_specs = PartitionSpec(AXIS) if stage == 1 else jax.tree.map(lambda cut: cut.spec, shards)
-    form, mesh = partial(expected, workload, layout, shards, stage), mesh_of(devices, sizes)
-    return program(workload, layout, mesh, sizes, local_step, form, held=(held, held_specs), typed=False)
+    specs = jax.tree.map(lambda cut: cut.spec, shards)
+    held_specs = PartitionSpec(AXIS) if stage == 1 else specs
+    form = partial(expected, workload, layout, shards, updated, stage)
+    step = Step(mean_gradients, partial(global_update, view) if view else shard_update, specs, view)
+    return program(workload, layout, mesh, sizes, step, form, held=(held, held_specs), typed=False)
 
 
 def _as_they_are(grads: PyTree) -> PyTree:
     return grads
 
 
-def expected(workload: TrainWorkload, layout: Layout, shards: PyTree, stage: int, global_batch: int) -> Wire:
-    """The closed form, filling included."""
+def _leaving(shards: PyTree, whole: frozenset[int]) -> PyTree:
+    """The cuts, but for the parameters of these places, which are whole."""
+    cuts, tree = jax.tree.flatten(shards)
+    return jax.tree.unflatten(tree, [Cut(cut.shape) if place in whole else cut for place, cut in enumerate(cuts)])
+
+
+def expected(
+    workload: TrainWorkload, layout: Layout, shards: PyTree, updated: PyTree, stage: int, global_batch: int
+) -> Wire:
+    """The closed form, filling included. updated: how parameters lie after the update."""
     del global_batch  # gradients are as large whatever the batch
     cuts: list[Cut] = jax.tree.leaves(shards)
     if max(cut.parts for cut in cuts) == 1:
         return {}
-    passes, whole = 1 if stage == 1 else workload.micro_batches, sum(cut.numbers for cut in cuts)
-    scattered = passes * sum(cut.numbers // cut.parts for cut in cuts)
+    passes = 1 if stage == 1 else workload.micro_batches
+    whole = sum(cut.numbers for cut in jax.tree.leaves(updated) if cut.parts > 1)
+    parts = [passes * cut.numbers // cut.parts for cut in cuts]
+    scattered, unused = sum(parts), optimizer_need.unused_gradients(workload, layout.canonical)
     # XLA merges reductions of equal gradients, such as of the biases of two batch normalisations that are added.
     least = scattered - scattered // 20 if jax.tree.leaves(layout.canonical.model_state) else scattered
+    least -= sum(part for place, part in enumerate(parts) if place in unused)
     return {"reduce-scatter": (least, scattered), "all-gather": (whole, whole)}

@@ -12,10 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from strategy_cases import BATCH, verdicts
-from workload_cases import KEY, experiment_workload, linear_workload, one_device
+from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.errors import UserError
 from jaxbench.measure import state_facts
 from jaxbench.measure.passport import compile_step
 from jaxbench.parallel import flat
@@ -71,22 +70,6 @@ def test_stage_3_gathers_again_what_the_backward_pass_needs():
     }
     again = [size for path, size in sizes.items() if "kernel" in path]
     assert gathered == sum(sizes.values()) + sum(again) - max(again)  # the first layer's is the largest
-
-
-def test_loss_scaling_is_refused():
-    workload = experiment_workload("mlp", **{"lever.precision": "float16"})
-    with pytest.raises(UserError, match="precision=float16 .* use bfloat16"):
-        parallel.build("zero1", workload, jax.devices()[:2])
-
-
-def test_an_optimizer_that_mixes_parameters_is_caught():
-    """Shards are updated element by element; what needs a whole array, such as a norm, comes out wrong and is seen."""
-    import optax
-
-    by_norm = optax.chain(optax.clip_by_global_norm(0.01), optax.sgd(10.0))
-    workload = linear_workload(by_norm)
-    parameters, _, _ = verdicts(workload, parallel.build("zero1", workload, jax.devices()[:4]))
-    assert not parameters.ok
 
 
 def test_arrays_are_cut_and_joined():

@@ -103,7 +103,7 @@ def overflowing() -> TrainWorkload:
     )
 
 
-@pytest.mark.parametrize("strategy", sorted({*parallel.of_any_model()} - {"zero1", "zero2", "fsdp"}))  # which refuse it
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_an_overflow_is_survived(strategy, monkeypatch):
     monkeypatch.setattr(precision, "GROW_AFTER", 2)
     workload = in_precision(overflowing(), "float16")

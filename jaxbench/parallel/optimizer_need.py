@@ -1,0 +1,216 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What an optimizer must see of the gradients, the parameters and its own moments: found in its jaxpr, not listed.
+
+Each value in the jaxpr of `update` on the canonical arrays is *like* one parameter (computed element by element from
+arrays of that parameter's shape, and from scalars), or *alike* everywhere (a scalar made of counts and schedules, or
+one broadcast), or a *table* (any other array that no gradient goes into), or *gathered* (made of whole arrays: their
+norms, say). A primitive that is not known to act element by element counts as one that needs whole arrays: that is
+right, only more is sent. Reading the jaxpr is cheaper than comparing two updates, and stricter: it does not depend on
+the values compared, nor on what a flat shard is filled up with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.interpreters import partial_eval
+
+from jaxbench.parallel.layout import Mirrored, map_arrays
+from jaxbench.parallel.program import TrainState, optimizer_update
+from jaxbench.workloads.base import PyTree, TrainWorkload
+
+ALIKE, TABLE, GATHERED = "alike", "table", "gathered"
+Label = int | str  # an int: like the parameter of this place among the leaves
+
+ELEMENTWISE = frozenset(
+    """abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz complex conj
+    convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag
+    integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or pcast population_count pow
+    pvary real reduce_precision rem round rsqrt select_n sharding_constraint shift_left shift_right_arithmetic
+    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
+)
+REDUCTIONS = frozenset(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"))
+CALLS = frozenset(
+    """jit pjit closed_call core_call custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr remat remat2
+    checkpoint""".split()
+)
+
+
+@dataclass(frozen=True)
+class Need:
+    """What an optimizer asks for beyond a device's own shards.
+
+    values: nothing; every result is computed element by element, on shards as on the whole. reductions: how many
+    reductions of whole arrays to scalars it does, such as norms. whole: the parameters, by place among the leaves, of
+    whose arrays it needs more: reductions along an axis, products, sorting.
+    """
+
+    values: bool
+    reductions: int = 0
+    whole: frozenset[int] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """values | reductions | whole."""
+        return "values" if self.values else "whole" if self.whole else "reductions"
+
+
+def of(workload: TrainWorkload, canonical: TrainState, shards: TrainState | None = None) -> Need:
+    """The need of the workload's optimizer. canonical: avals of the state; the gradients' are those of its params.
+
+    shards: the same as one device holds it. The update that is traced on these must be the same but for shapes: one
+    that looks at shapes in Python, such as weight decay of matrices alone, is not "values" where shards differ in that.
+
+    Raises UserError for an optimizer that `update` of a step cannot be called with.
+    """
+    closed = traced(workload, canonical)
+    leaves, structure = jax.tree.flatten(canonical.params)
+    places = jax.tree.unflatten(structure, range(len(leaves)))
+    reader = _Reader(len(leaves))
+
+    def label(tree: PyTree) -> PyTree:
+        return map_arrays(lambda _, place: place, tree, places)
+
+    labels = Mirrored(canonical).map(canonical, label, lambda aval: TABLE if aval.shape else ALIKE)
+    given = jax.tree.leaves((labels.params, labels.opt_state, labels.params))
+    found = reader.read(closed.jaxpr, closed.consts, given)
+    for got, want in zip(found, jax.tree.leaves((labels.params, labels.opt_state)), strict=True):
+        if isinstance(got, int) and got != want:  # it ends in an array that does not lie as that parameter does
+            reader.gather(got)
+        elif got in (TABLE, GATHERED) and isinstance(want, int):
+            reader.values = False
+    values = reader.values and not reader.reductions and not reader.whole
+    return Need(values and (shards is None or same(workload, canonical, shards)), reader.reductions, reader.whole)
+
+
+def same(workload: TrainWorkload, a: TrainState, b: TrainState) -> bool:
+    """Whether the update of states that differ in shapes alone is the same but for these."""
+    try:
+        each = [traced(workload, state) for state in (a, b)]
+        one, other = (list(_steps(closed.jaxpr, closed.consts)) for closed in each)
+        return one == other
+    except (TypeError, ValueError):  # on one of them it cannot be done, as where a shape is written into it
+        return False
+
+
+def traced(workload: TrainWorkload, avals: TrainState) -> Any:
+    """The closed jaxpr of (gradients, optimizer's state, params) -> (updates, optimizer's state)."""
+    update = lambda grads, opt_state, params: optimizer_update(workload, grads, opt_state, params)  # noqa: E731
+    return jax.make_jaxpr(update)(avals.params, avals.opt_state, avals.params)
+
+
+def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozenset[int]:
+    """The parameters, by place among the leaves, of whose gradients nothing is made, as of those that are set to zero
+    again: XLA need not average them."""
+    closed = traced(workload, canonical)
+    _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
+
+
+class _Reader:
+    """Reads a jaxpr once, from the labels of its inputs to those of its outputs."""
+
+    def __init__(self, parameters: int):
+        self._parameters = parameters
+        self.values, self.reductions = True, 0
+        self.whole: frozenset[int] = frozenset()
+
+    def gather(self, *labels: Label) -> Label:
+        """Says that the arrays of these parameters are needed whole."""
+        self.whole |= {label for label in labels if isinstance(label, int)}
+        return GATHERED
+
+    def read(self, jaxpr: Any, constants: Sequence[Any], given: Sequence[Label]) -> list[Label]:
+        labels = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*map(_of_constant, constants), *given), strict=True))
+
+        def of(atom: Any) -> Label:
+            return labels[atom] if not hasattr(atom, "val") else _of_constant(atom.val)
+
+        for equation in jaxpr.eqns:
+            found = self._equation(equation, [of(operand) for operand in equation.invars])
+            labels.update(zip(equation.outvars, found, strict=True))
+        return [of(out) for out in jaxpr.outvars]
+
+    def _equation(self, equation: Any, given: list[Label]) -> list[Label]:
+        name, outs = equation.primitive.name, [out.aval.shape for out in equation.outvars]
+        shapes = [operand.aval.shape for operand in equation.invars]
+        if name == "cond":
+            return self._cond(equation, given)
+        if name in CALLS:
+            ((jaxpr, constants),) = jaxprs(equation)
+            return self.read(jaxpr, constants, given)
+        if name == "optimization_barrier":
+            return given
+        if name in ELEMENTWISE or (name == "broadcast_in_dim" and (given[0] == ALIKE or shapes[0] == outs[0])):
+            return [self._joined(given, shapes, out) for out in outs]
+        if name == "random_bits" and not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
+            self.gather(*range(self._parameters))  # what is drawn by shards is sent to and fro
+        arrays = [label for label in given if isinstance(label, int)]
+        if name in REDUCTIONS and arrays and not outs[0]:
+            self.reductions += 1
+            return [GATHERED]
+        if arrays:
+            return [self.gather(*arrays) for _ in outs]
+        return [GATHERED if GATHERED in given else TABLE if out else ALIKE for out in outs]
+
+    def _joined(self, given: Sequence[Label], shapes: Sequence[tuple[int, ...]], out: tuple[int, ...]) -> Label:
+        """Of what is computed element by element."""
+        arrays = {label for label in given if isinstance(label, int)}
+        broadcast = any(isinstance(label, int) and shape != out for label, shape in zip(given, shapes, strict=True))
+        if len(arrays) > 1 or broadcast:
+            return self.gather(*arrays)
+        self.values &= not (arrays and {TABLE, GATHERED} & {*given})
+        order: tuple[Label, ...] = (*arrays, GATHERED, TABLE)
+        kinds = [kind for kind in order if kind in given]
+        return kinds[0] if kinds and (out or kinds[0] != TABLE) else ALIKE
+
+    def _cond(self, equation: Any, given: list[Label]) -> list[Label]:
+        predicate, *operands = given
+        branches = [self.read(jaxpr, constants, operands) for jaxpr, constants in jaxprs(equation)]
+        shapes = [out.aval.shape for out in equation.outvars]
+        return [
+            self._joined((*labels, predicate), (*(shape for _ in labels), ()), shape)
+            for shape, *labels in zip(shapes, *branches, strict=True)
+        ]
+
+
+def _of_constant(value: Any) -> Label:
+    return TABLE if np.shape(value) else ALIKE
+
+
+def jaxprs(equation: Any) -> list[tuple[Any, list[Any]]]:
+    """(jaxpr, its constants) of each function that an equation runs."""
+    values = [each for value in equation.params.values() for each in (value if isinstance(value, tuple) else (value,))]
+    closed = [value for value in values if hasattr(value, "consts")]
+    return [(value.jaxpr, value.consts) for value in closed] or [
+        (value, []) for value in values if hasattr(value, "eqns")
+    ]
+
+
+def _steps(jaxpr: Any, constants: Sequence[Any]) -> Iterator[Any]:
+    """What a jaxpr does, one thing after the other, whatever the shapes of the arrays that it does it to.
+
+    Numbers written into it count; a number that is broadcast is that number. Of what is not done element by element the
+    shapes count too.
+    """
+    numbers: dict[Any, str | None]
+    numbers = {var: str(value) for var, value in zip(jaxpr.constvars, constants, strict=True) if np.shape(value) == ()}
+
+    def written(atoms: Sequence[Any]) -> list[str | None]:
+        return [str(atom.val) if hasattr(atom, "val") else numbers.get(atom) for atom in atoms]
+
+    for equation in jaxpr.eqns:
+        name, inner, given = equation.primitive.name, jaxprs(equation), written(equation.invars)
+        if name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
+            numbers[equation.outvars[0]] = given[0]
+            continue
+        yield name, given
+        for each in inner:
+            yield from _steps(*each)
+        if name not in ELEMENTWISE and not inner:
+            yield equation.params, [atom.aval.shape for atom in (*equation.invars, *equation.outvars)]
+    yield written(jaxpr.outvars)

@@ -1,0 +1,143 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The update of an optimizer that must see more than a device's shards (see `optimizer_need`): on global arrays.
+
+The gradient stays in `shard_map`, and leaves it as one global array a parameter. On these the update is written as one
+device would do it, under `jit`, which makes of the sum of a split array the sum of its parts and an all-reduce of one
+number. Arrays that are needed whole, or lie flat, are gathered before and cut again after. Nothing else is sent, as it
+is said of all that goes in and comes out where it lies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxbench.parallel import optimizer_need
+from jaxbench.parallel.layout import Layout, Mirrored, map_arrays
+from jaxbench.parallel.optimizer_need import Need
+from jaxbench.parallel.program import TrainState, update
+from jaxbench.workloads.base import PyTree, TrainWorkload, Wire
+
+WHOLE = PartitionSpec()
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """How an optimizer sees the global arrays of a state.
+
+    seen: state-shaped specs, or one for all, before and after the update: what is gathered is whole. Gradients are seen
+    as parameters are. join: from global arrays to those that the update takes, and join_gradients; cut: back.
+    outside: state-shaped specs of what `cut` gives. gathered: the parameters, by place among the leaves, that are.
+    sends: what is added to the closed form.
+    """
+
+    workload: TrainWorkload
+    mesh: Mesh
+    seen: TrainState | PartitionSpec
+    outside: TrainState
+    join: Callable[[TrainState], TrainState]
+    join_gradients: Callable[[PyTree], PyTree]
+    cut: Callable[[TrainState], TrainState]
+    gathered: frozenset[int]
+    sends: Wire
+
+    def update(self, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+        """As `program.update`, of global arrays under `jit`."""
+        of_params = self.seen.params if isinstance(self.seen, TrainState) else self.seen
+        given = self._placed(self.join(self._placed(state, self.seen)), self.seen)
+        grads = self._placed(self.join_gradients(self._placed(grads, of_params)), of_params)
+        new = self._placed(update(self.workload, given, grads, model_state), self.seen)
+        return self._placed(self._placed(self.cut(new), self.seen), self.outside)
+
+    def _placed(self, tree: PyTree, specs: PyTree) -> PyTree:
+        return jax.lax.with_sharding_constraint(tree, jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), specs))
+
+
+def of(workload: TrainWorkload, mesh: Mesh, layout: Layout, split: Layout | None = None) -> View | None:
+    """The view that the optimizer needs; None: it updates a device's shards as they are.
+
+    layout: where the state lies. split: where gradients lie, and parameters while they are updated; None: the same.
+    Raises UserError for an optimizer that `update` of a step cannot be called with.
+    """
+    split = split or layout
+    cuts = jax.tree.leaves(split.cuts)
+    if not any(cut.axes for cut in cuts):
+        return None
+    avals, specs = jax.eval_shape(split.cut, split.canonical), split.specs()
+    need = optimizer_need.of(workload, split.canonical, on_device(avals, specs, mesh))
+    if need.values:
+        return None
+    gathered = frozenset(place for place, cut in enumerate(cuts) if cut.flat > 1 or (cut.axes and place in need.whole))
+    seen = leaving(specs, gathered, split.mirrored)
+    return View(
+        workload=workload,
+        mesh=mesh,
+        seen=seen,
+        outside=layout.specs() if split is layout else dataclasses.replace(layout.specs(), params=seen.params),
+        join=layout.join,
+        join_gradients=split.join_params,
+        cut=layout.cut,
+        gathered=gathered,
+        sends=sends(need, gathered, avals, specs, split.mirrored, mesh, params=split is layout),
+    )
+
+
+def on_device(avals: PyTree, specs: PyTree, mesh: Mesh) -> PyTree:
+    """What one device holds of global arrays."""
+
+    def part(aval: Any, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(aval.shape), aval.dtype)
+
+    return jax.tree.map(part, avals, specs)
+
+
+def leaving(specs: TrainState, gathered: frozenset[int], mirrored: Mirrored) -> TrainState:
+    """The specs, but with these parameters, and the moments of them, whole on every device."""
+    places = places_of(specs.params)
+
+    def of(tree: PyTree) -> PyTree:
+        return map_arrays(lambda spec, place: WHOLE if place in gathered else spec, tree, places)
+
+    return mirrored.map(specs, of, lambda spec: spec)
+
+
+def places_of(params: PyTree) -> PyTree:
+    leaves, structure = jax.tree.flatten(params)
+    return jax.tree.unflatten(structure, range(len(leaves)))
+
+
+def sends(
+    need: Need,
+    gathered: frozenset[int],
+    avals: TrainState,
+    specs: TrainState,
+    mirrored: Mirrored,
+    mesh: Mesh,
+    *,
+    params: bool,
+) -> Wire:
+    """What a view adds to the closed form: gradients, moments and, where they are split too (params), parameters that
+    are gathered, over one axis after the other; and a number for each reduction over each axis.
+
+    At most: XLA leaves out what the update does not use, and adds up several reductions at once. On a CPU, reductions
+    to one number are not counted (see measure/closed_form.py).
+    """
+    places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
+
+    def numbers(aval: Any, place: int, spec: PartitionSpec) -> int:
+        total, left = 0, math.prod(aval.shape) if place in gathered else 0
+        for size in sorted(axes[name] for name in spec if name in axes):
+            total, left = total + left, left // size
+        return total
+
+    trees = [avals.params] * (1 + params) + mirrored.moments(avals)
+    most = sum(jax.tree.leaves([map_arrays(numbers, tree, places, specs.params) for tree in trees]))
+    counted = 0 if mesh.devices.flat[0].platform == "cpu" else need.reductions * len(axes)
+    form = {"all-gather": (0, most), "all-reduce": (0, counted)}
+    return {kind: allowed for kind, allowed in form.items() if allowed[1]}
