@@ -184,11 +184,9 @@ def _of_constant(value: Any) -> Label:
 
 def jaxprs(equation: Any) -> list[tuple[Any, list[Any]]]:
     """(jaxpr, its constants) of each function that an equation runs."""
-    values = [each for value in equation.params.values() for each in (value if isinstance(value, tuple) else (value,))]
-    closed = [value for value in values if hasattr(value, "consts")]
-    return [(value.jaxpr, value.consts) for value in closed] or [
-        (value, []) for value in values if hasattr(value, "eqns")
-    ]
+    groups = [value if isinstance(value, tuple) else (value,) for value in equation.params.values()]
+    found = [value for group in groups for value in group if hasattr(value, "eqns")]
+    return [(value.jaxpr, value.consts) if hasattr(value, "consts") else (value, []) for value in found]
 
 
 def _steps(jaxpr: Any, constants: Sequence[Any]) -> Iterator[Any]:
@@ -208,9 +206,9 @@ def _steps(jaxpr: Any, constants: Sequence[Any]) -> Iterator[Any]:
         if name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
             numbers[equation.outvars[0]] = given[0]
             continue
-        yield name, given
+        yield name, given, None if inner else equation.params
         for each in inner:
             yield from _steps(*each)
         if name not in ELEMENTWISE and not inner:
-            yield equation.params, [atom.aval.shape for atom in (*equation.invars, *equation.outvars)]
+            yield [atom.aval.shape for atom in (*equation.invars, *equation.outvars)]
     yield written(jaxpr.outvars)
