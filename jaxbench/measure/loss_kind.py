@@ -24,6 +24,7 @@ from jax.extend.random import define_prng_impl
 
 from jaxbench.measure import needed
 from jaxbench.measure.needed import KEY
+from jaxbench.measure.passport import example_flops
 from jaxbench.parallel.draws import PARTS
 from jaxbench.parallel.program import jit_once
 from jaxbench.workloads import spread, weighted
@@ -33,9 +34,9 @@ EXAMPLES = 4
 SAME = 1e-4  # relative: a float32 loss summed in another order is some 1e-6 away, another loss some percent
 MOVED = 0.1  # by how much of its own root mean square a parameter is moved
 
-MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, UNKNOWN = (
+MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, NO_NUMBER, UNTRIED = (
     *("a mean over examples", "a weighted mean", "a hidden weighted mean", "across examples"),
-    *("a sum over examples", "a loss of some examples", "not a number"),
+    *("a sum over examples", "a loss of some examples", "not a number", "not looked for"),
 )
 
 
@@ -59,19 +60,31 @@ class LossKind:
         return f"{self.name}, gathered" if self.gathers else self.name
 
 
+def flops(workload: TrainWorkload) -> float:
+    """What `find` takes, of a loss that is a mean: twice EXAMPLES forward passes, for two batches."""
+    return 4 * EXAMPLES * example_flops(workload) / 3
+
+
 def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
     """Evaluates the loss on EXAMPLES examples a few times, forward only."""
     params_of, batches_of = [jit_once(partial(make, workload)) for make in (_parameters, _batches)]
     with jax.default_device(device), jax.default_matmul_precision("highest"):
         (params, model_state), batches = params_of(), batches_of()
         evaluate = jit_once(lambda params, batch: _values(workload, params, model_state, batch))
-        found = [jax.device_get([evaluate(p, batch) for p in params]) for batch in batches[:2]]
-        if not np.all(np.isfinite([values.whole for pair in found for values in pair])):
-            return LossKind(name=UNKNOWN)
-        kind = _name(found, _weighted_loss(workload), needed.asks_others(workload))
-        if kind.name != ACROSS or kind.gathers:
+
+        def values(batch: Batch) -> list[Values]:
+            return jax.device_get([evaluate(p, batch) for p in params])
+
+        first = jax.device_get([evaluate(params[0], batch) for batch in batches[:2]])
+        if not np.all(np.isfinite([found.whole for found in first])):
+            return LossKind(name=NO_NUMBER)
+        asks = needed.asks_others(workload)
+        if all(_same(found.whole, found.together) for found in first):
+            return LossKind(name=ACROSS if asks else WEIGHTED if _weighted_loss(workload) else MEAN, gathers=asks)
+        kind = _otherwise([values(batch) for batch in batches[:2]], asks)
+        if kind.name != ACROSS:
             return kind
-        losses = np.array(jax.device_get([[evaluate(p, batch).whole for p in params] for batch in batches]))
+        losses = np.array([[found.whole for found in values(batch)] for batch in batches])
     unseen = tuple(i for i in range(EXAMPLES) if np.all(losses[2 + i] == losses[0]))
     return LossKind(name=PARTLY, ignored=unseen) if unseen else kind
 
@@ -112,12 +125,9 @@ def _values(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch:
     return Values(whole, jax.vmap(weighted.value)(each), together)
 
 
-def _name(found: list[list[Values]], weighted_loss: bool, asks: bool) -> LossKind:
-    """found: by batch, for two sets of parameters each."""
-    every = [values for pair in found for values in pair]
-    if all(_same(values.whole, values.together) for values in every):
-        return LossKind(name=ACROSS if asks else WEIGHTED if weighted_loss else MEAN, gathers=asks)
-    if all(_same(values.whole, np.sum(values.halves)) for values in every):
+def _otherwise(found: list[list[Values]], asks: bool) -> LossKind:
+    """Of a loss that is not the mean of its halves'. found: by batch, for two sets of parameters each."""
+    if all(_same(values.whole, np.sum(values.halves)) for pair in found for values in pair):
         return LossKind(name=SUM)
     shares = [[_share(values) for values in pair] for pair in found]
     hidden = all(-0.01 <= one <= 1.01 and abs(one - other) < 0.01 for one, other in shares)

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import jax
+
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure.loss_kind import ACROSS, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
+from jaxbench.measure.needed import KEY
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
+from jaxbench.workloads.levers.freeze import stateful
 
 
 def require_loss(workload: TrainWorkload, kind: LossKind) -> None:
@@ -30,6 +34,8 @@ def require(workload: TrainWorkload, program: Program, kind: LossKind) -> None:
     apart = parts * workload.micro_batches
     if apart == 1 or kind.name not in (HIDDEN, ACROSS) or (kind.gathers and workload.micro_batches == 1):
         return
+    if kind.gathers and stateful(jax.eval_shape(workload.init, KEY)[1]):
+        return  # batch statistics: each micro-batch is normalised by its own, and so are those of the one device
     pieces = f"{apart} micro-batches" if parts == 1 else f"{apart} parts"
     if kind.name == HIDDEN:
         raise Unsupported(

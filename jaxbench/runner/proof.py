@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 
-from jaxbench.machine import mesh
 from jaxbench.measure import check, closed_form, loss_kind, memory, needed, oracle
 from jaxbench.measure.loss_kind import LossKind
 from jaxbench.measure.passport import CompiledStep
@@ -20,6 +19,8 @@ from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
+SECONDS_OF_A_CPU = 1e12  # FLOPs, unoptimised
+
 
 class Proof:
     """Judges the points of one experiment. own: it is the suite's, and may communicate nothing that it need not."""
@@ -30,9 +31,20 @@ class Proof:
 
     @functools.cached_property
     def loss_kind(self) -> LossKind:
-        """Of the experiment's loss, which no lever changes. Raises UserError for a loss that is no mean."""
-        device = self.device if self.device in jax.devices() else mesh.host_device()
-        kind = loss_kind.find(self.plain, device=device)
+        """Of the experiment's loss, which no lever changes. Raises UserError for a loss that is no mean.
+
+        Not looked for on devices that are not here, in a model that does not fit one, or for minutes of a CPU: then a
+        strategy that is wrong with it is found by its results alone.
+        """
+        slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > SECONDS_OF_A_CPU
+        if slow or self.device not in jax.devices():
+            return LossKind(name=loss_kind.UNTRIED)
+        try:
+            kind = loss_kind.find(self.plain, device=self.device)
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            return LossKind(name=loss_kind.UNTRIED)
         pieces.require_loss(self.plain, kind)
         return kind
 
