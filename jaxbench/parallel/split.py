@@ -219,7 +219,7 @@ def program(
         put=lambda batch: jax.device_put(batch, batch_sharding),
         export=layout.export,
         load=lambda state: jax.device_put(jax.device_get(layout.cut(state)), shardings, may_alias=False),
-        expected=lambda batch: both(form(batch), step.sends),
+        expected=(lambda batch: both(form(batch), step.sends)) if step.sends else form,
         gradients=None if held is None else jax.jit(run(held[0], out_specs=held[1])),
         batch_parts=batch_parts(sizes),
         disabled_passes=disabled_passes,

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import brought
 import jax
-import jax.numpy as jnp
 import pytest
 from workload_cases import linear_workload
 
@@ -69,10 +66,3 @@ def test_an_error_of_the_model_under_explicit_sharding_stays_its_own(tmp_path):
 def test_a_model_without_a_partition_is_unsupported(strategy):
     with pytest.raises(Unsupported, match="'linear'"):
         parallel.build(strategy, linear_workload(), jax.devices()[:2])
-
-
-@pytest.mark.parametrize("strategy", ["zero1", "zero2", "fsdp"])
-def test_a_scaled_loss_is_unsupported_where_no_device_sees_all_gradients(strategy):
-    scaled = dataclasses.replace(linear_workload(), loss_scale=lambda opt_state: jnp.ones(()))
-    with pytest.raises(Unsupported, match="use bfloat16"):
-        parallel.build(strategy, scaled, jax.devices()[:2])

@@ -144,7 +144,7 @@ def test_a_dry_run_says_that_a_point_does_not_fit():
     asked = types.SimpleNamespace(settings=None, machine={"cores": 1})
     for says, bytes_ in ((SENTENCE.format(used=18.84, over=3.09), "20229.3 MB"), (SILENT, "not said")):
         workers = types.SimpleNamespace(ask=lambda name, request, says=says: refuse(says)(None, request))
-        assert run._dry_point(point(), workers, asked) == (["does not fit the device", bytes_], None)
+        assert run._dry_point(point(), workers, asked, every=False) == (["does not fit the device", bytes_], None)
 
 
 def test_no_setting_makes_a_device_larger():
