@@ -63,7 +63,7 @@ class _Explained(AbstractContextManager[None]):
         found = discovery.line_of(error)
         where = f"'{found[0]}', line {found[1]}" if found else f"'{self.name}'"
         write = next(advice for pattern, advice in ADVICE if re.search(pattern, said))
-        reason = re.split(r" Got |\. ", re.sub("^Use `.*?indexing as", "of a look-up", said))[0].rstrip(".")
+        reason = re.split(r",? [Gg]ot |\. ", re.sub("^Use `.*?indexing as", "of a look-up", said))[0].rstrip(".")
         raise Unsupported(
             f"{where}: with explicit sharding every layout must be known while tracing ({reason}): {write}, or use "
             "--config.strategy=jit_auto, where the compiler chooses."
