@@ -2,7 +2,7 @@
 """jaxbench VERB ...
 
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
-  try EXPERIMENT     what a model is, and which strategies take it and are right: seconds, no timing
+  try EXPERIMENT     what a model is, and which strategies take it and are right; no timing
   train EXPERIMENT   train it on real data to its target accuracy
   new FILE.py        write an example to start from (--from=nnx, linen, functions, equinox or haiku)
   machine            what this machine can do: its peaks, launch cost and links, and its card, machine.json

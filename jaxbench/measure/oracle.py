@@ -26,6 +26,7 @@ Answer = TypeVar("Answer")
 
 STEPS = 3
 IN_PARTS = "one device's answer, found in parts of the batch because the whole does not fit"
+SCALED = "one device's answer, found in the program's parts of the batch because a scaled loss overflows part by part"
 HOST_FLOPS = 1e14  # of a whole answer: some minutes on the CPU of a machine that has accelerators
 
 
@@ -125,7 +126,10 @@ def reference(
     step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
     with jax.default_device(device):
         state = jax.device_put(drawn, device)
-        gradient = _apart(workload, lies, batch, device, jit) if apart else _whole(workload, lies, state, batch, jit)
+        if apart:
+            gradient = _apart(workload, lies, batch, device, jit)
+        else:
+            gradient = _whole(workload, lies, state, jax.device_put(batch, device), jit)
         for _ in range(STEPS):
             state = jax.block_until_ready(step(state, *gradient(state)))
     return Reference(start, trained(state), model_state_before)
@@ -154,7 +158,7 @@ def _apart(workload: TrainWorkload, lies: Lies, batch: Batch, device: jax.Device
         one = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
         return value, (model_state, {"weight": one.astype(jnp.float32)})
 
-    weighing = dataclasses.replace(workload, loss=loss, loss_scale=None)
+    weighing = dataclasses.replace(workload, loss=loss)
 
     # A loop in Python over parts: convolutions inside a compiled loop are many times slower on the CPU.
     def of_part(state: TrainState, part: Batch) -> PyTree:
@@ -192,6 +196,8 @@ def reference_that_fits(
     apart: Callable[[], bool] = lambda: False,
 ) -> Reference:
     """One device's answer to the whole batch; where that does not fit, in parts, if they were earned; else the host's.
+    In parts too where the program gives the loss parts and the loss is scaled: a part's gradient is larger than that of
+    the whole, so that it overflows, and the step is skipped, sooner.
 
     flops: of one update. apart: whether parts give the same. Raises Unfit.
     """
@@ -199,16 +205,18 @@ def reference_that_fits(
     def answer(where: jax.Device) -> Reference:
         state = initial_state(workload, key, device=where)
         given: dict[str, Any] = {"device": where, "lies": lies}
+        if workload.loss_scale is not None and lies.keys is not None and lies.parts > 1 and apart():
+            return dataclasses.replace(reference(workload, state, batch, **given, apart=True), how=SCALED)
         try:
             return reference(workload, state, batch, **given)
         except (Unfit, jax.errors.JaxRuntimeError) as error:
             short = isinstance(error, Unfit) or "RESOURCE_EXHAUSTED" in str(error)
             if not short or lies.parts == 1 or not apart():
                 raise
-        return dataclasses.replace(reference(workload, state, batch, **given, apart=True), note=IN_PARTS)
+        return dataclasses.replace(reference(workload, state, batch, **given, apart=True), how=IN_PARTS)
 
     found, note = where_it_fits(answer, device, flops=STEPS * flops)
-    return dataclasses.replace(found, note=note, how=found.note)
+    return dataclasses.replace(found, note=note)
 
 
 def rounding(

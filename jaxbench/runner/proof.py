@@ -19,7 +19,7 @@ from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
-SECONDS_OF_A_CPU = 1e12  # FLOPs, unoptimised
+MOST_FLOPS_OF_A_CPU = 1e12  # unoptimised: about a minute
 
 
 class Proof:
@@ -36,7 +36,7 @@ class Proof:
         Not looked for on devices that are not here, in a model that does not fit one, or for minutes of a CPU: then a
         strategy that is wrong with it is found by its results alone.
         """
-        slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > SECONDS_OF_A_CPU
+        slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > MOST_FLOPS_OF_A_CPU
         if slow or self.device not in jax.devices():
             return LossKind(name=loss_kind.UNTRIED)
         try:

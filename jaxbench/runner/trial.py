@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench try EXPERIMENT`: what a model is, which strategies take it and are right, in seconds and without timing.
+"""`jaxbench try EXPERIMENT`: what a model is, which strategies take it and are right, without timing.
 
 Everything runs in one process with fake CPU devices, compiled unoptimised: what is computed and sent is proven, not how
 fast.

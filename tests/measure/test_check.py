@@ -1,16 +1,20 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The correctness verdict: what passes, what fails, and what proves nothing."""
 
+import dataclasses
 import math
 from functools import partial
 
 import jax
 import numpy as np
+import optax
 import pytest
 from broken_strategies import naive
 from workload_cases import KEY, linear_workload, one_device
 
 from jaxbench.measure import check, oracle
+from jaxbench.parallel import pmap
+from jaxbench.workloads.levers import precision
 
 START = {"w": np.zeros(4, np.float32)}
 ONE_DEVICE = {"w": np.ones(4, np.float32)}
@@ -122,3 +126,29 @@ def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():
 
     assert far(0.05).ok and "it is the host's" in far(0.05).reason
     assert not far(0.2).ok and not far(math.nan).ok
+
+
+def test_parts_of_a_batch_under_loss_scaling_have_the_same_gradient():
+    """The scale is in the gradient, and the optimizer takes it out: parts must not lose it on the way."""
+    workload, device = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[0]
+    state, batch = oracle.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 16)
+    low = state.opt_state._replace(log2_scale=np.int32(6))  # at which nothing overflows, in parts or whole
+    state = dataclasses.replace(state, opt_state=low)
+    whole = oracle.reference(workload, state, batch, device=device)
+    parts = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies(4), apart=True)
+    assert oracle.relative_l2(parts.end.params, whole.start) > 0.01
+    assert oracle.relative_l2(parts.end.params, whole.end.params) < workload.tolerance
+
+
+def test_a_scaled_loss_overflows_part_by_part_where_a_program_gives_it_parts():
+    """A part's gradient is larger than the whole batch's: which steps are skipped must not look like a fault."""
+    workload, devices = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[:4]
+    batch, program = workload.synthetic(KEY, 16), pmap.build(workload, devices)
+    lies = oracle.Lies.of(program, draws=False)
+    about = {"device": devices[0], "lies": lies, "flops": 1.0, "apart": lambda: True}
+    expected = oracle.reference_that_fits(workload, KEY, batch, **about)
+    actual = check.train(program, program.step, KEY, batch)
+    assert expected.how and oracle.relative_l2(actual.params, expected.end.params) < workload.tolerance
+    state = oracle.initial_state(workload, KEY, device=devices[0])
+    whole = oracle.reference(workload, state, batch, device=devices[0])
+    assert oracle.relative_l2(actual.params, whole.end.params) > 0.01
