@@ -16,6 +16,13 @@ from jaxbench.catalog import hardware
         ("NVIDIA A100-SXM4-80GB", "float32", 156, "tf32_tflops"),
         ("A100-SXM4-40GB", "bfloat16", 312, "bf16_tflops"),
         ("Tesla V100-SXM2-16GB", "float32", 15.7, "fp32_tflops"),
+        ("Tesla K80", "float32", 4.37, "fp32_tflops"),
+        ("NVIDIA A100 80GB PCIe", "bfloat16", 312, "bf16_tflops"),
+        ("NVIDIA H100 NVL", "float16", 835, "fp16_tflops"),
+        ("NVIDIA GH200 480GB", "float32", 494.5, "tf32_tflops"),
+        ("NVIDIA L40S", "bfloat16", 362.05, "bf16_tflops"),
+        ("NVIDIA GeForce RTX 4090", "bfloat16", 165.2, "bf16_tflops"),
+        ("NVIDIA GeForce RTX 5090", "float32", 104.8, "tf32_tflops"),
         ("TPU v2", "bfloat16", 22.5, "bf16_tflops"),
         ("TPU v3", "bfloat16", 61.5, "bf16_tflops"),
         ("TPU v4", "bfloat16", 275, "bf16_tflops"),
@@ -40,7 +47,7 @@ def test_peak_of_one_jax_device(kind: str, dtype: str, tflops: float, column: st
     [
         "cpu",
         "NVIDIA H100",
-        "NVIDIA H100 NVL",
+        "NVIDIA H200 NVL",
         "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
         "TPU v4 lite",
         "Tesla V100-PCIE-16GB",
@@ -52,11 +59,13 @@ def test_unknown_and_ambiguous_kinds_are_none_with_a_reason(kind: str) -> None:
     assert hardware.why_not(kind)
 
 
-def test_unverified_fields_are_carried() -> None:
-    peak = hardware.find("NVIDIA A10G")
+@pytest.mark.parametrize("kind", ["NVIDIA A10G", "TPU v2"])
+def test_unverified_fields_are_carried(kind: str) -> None:
+    peak = hardware.find(kind)
     assert peak is not None
     rate = peak.rate("bfloat16")
     assert rate is not None and not rate.verified
+    assert (kind == "TPU v2") != peak.memory_verified  # sources give a TPU v2 600 and 700 GB/s
 
 
 def test_a_dtype_without_a_peak_is_none() -> None:
@@ -89,7 +98,7 @@ def test_every_listed_kind_names_a_row_or_a_reason() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "memory_gb_s"),
-    [("NVIDIA H200", 4800), ("Tesla K80", 240.6), ("TPU v2", 300), ("TPU7x", 3690), ("AMD Instinct MI250X", 1640)],
+    [("NVIDIA H200", 4800), ("Tesla K80", 240), ("NVIDIA A100-SXM4-80GB", 2039), ("NVIDIA A100 80GB PCIe", 1935), ("TPU v2", 300), ("TPU7x", 3690), ("AMD Instinct MI250X", 1640)],
 )
 def test_memory_bandwidth_of_one_jax_device(kind: str, memory_gb_s: float) -> None:
     peak = hardware.find(kind)
