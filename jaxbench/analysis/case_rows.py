@@ -88,7 +88,7 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
     measured = timing.measure(point, draws, examples=1)
     if not measured.step_s.known:
         return CaseRow(point=point, timing=measured, notes=_notes(point, measured))
-    loop = timing.measure_loop(point, draws, measured)
+    loop = timing.measure_loop(point, measured)
     per_second = rates(point, measured)
     call_s = measured.step_s.value
     asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)

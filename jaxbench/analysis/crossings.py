@@ -110,7 +110,7 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
             at -= 1
         from_ = sizes[at]
         below = max((s for s, w in zip(sizes[:at], winners, strict=False) if w == slower), default=None)
-    advantage = ratio if faster == names[1] else _inverse(ratio)
+    advantage = ratio if faster == names[1] else ratio.under(1.0)
     said = _say(sizes, winners, slower=slower, faster=faster, below=below, from_=from_, advantage=advantage)
     return Crossing(
         op=op, dtype=dtype, slower=slower, faster=faster, below=below, from_=from_, largest=sizes[-1],
@@ -155,12 +155,6 @@ def _list(sizes: list[int], winners: list[str], name: str) -> str:
     return f"{shown} elements"
 
 
-def _inverse(ratio: Estimate) -> Estimate:
-    if not ratio.has_interval:
-        return Estimate(value=1 / ratio.value)
-    return Estimate(value=1 / ratio.value, lo=1 / ratio.hi, hi=1 / ratio.lo)
-
-
 def _elements(row: CaseRow) -> int:
     return row.point.elements or 0
 
@@ -186,7 +180,7 @@ def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> Knee:
     facts = dict(
         below=int(sizes[at - 1]) if at else None,
         from_=int(sizes[at]),
-        best_per_s=paired.per_second(sizes[top], rows[top]),
+        best_per_s=rows[top].timing.step_s.under(float(sizes[top])),
         best_elements=int(sizes[top]),
         rising=top == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
     )

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 
 from jaxbench.analysis.arms import Arm, Place, arms_of
 from jaxbench.analysis.batches import Knee, Latency
-from jaxbench.analysis.headline import percent, seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.phases import Phases
-from jaxbench.analysis.quantities import interval, scaled
+from jaxbench.analysis.quantities import interval, percent, scaled, seconds
 
 MOST_PLACES = 3  # more of them: only the largest honest device count of each strategy and scaling
 MOST_ARMS = 6

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.headline import devices as devices_word
-from jaxbench.analysis.headline import percent
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.quantities import interval, payload, per_second
+from jaxbench.analysis.quantities import devices as devices_word
+from jaxbench.analysis.quantities import interval, payload, per_second, percent
 from jaxbench.catalog import published
 
 LOW, HIGH = 0.8, 1.2  # a share of the published value between these is normal

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis import together
+from jaxbench.analysis import paired
 from jaxbench.analysis.arms import Arm, Place
-from jaxbench.analysis.headline import percent, seconds
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.quantities import interval
+from jaxbench.analysis.quantities import interval, percent, seconds
 
 PARTS = ("forward", "gradient", "local", "step")
 NAMES = ("forward", "backward", "update", "communication")
@@ -106,7 +105,7 @@ def find(places: Sequence[Place]) -> list[Phases]:
 
 
 def _phases(place: Place, setting: str, arms: list[Arm]) -> Phases:
-    measured = together.times(arms, place.draws)
+    measured = paired.times(arms)
     step_s = np.concatenate([[0.0], measured.step_s])
     draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
     stops = [-1, *(PARTS.index(arm.point.levers["part"]) for arm in arms)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import math
 
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.quantities import scaled
+from jaxbench.analysis.quantities import devices, scaled
 from jaxbench.analysis.scaling import Row
 
 
