@@ -59,19 +59,14 @@ class Arm:
 
     @property
     def peak_bytes(self) -> float:
-        """What a step holds at once per device; NaN: unknown."""
-        record = self.point.record
-        return float(record.passport.peak_bytes or math.nan) if record is not None else math.nan
+        return self.point.peak_bytes
 
     @property
     def temp_bytes(self) -> float:
-        """The compiled step's scratch per device, activations among it; NaN: unknown."""
-        temp = self.point.record.passport.temp_bytes if self.point.record is not None else None
-        return math.nan if temp is None else float(temp)
+        return self.point.temp_bytes
 
     def outcome(self, name: str) -> float:
-        """One number of the arm's short training; NaN: there is none."""
-        return float(self.point.record.outcome.get(name, math.nan)) if self.point.record is not None else math.nan
+        return self.point.outcome(name)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,7 +127,7 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Arm:
     named = label(row.point, swept)
     if not row.timing.step_s.known:
         return Arm(row=row, label=named, baseline=baseline)
-    memory = _peak(row) / _peak(baseline)
+    memory = row.point.peak_bytes / baseline.point.peak_bytes
     if row is baseline:
         one = Estimate(value=1.0)
         facts = dict(ratio=one, speedup=one, memory_ratio=memory, verdict="baseline")
@@ -149,10 +144,6 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Arm:
         row=row, label=named, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
         why=why,
     )  # fmt: skip
-
-
-def _peak(row: Row) -> float:
-    return float(row.point.record.passport.peak_bytes or math.nan) if row.point.record is not None else math.nan
 
 
 def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:

@@ -139,12 +139,12 @@ def _say(
     if from_ is None:
         known = [f"{name} is faster at {_list(sizes, winners, name)}" for name in (slower, faster) if name in winners]
         seen = f"; {', '.join(known)}" if known else ""
-        return f"cannot tell which of {slower} and {faster} is faster at {largest} (ratio {times(advantage)}){seen}"
+        return f"{slower} vs {faster} at {largest}: inconclusive (ratio {times(advantage)}){seen}"
     gain = f"{times(advantage)} at {largest}"
     if below is not None:
         return f"{faster} overtakes {slower} between {below:,} and {from_:,} elements ({gain})"
     if from_ > sizes[0]:
-        return f"{faster} is faster than {slower} from {from_:,} elements on ({gain}); at smaller sizes one cannot tell"
+        return f"{faster} is faster than {slower} from {from_:,} elements on ({gain}); inconclusive at smaller sizes"
     every = f"at every common size from {sizes[0]:,} elements on" if len(sizes) > 1 else "at the only common size"
     return f"{slower} is never faster than {faster} up to {largest}: {faster} is faster {every} ({gain})"
 

@@ -145,9 +145,9 @@ def word(ratio: Estimate = UNKNOWN) -> str:
 def _sentence(verdict: Verdict) -> str:
     last = verdict.shares[-1]
     words = {
-        "cannot tell": "Whether this is normal cannot be told"
+        "cannot tell": "Whether this is normal is inconclusive"
         if last.ratio.has_interval
-        else "Without an interval (fewer than 3 rounds) it cannot be told whether this is normal",
+        else "Without an interval (fewer than 3 rounds) it is unknown whether this is normal",
         "normal": "This is normal",
         "low": "This is lower than normal",
         "high": "This is higher than normal",

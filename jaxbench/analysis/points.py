@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from jaxbench.analysis import measured
@@ -16,6 +17,25 @@ from jaxbench.records.store import RunFolder
 @dataclass(frozen=True, kw_only=True)
 class Point(StepPlace, Measured[PointRecord]):
     """One asked-for (strategy, scaling, devices, arm), with everything the run says about it."""
+
+    @property
+    def peak_bytes(self) -> float:
+        """What a step holds at once per device; NaN: unknown."""
+        return float(self.record.passport.peak_bytes or math.nan) if self.record is not None else math.nan
+
+    @property
+    def temp_bytes(self) -> float:
+        """The compiled step's scratch per device, activations among it; NaN: unknown."""
+        temp = self.record.passport.temp_bytes if self.record is not None else None
+        return math.nan if temp is None else float(temp)
+
+    def outcome(self, name: str) -> float:
+        """One number of its short training; NaN: there is none."""
+        return float(self.record.outcome.get(name, math.nan)) if self.record is not None else math.nan
+
+    def fact(self, name: str) -> float:
+        """What a step shows besides its time; NaN: it does not."""
+        return self.record.facts.get(name, math.nan) if self.record is not None else math.nan
 
 
 def load(run: RunFolder) -> list[Point]:

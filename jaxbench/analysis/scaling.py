@@ -12,7 +12,7 @@ import numpy as np
 from jaxbench.analysis import paired, utilisation
 from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
 from jaxbench.analysis.points import Point
-from jaxbench.analysis.timing import Timing, measure
+from jaxbench.analysis.timing import Timing, measure, no_interval, unsettled
 from jaxbench.analysis.utilisation import Utilisation
 
 
@@ -174,8 +174,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     point, notes = row.point, []
     if point.oversubscribed:
         notes.append("more devices than cores: the times are measured but say nothing about scaling")
-    if row.timing.step_s.known and row.timing.rounds < MIN_ROUNDS:
-        notes.append(f"no interval: {row.timing.rounds} of the {MIN_ROUNDS} rounds that one needs")
+    notes.extend(no_interval(row.timing))
     if row.timing.step_s.known and base is None:
         notes.append("no speed-up: nothing that could be the base was measured")
     elif base is not None and base.point is not point and base.point.check_ok is not True:
@@ -186,9 +185,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.extend(_above_ideal(row.efficiency))
         notes.extend(_shared_threads(row))
     notes.extend(_excess(point))
-    unsettled = sum(not r.settled for r in point.rounds)
-    if unsettled:
-        notes.append(f"warm-up had not settled in {unsettled} of {row.timing.rounds} rounds")
+    notes.extend(unsettled(point))
     if row.timing.clock_note:
         notes.append(row.timing.clock_note)
     return tuple(notes)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate, weighted_median, weighted_ratio
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, estimate, weighted_median, weighted_ratio
 from jaxbench.analysis.measured import Measured
 from jaxbench.records.schema import RoundRecord
 
@@ -135,6 +135,18 @@ def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:
         why = "work queued before the clock started, or the device slowed down"
         return f"{said}, so steps late in a block are slower than early ones ({why})"
     return ""
+
+
+def no_interval(timing: Timing) -> list[str]:
+    """What a reader of the row must know where there are too few rounds, as a note."""
+    if not (timing.step_s.known and timing.rounds < MIN_ROUNDS):
+        return []
+    return [f"no interval: {timing.rounds} of the {MIN_ROUNDS} rounds that one needs"]
+
+
+def unsettled(point: Measured[Any]) -> list[str]:
+    count = sum(not r.settled for r in point.rounds)
+    return [f"warm-up had not settled in {count} of {len(point.rounds)} rounds"] if count else []
 
 
 def medians(groups: Sequence[Sequence[float]]) -> np.ndarray:
