@@ -22,8 +22,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from jaxbench.analysis import points, scaling, together
-from jaxbench.analysis.intervals import Draws, Estimate
+from jaxbench.analysis import paired, points, scaling
+from jaxbench.analysis.intervals import Estimate
 from jaxbench.records.store import RunFolder
 
 MICRO_BATCHES, STAGES = 8, 2
@@ -83,13 +83,12 @@ def run(compared: Compared, rounds: int, folder: Path) -> list[tuple[str, Estima
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     found = RunFolder(folder)
     rows = {row.point.point: row for row in scaling.analyse(points.load(found), config=found.config())}
-    draws = Draws(unit for row in rows.values() for unit in row.point.units)
     out = []
     for name, top, bottom, goal in compared.ratios:
         for point in (top, bottom):
             if not rows[point].point.honest:
                 raise SystemExit(f"{point} cannot be used: {rows[point].point.reason or 'more devices than cores'}")
-        out.append((name, together.ratio(rows[top], rows[bottom], draws)[0], goal))
+        out.append((name, paired.ratio(rows[top], rows[bottom]), goal))
     return out
 
 

@@ -44,6 +44,9 @@ VERBS = (
 )  # fmt: skip
 CONFIGURED = ("run", "try", "train", "ab", "calibrate")  # they take --config settings
 
+PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
+PAIR_ROUNDS = 15  # of ab: they take about as long as starting and preparing two processes does
+
 
 def parse(argv: list[str]) -> list[str]:
     """Reads the verb, loads experiment and preset, and parses --config.* against what they define.
@@ -84,12 +87,23 @@ def _define_config(verb: str, names: list[str], argv: list[str]) -> None:
     module, preset = discovery.load_experiment(names[0]), discovery.load_preset(flags.FLAGS.preset)
     config = config_lib.compose(Path(names[0]).stem, module, preset, tiny=verb != "train")
     if verb in VERDICTS:
-        from jaxbench import verdict_verbs
-
-        verdict_verbs.prepare(verb, config)
+        _prepare_verdict(verb, config)
     if verb == "train" and config.get("measures") == "cases":
         raise UserError(f"'{names[0]}' is no model and is not trained: jaxbench run {names[0]} measures it.")
     _define(config, argv, flags.FLAGS)
+
+
+def _prepare_verdict(verb: str, config: ConfigDict) -> None:
+    """What ab and calibrate measure unless told otherwise: strong scaling, on as many devices as there are cores."""
+    with config.unlocked():
+        if verb == "ab":
+            config.measure.rounds = PAIR_ROUNDS
+        else:
+            config.measure.processes, config.measure.rounds = PROCESSES, PROCESSES * ROUNDS_EACH
+        if config.get("measures") != "cases":
+            config.mesh.oversubscribe = False
+            if "strong" in config.scaling:
+                config.scaling = "strong"
 
 
 def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> None:

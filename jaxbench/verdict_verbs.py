@@ -26,8 +26,6 @@ from jaxbench.verdicts.ratio import MIN_PROCESSES
 
 LEAST_THRESHOLD = 0.01  # of a gate: no smaller difference is worth an alarm
 MOST_THRESHOLD = 0.5  # a machine that differs from itself by more cannot be a judge
-PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
-PAIR_ROUNDS = 15  # of ab: they take about as long as starting and preparing two processes does
 
 
 def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
@@ -61,19 +59,6 @@ def margin_of(flag: flags.FlagValues) -> float:
     if not 0 < flag.margin < 1:
         raise UserError(f"--margin={flag.margin} is no share of a time: use 0.02 for 2 %.")
     return float(flag.margin)
-
-
-def prepare(verb: str, config: ConfigDict) -> None:
-    """What ab and calibrate measure unless told otherwise: strong scaling, on as many devices as there are cores."""
-    with config.unlocked():
-        if verb == "ab":
-            config.measure.rounds = PAIR_ROUNDS
-        else:
-            config.measure.processes, config.measure.rounds = PROCESSES, PROCESSES * ROUNDS_EACH
-        if config.get("measures") != "cases":
-            config.mesh.oversubscribe = False
-            if "strong" in config.scaling:
-                config.scaling = "strong"
 
 
 def changed(config: ConfigDict, words: str) -> ConfigDict:

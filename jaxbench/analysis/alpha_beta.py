@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxbench.analysis.case_rows import CaseRow, bus_factor
-from jaxbench.analysis.headline import devices as devices_word
-from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
-from jaxbench.analysis.quantities import interval, payload, per_second
+from jaxbench.analysis.quantities import devices as devices_word
+from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 
 MIN_SIZES = 3
 POOR = 0.25  # from this misfit on the sentence says that the line does not describe the times
@@ -126,18 +125,11 @@ def _fitted(fit: Fit, rows: list[CaseRow]) -> Fit:
     return dataclasses.replace(
         fit,
         alpha_s=estimate(float(alpha), refits[:, 0], rounds=rounds),
-        beta_bytes_per_s=_inverse(estimate(float(inverse), refits[:, 1], rounds=rounds)),
+        beta_bytes_per_s=estimate(float(inverse), refits[:, 1], rounds=rounds).under(1.0),
         half_bytes=_open_ended(alpha / inverse, halves, rounds=rounds),
         misfit=float(np.abs(residuals).max()),
         residuals=tuple(zip(sizes.astype(int).tolist(), residuals.tolist(), strict=True)),
     )
-
-
-def _inverse(value: Estimate) -> Estimate:
-    """1 / value: the interval's ends swap; it has none where 1 / lo is infinite."""
-    if not value.has_interval or not value.lo > 0:
-        return Estimate(value=1 / value.value)
-    return Estimate(value=1 / value.value, lo=1 / value.hi, hi=1 / value.lo)
 
 
 def _open_ended(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:

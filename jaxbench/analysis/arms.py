@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis import together
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
+from jaxbench.analysis import paired
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.analysis.points import Point
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.timing import Timing
 
@@ -59,61 +59,46 @@ class Arm:
 
     @property
     def peak_bytes(self) -> float:
-        """What a step holds at once per device; NaN: unknown."""
-        record = self.point.record
-        return float(record.passport.peak_bytes or math.nan) if record is not None else math.nan
+        return self.point.peak_bytes
 
     @property
     def temp_bytes(self) -> float:
-        """The compiled step's scratch per device, activations among it; NaN: unknown."""
-        temp = self.point.record.passport.temp_bytes if self.point.record is not None else None
-        return math.nan if temp is None else float(temp)
+        return self.point.temp_bytes
 
     def outcome(self, name: str) -> float:
-        """One number of the arm's short training; NaN: there is none."""
-        return float(self.point.record.outcome.get(name, math.nan)) if self.point.record is not None else math.nan
+        return self.point.outcome(name)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Place:
-    """The arms of one (strategy, scaling, devices). name: what tells it from the run's other places, "" if it is one.
-
-    draws: of the run, for more ratios and differences of its arms.
-    """
+    """The arms of one (strategy, scaling, devices). name: what tells it from other places; "" of the only one."""
 
     name: str
     strategy: str
     scaling: str
     devices: int
     arms: list[Arm]
-    draws: Draws
 
     @property
     def oversubscribed(self) -> bool:
         return any(arm.point.oversubscribed for arm in self.arms)
 
-    def ratio(self, top: Arm, bottom: Arm) -> Estimate:
-        """Step time over step time, from the rounds that both were measured in; UNKNOWN where one was not."""
-        if not (top.timing.step_s.known and bottom.timing.step_s.known):
-            return UNKNOWN
-        return together.ratio(top, bottom, self.draws)[0]
-
-    def speedup(self, arm: Arm, over: Arm) -> Estimate:
-        """Examples per second of `arm` over those of another, in the same way."""
-        return self.ratio(arm, over).under(arm.point.global_batch / over.point.global_batch)
+    @staticmethod
+    def speedup(arm: Arm, over: Arm) -> Estimate:
+        """Examples per second of `arm` over those of another, from the rounds that both were measured in."""
+        return paired.ratio(arm, over).under(arm.point.global_batch / over.point.global_batch)
 
 
 def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
     """Every place of the run with its arms in the order of the plan. swept: the plan's names of what differs."""
-    draws = Draws(unit for row in rows for unit in row.point.units)
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.point.strategy, row.point.scaling, row.point.devices), []).append(row)
     keys = list(groups)
     return [
         Place(
-            name=_name(key, keys), strategy=key[0], scaling=key[1], devices=key[2], draws=draws,
-            arms=[_arm(row, mine[0], draws, swept) for row in mine],
+            name=_name(key, keys), strategy=key[0], scaling=key[1], devices=key[2],
+            arms=[_arm(row, mine[0], swept) for row in mine],
         )
         for key, mine in groups.items()
     ]  # fmt: skip
@@ -138,11 +123,11 @@ def _name(key: tuple[str, str, int], keys: Sequence[tuple[str, str, int]]) -> st
     return ", ".join([*([" ".join(words)] if words else []), *([devices(key[2])] if differs[2] else [])])
 
 
-def _arm(row: Row, baseline: Row, draws: Draws, swept: Sequence[str]) -> Arm:
+def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Arm:
     named = label(row.point, swept)
     if not row.timing.step_s.known:
         return Arm(row=row, label=named, baseline=baseline)
-    memory = _peak(row) / _peak(baseline)
+    memory = row.point.peak_bytes / baseline.point.peak_bytes
     if row is baseline:
         one = Estimate(value=1.0)
         facts = dict(ratio=one, speedup=one, memory_ratio=memory, verdict="baseline")
@@ -150,7 +135,7 @@ def _arm(row: Row, baseline: Row, draws: Draws, swept: Sequence[str]) -> Arm:
     if not baseline.timing.step_s.known:
         why = f"its baseline {baseline.point.point} has no times"
         return Arm(row=row, label=named, baseline=baseline, verdict="cannot tell", why=why)
-    ratio, _ = together.ratio(row, baseline, draws)
+    ratio = paired.ratio(row, baseline)
     work = row.point.global_batch / baseline.point.global_batch
     speedup = ratio.under(work)
     alike = row.point.levers.get("part") == baseline.point.levers.get("part")
@@ -159,10 +144,6 @@ def _arm(row: Row, baseline: Row, draws: Draws, swept: Sequence[str]) -> Arm:
         row=row, label=named, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
         why=why,
     )  # fmt: skip
-
-
-def _peak(row: Row) -> float:
-    return float(row.point.record.passport.peak_bytes or math.nan) if row.point.record is not None else math.nan
 
 
 def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:

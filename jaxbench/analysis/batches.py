@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxbench.analysis.arms import Arm, Place
-from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate
+from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 
 NEAR = 0.9  # the knee: from this share of the best throughput on, a larger batch buys time per step and little else
 MIN_LATENCIES = 100  # single calls below which a 99th percentile would be one of the two slowest
@@ -66,7 +66,7 @@ class Latency:
     why_not: str = ""
 
 
-def latency(arm: Arm, draws: Draws) -> Latency:
+def latency(arm: Arm) -> Latency:
     """From blocks of one call alone: a longer block is an average, and averages have no percentiles of latency."""
     rounds = [(unit, r) for unit, r in zip(arm.point.units, arm.point.rounds, strict=True) if r.steps == 1]
     if not rounds:
@@ -74,7 +74,7 @@ def latency(arm: Arm, draws: Draws) -> Latency:
         return Latency(arm=arm, calls=0, why_not=why)
     samples = np.concatenate([r.block_s for _, r in rounds])
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
-    weights, count = draws.of([unit for unit, _ in rounds]), len(rounds)
+    weights, count = arm.timing.draws.of([unit for unit, _ in rounds]), len(rounds)
     p50, p99 = (
         estimate(_quantile(samples, q), quantile(samples, owners, weights, q), rounds=count) for q in (0.5, 0.99)
     )
@@ -117,5 +117,5 @@ def latencies(places: Sequence[Place]) -> list[tuple[Place, list[Latency]]]:
         arms = [arm for arm in place.arms if arm.point.levers.get("part") == "inference"]
         arms.sort(key=lambda arm: arm.point.global_batch)
         if arms:
-            found.append((place, [latency(arm, place.draws) for arm in arms]))
+            found.append((place, [latency(arm) for arm in arms]))
     return found

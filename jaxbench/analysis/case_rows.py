@@ -10,20 +10,20 @@ from typing import Any
 from jaxbench.analysis import gates, limits, timing
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, estimate
+from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate
 from jaxbench.analysis.limits import Rates
 from jaxbench.analysis.quantities import payload
 from jaxbench.analysis.timing import Timing
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaseRow:
+class CaseRow(Rates):
     """One case in one place with its numbers.
 
     Attributes:
       timing: `timing.step_s` is seconds per call, `timing.examples_per_s` calls per second.
       loop_s: seconds per iteration of the jitted loop, from its second clock; UNKNOWN without one.
-      flop_per_s, bytes_per_s, algbw, busbw: from step_s, never from the loop; UNKNOWN where they mean nothing.
+      flop_per_s and the other rates: from step_s, never from the loop.
       peak_share: the rate over its ceiling; UNKNOWN when there is none. peak_note: which ceiling, or why none.
       gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
       notes: sentences that a reader of the row must know.
@@ -32,10 +32,6 @@ class CaseRow:
     point: CasePoint
     timing: Timing
     loop_s: Estimate = UNKNOWN
-    flop_per_s: Estimate = UNKNOWN
-    bytes_per_s: Estimate = UNKNOWN
-    algbw: Estimate = UNKNOWN
-    busbw: Estimate = UNKNOWN
     peak_share: Estimate = UNKNOWN
     peak_note: str = ""
     gates: tuple[Gate, ...] = ()
@@ -88,7 +84,7 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
     measured = timing.measure(point, draws, examples=1)
     if not measured.step_s.known:
         return CaseRow(point=point, timing=measured, notes=_notes(point, measured))
-    loop = timing.measure_loop(point, draws, measured)
+    loop = timing.measure_loop(point, measured)
     per_second = rates(point, measured)
     call_s = measured.step_s.value
     asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)
@@ -103,10 +99,7 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
         point=point,
         timing=measured,
         loop_s=loop.iteration_s,
-        flop_per_s=per_second.flop_per_s,
-        bytes_per_s=per_second.bytes_per_s,
-        algbw=per_second.algbw,
-        busbw=per_second.busbw,
+        **vars(per_second),
         peak_share=share,
         peak_note=note,
         gates=judged,
@@ -148,12 +141,5 @@ def _per_second(amount: float | None, measured: Timing) -> Estimate:
 
 
 def _notes(point: CasePoint, measured: Timing) -> tuple[str, ...]:
-    notes = []
-    if point.oversubscribed:
-        notes.append("more devices than cores: the times are measured but say nothing about the machine's links")
-    if measured.step_s.known and measured.rounds < MIN_ROUNDS:
-        notes.append(f"no interval: {measured.rounds} of the {MIN_ROUNDS} rounds that one needs")
-    unsettled = sum(not r.settled for r in point.rounds)
-    if unsettled:
-        notes.append(f"warm-up had not settled in {unsettled} of {measured.rounds} rounds")
-    return tuple(notes)
+    crowded = "more devices than cores: the times are measured but say nothing about the machine's links"
+    return (*([crowded] if point.oversubscribed else []), *timing.no_interval(measured), *timing.unsettled(point))

@@ -27,7 +27,8 @@ class Crossing:
       from_: the smallest measured size from which on `faster` is faster at every common size, beyond the intervals.
       below: the largest size below it at which `slower` is faster beyond the interval; None when there is none. The
         crossing lies between the two.
-      largest: the largest common size. advantage: time of `slower` over that of `faster` there.
+      sizes: the common ones, ascending; winners: at each the label that is faster beyond the interval, or "".
+      advantage: time of `slower` over that of `faster` at the largest.
     """
 
     op: str
@@ -36,9 +37,37 @@ class Crossing:
     faster: str
     below: int | None
     from_: int | None
-    largest: int
+    sizes: tuple[int, ...]
+    winners: tuple[str, ...]
     advantage: Estimate
-    sentence: str
+
+    @property
+    def largest(self) -> int:
+        return self.sizes[-1]
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.op} {self.dtype}: {self._said()}."
+
+    def _said(self) -> str:
+        slower, faster, largest = self.slower, self.faster, f"{self.largest:,} elements"
+        if self.from_ is None:
+            seen = "".join(f"; {name} is faster at {self._won(name)}" for name in (slower, faster) if self._won(name))
+            return f"{slower} vs {faster} at {largest}: inconclusive (ratio {times(self.advantage)}){seen}"
+        gain = f"{times(self.advantage)} at {largest}"
+        if self.below is not None:
+            return f"{faster} overtakes {slower} between {self.below:,} and {self.from_:,} elements ({gain})"
+        first = self.sizes[0]
+        if self.from_ > first:
+            return f"{faster} is faster than {slower} from {self.from_:,} elements on ({gain}); inconclusive below"
+        every = f"at every common size from {first:,} elements on" if len(self.sizes) > 1 else "at the only common size"
+        return f"{slower} is never faster than {faster} up to {largest}: {faster} is faster {every} ({gain})"
+
+    def _won(self, name: str) -> str:
+        """The sizes at which `name` is faster; "" if at none."""
+        won = [f"{size:,}" for size, winner in zip(self.sizes, self.winners, strict=True) if winner == name]
+        shown = ", ".join(won) if len(won) <= 3 else f"{won[0]} .. {won[-1]}"
+        return f"{shown} elements" if won else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +91,16 @@ class Knee:
     best_per_s: Estimate
     best_elements: int
     rising: bool
-    sentence: str
+
+    @property
+    def sentence(self) -> str:
+        best = f"{scaled(self.best_per_s.value, 'elements/s')} at {self.best_elements:,} elements"
+        said = f"{self.op} {self.dtype}, {self.series}: half of the best throughput ({best}) is reached at"
+        if self.below is None:
+            return f"{said} the smallest size already, {self.from_:,} elements."
+        where = f"about {_round(self.elements.value):,} elements, between {self.below:,} and {self.from_:,}"
+        more = "; it still rises at the largest size, so the true knee is at more" if self.rising else ""
+        return f"{said} {where}: latency decides below, throughput above{more}."
 
 
 def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]]]:
@@ -110,11 +148,10 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
             at -= 1
         from_ = sizes[at]
         below = max((s for s, w in zip(sizes[:at], winners, strict=False) if w == slower), default=None)
-    advantage = ratio if faster == names[1] else _inverse(ratio)
-    said = _say(sizes, winners, slower=slower, faster=faster, below=below, from_=from_, advantage=advantage)
+    advantage = ratio if faster == names[1] else ratio.under(1.0)
     return Crossing(
-        op=op, dtype=dtype, slower=slower, faster=faster, below=below, from_=from_, largest=sizes[-1],
-        advantage=advantage, sentence=f"{op} {dtype}: {said}.",
+        op=op, dtype=dtype, slower=slower, faster=faster, below=below, from_=from_, sizes=tuple(sizes),
+        winners=tuple(winners), advantage=advantage,
     )  # fmt: skip
 
 
@@ -123,42 +160,6 @@ def _winner(ratio: Estimate, names: tuple[str, str]) -> str:
     if ratio.has_interval and ratio.hi < 1:
         return names[0]
     return names[1] if ratio.has_interval and ratio.lo > 1 else ""
-
-
-def _say(
-    sizes: list[int],
-    winners: list[str],
-    *,
-    slower: str,
-    faster: str,
-    below: int | None,
-    from_: int | None,
-    advantage: Estimate,
-) -> str:
-    largest = f"{sizes[-1]:,} elements"
-    if from_ is None:
-        known = [f"{name} is faster at {_list(sizes, winners, name)}" for name in (slower, faster) if name in winners]
-        seen = f"; {', '.join(known)}" if known else ""
-        return f"cannot tell which of {slower} and {faster} is faster at {largest} (ratio {times(advantage)}){seen}"
-    gain = f"{times(advantage)} at {largest}"
-    if below is not None:
-        return f"{faster} overtakes {slower} between {below:,} and {from_:,} elements ({gain})"
-    if from_ > sizes[0]:
-        return f"{faster} is faster than {slower} from {from_:,} elements on ({gain}); at smaller sizes one cannot tell"
-    every = f"at every common size from {sizes[0]:,} elements on" if len(sizes) > 1 else "at the only common size"
-    return f"{slower} is never faster than {faster} up to {largest}: {faster} is faster {every} ({gain})"
-
-
-def _list(sizes: list[int], winners: list[str], name: str) -> str:
-    won = [f"{size:,}" for size, winner in zip(sizes, winners, strict=True) if winner == name]
-    shown = ", ".join(won) if len(won) <= 3 else f"{won[0]} .. {won[-1]}"
-    return f"{shown} elements"
-
-
-def _inverse(ratio: Estimate) -> Estimate:
-    if not ratio.has_interval:
-        return Estimate(value=1 / ratio.value)
-    return Estimate(value=1 / ratio.value, lo=1 / ratio.hi, hi=1 / ratio.lo)
 
 
 def _elements(row: CaseRow) -> int:
@@ -183,15 +184,11 @@ def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> Knee:
     rounds, top = min(row.timing.rounds for row in rows), int(rates.argmax())
     at = int(first[0])
     knee = estimate(float(value[0]), _half(sizes, draws[np.isfinite(draws).all(axis=1)])[1], rounds=rounds)
-    facts = dict(
-        below=int(sizes[at - 1]) if at else None,
-        from_=int(sizes[at]),
-        best_per_s=paired.per_second(sizes[top], rows[top]),
-        best_elements=int(sizes[top]),
-        rising=top == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
-    )
-    said = f"{op} {dtype}, {label}: {_say_knee(knee, **facts)}."  # type: ignore[arg-type]
-    return Knee(op=op, dtype=dtype, series=label, elements=knee, sentence=said, **facts)  # type: ignore[arg-type]
+    return Knee(
+        op=op, dtype=dtype, series=label, elements=knee, below=int(sizes[at - 1]) if at else None,
+        from_=int(sizes[at]), best_per_s=rows[top].timing.step_s.under(float(sizes[top])),
+        best_elements=int(sizes[top]), rising=top == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
+    )  # fmt: skip
 
 
 def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -211,17 +208,6 @@ def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]
         share = np.where(at > 0, (np.log(half) - low) / (high - low), 0.0)
     left, right = np.log(sizes[before]), np.log(sizes[at])
     return at, np.exp(left + share * (right - left))
-
-
-def _say_knee(
-    knee: Estimate, *, below: int | None, from_: int, best_per_s: Estimate, best_elements: int, rising: bool
-) -> str:
-    best = f"half of the best throughput ({scaled(best_per_s.value, 'elements/s')} at {best_elements:,} elements)"
-    if below is None:
-        return f"{best} is reached at the smallest size already, {from_:,} elements"
-    where = f"about {_round(knee.value):,} elements, between {below:,} and {from_:,}"
-    said = f"{best} is reached at {where}: latency decides below, throughput above"
-    return f"{said}; it still rises at the largest size, so the true knee is at more" if rising else said
 
 
 def _round(value: float) -> int:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.limits import FLOP, Demand
+from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.timing import Loop, Timing
 
 TWO_CLOCKS = "two clocks agree"

@@ -54,8 +54,8 @@ class Estimate:
         return Estimate(value=factor * self.value, lo=factor * self.lo, hi=factor * self.hi)
 
     def under(self, work: float) -> Estimate:
-        """`work` over a positive number: the ends of the interval swap."""
-        if not self.has_interval:
+        """`work` over a positive number: the ends of the interval swap. None where the lower end is not above 0."""
+        if not (self.has_interval and self.lo > 0):
             return Estimate(value=work / self.value)
         return Estimate(value=work / self.value, lo=work / self.hi, hi=work / self.lo)
 

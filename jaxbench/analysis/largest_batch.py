@@ -56,7 +56,7 @@ class Search:
         if math.isfinite(self.error):
             word = "more" if self.error >= 0 else "less"
             return f"{said} The compiler predicts {100 * abs(self.error):.2g} % {word} memory than was measured."
-        return f"{said} How good the prediction is cannot be told: nothing measured the memory."
+        return f"{said} The accuracy of the prediction is unknown: nothing measured the memory."
 
 
 def read(folder: Path) -> Search | None:

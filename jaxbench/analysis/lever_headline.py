@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 
 from jaxbench.analysis.arms import Arm, Place, arms_of
 from jaxbench.analysis.batches import Knee, Latency
-from jaxbench.analysis.headline import percent, seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.phases import Phases
-from jaxbench.analysis.quantities import interval, scaled
+from jaxbench.analysis.quantities import interval, percent, scaled, seconds
 
 MOST_PLACES = 3  # more of them: only the largest honest device count of each strategy and scaling
 MOST_ARMS = 6
@@ -68,8 +67,8 @@ def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
     if len(arms) <= MOST_ARMS:
         return [say(arm, base) for arm in arms]
     fastest = max(arms, key=lambda arm: arm.speedup.value)
-    chosen = f"The fastest of {len(arms)} arms, chosen on the rounds that measured it, so that it may be extreme: "
-    return [chosen + say(fastest, base)]
+    caveat = "selected and measured on the same rounds, so probably optimistic"
+    return [f"The fastest of {len(arms)} arms ({caveat}): {say(fastest, base)}"]
 
 
 def called(arm: Arm) -> str:
@@ -80,12 +79,12 @@ def called(arm: Arm) -> str:
 
 
 def _time(arm: Arm, base: str) -> str:
-    """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that one cannot tell; without its full stop."""
+    """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without its full stop."""
     same = arm.point.global_batch == arm.baseline.point.global_batch
     value, of = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
     said = _ratio(value)
     if arm.verdict == "cannot tell":
-        return f"whether {called(arm)} is faster or slower than {base} cannot be told ({said} of its {of}; {arm.why})"
+        return f"{called(arm)} vs {base}: inconclusive ({said} of its {of}; {arm.why})"
     return f"{called(arm)} takes {said} of {base}'s {of}"
 
 
@@ -95,21 +94,17 @@ def _ratio(value: Estimate) -> str:
 
 
 def _sentence(*parts: str) -> str:
-    text = " and ".join(filter(None, parts[:2])) + "".join(f"; {part}" for part in parts[2:] if part)
-    return f"{text[:1].upper()}{text[1:]}." if text.startswith("whether") else f"{text}."
+    return f"{'; '.join(filter(None, parts))}."
 
 
 def _memory(arm: Arm, base: str) -> str:
-    if not math.isfinite(arm.memory_ratio):
-        return ""
-    of = "its" if arm.verdict != "cannot tell" else f"{base}'s"
-    return f"{'' if arm.verdict != 'cannot tell' else 'it holds '}{arm.memory_ratio:.2f} of {of} memory"
+    return f"its memory is {arm.memory_ratio:.2f} of {base}'s" if math.isfinite(arm.memory_ratio) else ""
 
 
 def _outcome(arm: Arm) -> str:
     """What its short training came to, beside the baseline's; a single training each, so without an interval."""
     for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
-        mine, other = arm.outcome(name), _of(arm.baseline, name)
+        mine, other = arm.outcome(name), arm.baseline.point.outcome(name)
         if math.isfinite(mine) and math.isfinite(other):
             skipped = arm.outcome("skipped_steps")
             more = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
@@ -117,18 +112,14 @@ def _outcome(arm: Arm) -> str:
     return ""
 
 
-def _of(row: object, name: str) -> float:
-    record = row.point.record  # type: ignore[attr-defined]
-    return float(record.outcome.get(name, math.nan)) if record is not None else math.nan
-
-
 def _general(arm: Arm, base: str) -> str:
     return _sentence(_time(arm, base), _memory(arm, base), _outcome(arm))
 
 
 def _remat(arm: Arm, base: str) -> str:
-    temp = arm.baseline.point.record.passport.temp_bytes if arm.baseline.point.record is not None else None
-    kept = f"{arm.temp_bytes / temp:.2f} of {base}'s scratch memory" if temp and math.isfinite(arm.temp_bytes) else ""
+    temp = arm.baseline.point.temp_bytes
+    share = arm.temp_bytes / temp if temp else math.nan
+    kept = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
     extra = arm.ratio
     between = f" [{100 * (extra.lo - 1):.0f}, {100 * (extra.hi - 1):.0f}]" if extra.has_interval else ""
     if arm.verdict == "cannot tell":
@@ -145,7 +136,7 @@ def _freeze(arm: Arm, base: str) -> str:
     counts = (mine.product_flops_per_step, whole.product_flops_per_step)
     flops = f"{counts[0] / counts[1]:.2f} of the compiled program's products" if counts[0] and counts[1] else ""
     share = f"{100 * (1 - mine.parameters / whole.parameters):.0f} % fewer trained parameters"
-    return _sentence(_time(arm, base), "", share, flops, _outcome(arm))
+    return _sentence(_time(arm, base), share, flops, _outcome(arm))
 
 
 def bound(arm: Arm) -> Estimate:
@@ -160,7 +151,7 @@ def _inputs(arm: Arm, base: str) -> str:
         return f"With {called(arm)} {share} of the step is spent on input which {base} does not need."
     if arm.verdict == "faster":
         return f"{called(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
-    return f"Whether {called(arm)} slows the step cannot be told: {share} of it, {arm.why}."
+    return f"{called(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
 
 
 _SAY: dict[str, Callable[[Arm, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
@@ -181,7 +172,7 @@ def _knee(knee: Knee) -> str:
         said = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
     if knee.certain:
         return f"{_begin(knee.place)}{said}"
-    return f"{_begin(knee.place)}{said} Whether it is not the batch beside it cannot be told: intervals hold 90 %."
+    return f"{_begin(knee.place)}{said} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
 
 
 def _latencies(many: Sequence[Latency]) -> str:
@@ -202,23 +193,23 @@ def _ladder(place: Place) -> str:
     if not arms or arms[-1] is not place.arms[-1]:
         return ""
     top, first = arms[-1], place.arms[0]
-    word = f"is {_ratio(top.speedup)} x as fast as" if top.verdict != "cannot tell" else "cannot be told from"
-    said = f"The whole ladder {word} {first.label}"
+    said = f"The whole ladder is {_ratio(top.speedup)} x as fast as {first.label}"
+    if top.verdict == "cannot tell":
+        said = f"The whole ladder vs {first.label}: inconclusive"
     steps = [
         (place.speedup(b, a), b) for a, b in zip(place.arms, place.arms[1:], strict=False) if a.believed and b.believed
     ]
     told = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
     if told:
         value, arm = max(told, key=lambda one: one[0].value)
-        said += f"; the rung that gives most is {arm.label}, {_ratio(value)} x"
+        said += f"; the rung that gains most is {arm.label}, {_ratio(value)} x"
     unclear = [arm.label for value, arm in steps if not value.has_interval or value.lo <= 1 <= value.hi]
     slower = [arm.label for value, arm in steps if value.has_interval and value.hi < 1]
-    said += f"; whether {', '.join(unclear)} {_do(unclear)} anything cannot be told" if unclear else ""
-    return f"{said}; {', '.join(slower)} {'makes' if len(slower) == 1 else 'make'} it slower." if slower else f"{said}."
-
-
-def _do(names: Sequence[str]) -> str:
-    return "does" if len(names) == 1 else "do"
+    return _sentence(
+        said,
+        f"inconclusive: {', '.join(unclear)}" if unclear else "",
+        f"slower: {', '.join(slower)}" if slower else "",
+    )
 
 
 def _why_not(places: Sequence[Place]) -> str:

@@ -131,7 +131,7 @@ def _transfer(run: str, row: CaseRow) -> dict[str, Any]:
     """Bytes per second of the largest payload."""
     p = row.point
     facts = {"op": p.op, "source": p.source, "target": p.target, "payload_bytes": p.payload_bytes}
-    rate = paired.per_second(float(p.payload_bytes or 0), row)
+    rate = row.timing.step_s.under(float(p.payload_bytes or 0))
     return {**facts, **_numbers("", rate), "rounds": row.timing.rounds, "point": p.point, "run": run}
 
 

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.headline import devices as devices_word
-from jaxbench.analysis.headline import percent
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.quantities import interval, payload, per_second
+from jaxbench.analysis.quantities import devices as devices_word
+from jaxbench.analysis.quantities import interval, payload, per_second, percent
 from jaxbench.catalog import published
 
 LOW, HIGH = 0.8, 1.2  # a share of the published value between these is normal
@@ -36,7 +35,7 @@ class Verdict:
     """All-reduce of one dtype in one group of devices, against a published series.
 
     Attributes:
-      series: the column of the published table; "" when there is none, and then only `sentence` is filled.
+      series: the column of the published table; "" when there is none, and then `why_none` says why.
       shares: by payload, inside the range of the series.
       word: normal | low | high | cannot tell, at the largest payload in common.
       lowest, highest: shares from LARGE_BYTES on; NaN when there is no such payload.
@@ -54,7 +53,12 @@ class Verdict:
     slower_series: int = 0
     all_series: int = 0
     percentile: float = math.nan
-    sentence: str = ""
+    why_none: str = ""
+
+    @property
+    def sentence(self) -> str:
+        none = f"No verdict on whether this is normal: {self.why_none}."
+        return none if self.why_none else _sentence(self)
 
 
 def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[Verdict]:
@@ -96,7 +100,7 @@ def _why_none(rows: list[CaseRow], kind: str) -> str:
 
 
 def _none(dtype: str, devices: int, why: str) -> Verdict:
-    return Verdict(dtype=dtype, devices=devices, sentence=f"No verdict on whether this is normal: {why}.")
+    return Verdict(dtype=dtype, devices=devices, why_none=why)
 
 
 def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: pd.DataFrame) -> Verdict:
@@ -112,12 +116,11 @@ def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: 
     large = [share.ratio.value for share in shares if share.payload_bytes >= LARGE_BYTES]
     others = [float(interpolate(table[name], last.payload_bytes)) for name in table.columns]
     slower = sum(value < last.busbw.value for value in others)
-    verdict = Verdict(
+    return Verdict(
         dtype=dtype, devices=devices, series=column, shares=shares, word=word(last.ratio),
         lowest=min(large, default=math.nan), highest=max(large, default=math.nan), slower_series=slower,
         all_series=len(others), percentile=100 * slower / len(others),
     )  # fmt: skip
-    return Verdict(**{**vars(verdict), "sentence": _sentence(verdict)})
 
 
 def interpolate(series: pd.Series, payload_bytes: float) -> float:
@@ -146,9 +149,9 @@ def word(ratio: Estimate = UNKNOWN) -> str:
 def _sentence(verdict: Verdict) -> str:
     last = verdict.shares[-1]
     words = {
-        "cannot tell": "Whether this is normal cannot be told"
+        "cannot tell": "Whether this is normal is inconclusive"
         if last.ratio.has_interval
-        else "Without an interval (fewer than 3 rounds) it cannot be told whether this is normal",
+        else "Without an interval (fewer than 3 rounds) it is unknown whether this is normal",
         "normal": "This is normal",
         "low": "This is lower than normal",
         "high": "This is higher than normal",

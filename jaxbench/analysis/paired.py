@@ -1,60 +1,107 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Times of cases over chosen rounds: ratios over the rounds that two share, and a best that does not flatter."""
+"""Times over chosen rounds of one run: ratios and differences over the rounds that rows share, in which drift cancels,
+and a best row that does not flatter."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.intervals import MIN_ROUNDS, Draws, Estimate, Unit, estimate, weighted_median
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, Unit, estimate, weighted_median
+from jaxbench.analysis.measured import Measured
+from jaxbench.analysis.timing import Timing
 
 MIN_SPLIT = 4  # rounds: from so many on, one half chooses and the other measures
 
 
+class Timed(Protocol):
+    """A point and its own timing, which may rest on rounds that another lacks: a row or an arm."""
+
+    @property
+    def point(self) -> Measured[Any]: ...
+
+    @property
+    def timing(self) -> Timing: ...
+
+
 @dataclass(frozen=True, kw_only=True)
-class Best:
+class Together:
+    """Median step times of several rows over the rounds they share.
+
+    Attributes:
+      step_s: (rows,) seconds; of all rounds of each where fewer than MIN_ROUNDS are shared.
+      draws: (rows, draws) of the same.
+      rounds: how many are shared. Below MIN_ROUNDS nothing made of these times has an interval.
+    """
+
+    step_s: np.ndarray
+    draws: np.ndarray
+    rounds: int
+
+    def estimate(self, value: float, draws: np.ndarray) -> Estimate:
+        """Puts the 95 % interval around a statistic of these times."""
+        return estimate(value, draws, rounds=self.rounds)
+
+    def ratio(self) -> Estimate:
+        """The first time over the second."""
+        return self.estimate(self.step_s[0] / self.step_s[1], self.draws[0] / self.draws[1])
+
+
+def times(rows: Sequence[Timed]) -> Together:
+    """Rows that were all measured, of one run, whose draws serve them all (docs/METRICS.md, Intervals)."""
+    units = [row.point.units for row in rows]
+    shared = set(units[0]).intersection(*units[1:])
+    if len(shared) < MIN_ROUNDS or all(len(own) == len(shared) for own in units):
+        step_s = np.array([row.timing.step_s.value for row in rows])
+        return Together(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))
+    medians, drawn = zip(*(_restricted(row, shared, row.timing.draws) for row in rows), strict=True)
+    return Together(step_s=np.array(medians), draws=np.stack(drawn), rounds=len(shared))
+
+
+def ratio(top: Timed, bottom: Timed) -> Estimate:
+    """Step time over step time, from the rounds that both were measured in together; UNKNOWN where one was not.
+
+    With fewer than MIN_ROUNDS of those, drift does not cancel: the value of all rounds stands without an interval.
+    """
+    if not (top.timing.step_s.known and bottom.timing.step_s.known):
+        return UNKNOWN
+    return times([top, bottom]).ratio()
+
+
+def _restricted(row: Timed, units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray]:
+    """Median seconds per step over the rounds of `units` alone, of which the row has at least one, and its draws."""
+    samples, owners, held = _samples(row, units)
+    return float(np.median(samples)), weighted_median(samples, owners, draws.of(held))
+
+
+def _samples(row: Timed, units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
+    """Seconds per step of all blocks of the rounds of `units`, which of those rounds each is of, and their units."""
+    held = [(unit, r) for unit, r in zip(row.point.units, row.point.rounds, strict=True) if unit in units]
+    owners = np.repeat(np.arange(len(held)), [len(r.block_s) for _, r in held])
+    return np.concatenate([np.array(r.block_s) / r.steps for _, r in held]), owners, [unit for unit, _ in held]
+
+
+R = TypeVar("R", bound=Timed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best(Generic[R]):
     """The fastest of several rows.
 
     rate: work per second, measured on the rounds that had no part in the choice. note: "" when nothing was chosen
     (one candidate), else which rounds chose and which measured.
     """
 
-    row: CaseRow
+    row: R
     rate: Estimate
     rounds: int
     note: str
 
 
-def ratio(top: CaseRow, bottom: CaseRow) -> Estimate:
-    """Seconds per call of `top` over those of `bottom`, from the rounds that both were measured in together.
-
-    With fewer than MIN_ROUNDS of those, drift does not cancel: the value of all rounds stands without an interval.
-    """
-    units = [set(row.point.units) for row in (top, bottom)]
-    shared = units[0] & units[1]
-    value = top.timing.step_s.value / bottom.timing.step_s.value
-    if len(shared) < MIN_ROUNDS:
-        return Estimate(value=value)
-    if units[0] == units[1]:
-        return estimate(value, top.timing.step_draws / bottom.timing.step_draws, rounds=len(shared))
-    draws = Draws(shared)
-    (over, over_draws), (under, under_draws) = (step_s(row, shared, draws) for row in (top, bottom))
-    return estimate(over / under, over_draws / under_draws, rounds=len(shared))
-
-
-def step_s(row: CaseRow, units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray]:
-    """Median seconds per call over the rounds of `units` alone, of which the row has at least one, and its draws."""
-    held = [(u, r) for u, r in zip(row.point.units, row.point.rounds, strict=True) if u in units]
-    owners = np.repeat(np.arange(len(held)), [len(r.block_s) for _, r in held])
-    samples = np.concatenate([np.array(r.block_s) / r.steps for _, r in held])
-    return float(np.median(samples)), weighted_median(samples, owners, draws.of([u for u, _ in held]))
-
-
-def best(rows: list[CaseRow], work: Callable[[CaseRow], float | None]) -> Best | None:
+def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
     """The row with the most work per second; None when there is none.
 
     The largest of many noisy medians is too large even if every median is right. So one half of the rounds chooses and
@@ -64,34 +111,21 @@ def best(rows: list[CaseRow], work: Callable[[CaseRow], float | None]) -> Best |
     rows = [row for row in rows if row.timing.step_s.known and (work(row) or 0) > 0]
     if not rows:
         return None
-    if len(rows) == 1:
-        return _whole(rows[0], work, note="")
+
+    def done(row: R) -> float:
+        return float(work(row) or 0)
+
     units = sorted({unit for row in rows for unit in row.point.units})
     measuring, choosing = set(units[::2]), set(units[1::2])
     split = [row for row in rows if measuring & set(row.point.units) and choosing & set(row.point.units)]
-    if len(units) < MIN_SPLIT or not split:
-        winner = max(rows, key=lambda row: float(work(row) or 0) / row.timing.step_s.value)
-        return _whole(winner, work, note=f"chosen among {len(rows)} and measured on the same rounds: it may be extreme")
-    draws = Draws(measuring)
-    winner = max(split, key=lambda row: float(work(row) or 0) / _median(row, choosing))
-    value, seconds = step_s(winner, measuring, draws)
-    done, rounds = float(work(winner) or 0), len(measuring & set(winner.point.units))
-    chosen = f"chosen among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"
-    return Best(row=winner, rate=estimate(done / value, done / seconds, rounds=rounds), rounds=rounds, note=chosen)
-
-
-def _median(row: CaseRow, units: Collection[Unit]) -> float:
-    held = (r for u, r in zip(row.point.units, row.point.rounds, strict=True) if u in units)
-    return float(np.median(np.concatenate([np.array(r.block_s) / r.steps for r in held])))
-
-
-def _whole(row: CaseRow, work: Callable[[CaseRow], float | None], *, note: str) -> Best:
-    return Best(row=row, rate=per_second(float(work(row) or 0), row), rounds=row.timing.rounds, note=note)
-
-
-def per_second(done: float, row: CaseRow) -> Estimate:
-    """`done` per call over seconds per call: the ends of the interval swap."""
-    t = row.timing.step_s
-    if not t.has_interval or not math.isfinite(done):
-        return Estimate(value=done / t.value)
-    return Estimate(value=done / t.value, lo=done / t.hi, hi=done / t.lo)
+    if len(rows) == 1 or len(units) < MIN_SPLIT or not split:
+        winner = max(rows, key=lambda row: done(row) / row.timing.step_s.value)
+        note = f"selected among {len(rows)} and measured on the same rounds, so probably optimistic"
+        rate, rounds = winner.timing.step_s.under(done(winner)), winner.timing.rounds
+        return Best(row=winner, rate=rate, rounds=rounds, note=note if len(rows) > 1 else "")
+    winner = max(split, key=lambda row: done(row) / float(np.median(_samples(row, choosing)[0])))
+    value, seconds = _restricted(winner, measuring, Draws(measuring))
+    rounds = len(measuring & set(winner.point.units))
+    rate = estimate(done(winner) / value, done(winner) / seconds, rounds=rounds)
+    note = f"chosen among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"
+    return Best(row=winner, rate=rate, rounds=rounds, note=note)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis import together
+from jaxbench.analysis import paired
 from jaxbench.analysis.arms import Arm, Place
-from jaxbench.analysis.headline import percent, seconds
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.quantities import interval
+from jaxbench.analysis.quantities import interval, percent, seconds
 
 PARTS = ("forward", "gradient", "local", "step")
 NAMES = ("forward", "backward", "update", "communication")
@@ -75,14 +74,12 @@ class Phases:
         negative = [p.name for p in self.phases if p.step_s.has_interval and p.step_s.hi < 0]
         unclear = [p.name for p in self.phases if not p.told and p.name not in negative]
         if not self.whole.has_interval:
-            return f"Without an interval ({self.rounds} rounds together) it cannot be told whether they add up."
+            return f"Too few shared rounds ({self.rounds}) for an interval: whether they add up is unknown."
         if negative:
             what = "takes less than no time" if len(negative) == 1 else "take less than no time"
             return f"They do not add up: {' and '.join(negative)} {what}, so the parts are not each other's beginnings."
         if unclear:
-            return (
-                f"Whether {' and '.join(unclear)} {'takes' if len(unclear) == 1 else 'take'} any time cannot be told."
-            )
+            return f"Inconclusive: {' and '.join(unclear)}, whose interval contains 0."
         return "They add up: no interval reaches 0."
 
 
@@ -106,7 +103,7 @@ def find(places: Sequence[Place]) -> list[Phases]:
 
 
 def _phases(place: Place, setting: str, arms: list[Arm]) -> Phases:
-    measured = together.times(arms, place.draws)
+    measured = paired.times(arms)
     step_s = np.concatenate([[0.0], measured.step_s])
     draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
     stops = [-1, *(PARTS.index(arm.point.levers["part"]) for arm in arms)]

@@ -48,6 +48,25 @@ def times(ratio: Estimate) -> str:
     return f"{_digits(ratio.value)} x{between}"
 
 
+def seconds(value: float) -> str:
+    """A time with three digits, in the unit that suits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / size:.{max(0, 2 - len(str(int(value / size))) + 1)}f} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def percent(value: Estimate, *, fine: bool = True) -> str:
+    """ "91 % [89, 93]"; one more digit where the interval is narrow, if `fine`."""
+    digits = 1 if fine and value.has_interval and value.hi - value.lo < 0.02 else 0
+    between = f" [{100 * value.lo:z.{digits}f}, {100 * value.hi:z.{digits}f}]" if value.has_interval else ""
+    return f"{100 * value.value:z.{digits}f} %{between}"
+
+
+def devices(count: int) -> str:
+    return f"{count} device" if count == 1 else f"{count} devices"
+
+
 def _digits(value: float) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"

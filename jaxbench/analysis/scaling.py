@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import together, utilisation
+from jaxbench.analysis import paired, utilisation
 from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
 from jaxbench.analysis.points import Point
-from jaxbench.analysis.timing import Timing, measure
+from jaxbench.analysis.timing import Timing, measure, no_interval, unsettled
 from jaxbench.analysis.utilisation import Utilisation
 
 
@@ -83,7 +83,7 @@ def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, A
     draws = Draws(unit for point in points for unit in point.units)
     rows = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]
     grows = config.get("weak") == "model"
-    done = [_finish(row, _base(row.point, rows), draws, grown=grows and row.point.scaling == "weak") for row in rows]
+    done = [_finish(row, _base(row.point, rows), grown=grows and row.point.scaling == "weak") for row in rows]
     return [dataclasses.replace(row, use=_use(row, dtype_of(row.point, config), machine)) for row in done]
 
 
@@ -109,7 +109,6 @@ def _use(row: Row, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
 def controls(rows: list[Row]) -> list[Control]:
     """Strong and weak points that are one program, at the base device count of each strategy."""
     found = []
-    draws = Draws(unit for row in rows for unit in row.point.units)
     measured = {
         (r.point.strategy, r.point.scaling, r.point.devices, r.point.arm): r for r in rows if r.timing.step_s.known
     }
@@ -118,8 +117,7 @@ def controls(rows: list[Row]) -> list[Control]:
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
         if strong.point.global_batch == weak.point.global_batch:
-            ratio, _ = together.ratio(strong, weak, draws)
-            found.append(Control(strategy=strategy, devices=devices, ratio=ratio))
+            found.append(Control(strategy=strategy, devices=devices, ratio=paired.ratio(strong, weak)))
     return found
 
 
@@ -135,7 +133,7 @@ def _base(point: Point, rows: list[Row]) -> Row | None:
     return min(family, key=lambda row: row.point.devices, default=None)
 
 
-def _finish(row: Row, base: Row | None, draws_of_run: Draws, *, grown: bool) -> Row:
+def _finish(row: Row, base: Row | None, *, grown: bool) -> Row:
     """grown: the model grows with the devices, so that work is FLOPs and not examples."""
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
@@ -150,8 +148,8 @@ def _finish(row: Row, base: Row | None, draws_of_run: Draws, *, grown: bool) -> 
         if not row.timing.step_s.has_interval:
             speedup = Estimate(value=1.0)
     else:
-        ratio, draws = together.ratio(base, row, draws_of_run)
-        speedup, draws = ratio.times(work), work * draws
+        both = paired.times([base, row])
+        speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
     done = dataclasses.replace(
         row,
         base=base.point,
@@ -176,8 +174,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     point, notes = row.point, []
     if point.oversubscribed:
         notes.append("more devices than cores: the times are measured but say nothing about scaling")
-    if row.timing.step_s.known and row.timing.rounds < MIN_ROUNDS:
-        notes.append(f"no interval: {row.timing.rounds} of the {MIN_ROUNDS} rounds that one needs")
+    notes.extend(no_interval(row.timing))
     if row.timing.step_s.known and base is None:
         notes.append("no speed-up: nothing that could be the base was measured")
     elif base is not None and base.point is not point and base.point.check_ok is not True:
@@ -188,19 +185,17 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.extend(_above_ideal(row.efficiency))
         notes.extend(_shared_threads(row))
     notes.extend(_excess(point))
-    unsettled = sum(not r.settled for r in point.rounds)
-    if unsettled:
-        notes.append(f"warm-up had not settled in {unsettled} of {row.timing.rounds} rounds")
+    notes.extend(unsettled(point))
     if row.timing.clock_note:
         notes.append(row.timing.clock_note)
     return tuple(notes)
 
 
 def _pairing(row: Row, base: Row) -> list[str]:
-    together = len(set(row.point.units) & set(base.point.units))
-    if together == row.timing.rounds:
+    shared = len(set(row.point.units) & set(base.point.units))
+    if shared == row.timing.rounds:
         return []
-    measured = f"{together} of its {row.timing.rounds} rounds were measured together with its base {base.point.point}"
+    measured = f"{shared} of its {row.timing.rounds} rounds were measured together with its base {base.point.point}"
     if row.paired:
         return [f"{measured}: its speed-up rests on those"]
     return [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"]
@@ -211,7 +206,7 @@ def _shared_threads(row: Row) -> list[str]:
     point = row.point
     if point.platform != "cpu" or point.devices == 1 or not row.efficiency.hi < 1:
         return []
-    return ["CPU devices of one process share XLA's threads: part of the loss is theirs and not of the strategy"]
+    return ["some of this loss is XLA's shared CPU thread pool, not the strategy"]
 
 
 def _above_ideal(efficiency: Estimate) -> list[str]:

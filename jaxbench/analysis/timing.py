@@ -6,24 +6,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate, weighted_median, weighted_ratio
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, estimate, weighted_median, weighted_ratio
+from jaxbench.analysis.measured import Measured
 from jaxbench.records.schema import RoundRecord
 
 CLOCK_LIMIT = 0.05  # how far apart the two clocks may be before the row says so
-
-
-class Measured(Protocol):
-    """What is timed: a training step in one place (`points.Point`) or a case (`cases.CasePoint`)."""
-
-    @property
-    def rounds(self) -> tuple[RoundRecord, ...]: ...
-
-    @property
-    def units(self) -> tuple[tuple[int, int], ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +26,18 @@ class Timing:
       step_s: median of block_s / K over all blocks; p95 and cv (standard deviation over mean) of the same.
       examples_per_s: all examples over all seconds of the K blocks.
       clock_ratio: slope between K and 2 K steps, over step_s; 1 when both clocks agree.
-      step_draws: (draws,) step_s of each bootstrap draw, for ratios of points; NaN where a draw says nothing.
+      draws: of the run; step_draws: (draws,) step_s of each of them, NaN where a draw says nothing.
     """
 
-    samples: int
-    rounds: int
-    step_s: Estimate
-    step_s_p95: float
-    step_s_cv: float
-    examples_per_s: Estimate
-    clock_ratio: Estimate
-    clock_note: str
+    samples: int = 0
+    rounds: int = 0
+    step_s: Estimate = UNKNOWN
+    step_s_p95: float = math.nan
+    step_s_cv: float = math.nan
+    examples_per_s: Estimate = UNKNOWN
+    clock_ratio: Estimate = UNKNOWN
+    clock_note: str = ""
+    draws: Draws
     step_draws: np.ndarray
 
 
@@ -62,22 +54,11 @@ class Loop:
     ratio: Estimate = UNKNOWN
 
 
-def measure(point: Measured, draws: Draws, *, examples: float) -> Timing:
+def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
     """Reduces a point's rounds. `draws` must know all its units. examples: how many one step or call works on."""
     rounds = point.rounds
     if not rounds:
-        nothing = np.full(len(draws.weights), np.nan)
-        return Timing(
-            samples=0,
-            rounds=0,
-            step_s=UNKNOWN,
-            step_s_p95=math.nan,
-            step_s_cv=math.nan,
-            examples_per_s=UNKNOWN,
-            clock_ratio=UNKNOWN,
-            clock_note="",
-            step_draws=nothing,
-        )
+        return Timing(draws=draws, step_draws=np.full(len(draws.weights), np.nan))
     count = len(rounds)
     weights = draws.of(point.units)
     steps = np.array([r.steps for r in rounds], dtype=np.float64)
@@ -102,18 +83,19 @@ def measure(point: Measured, draws: Draws, *, examples: float) -> Timing:
         examples_per_s=rate,
         clock_ratio=ratio,
         clock_note=_clock_note(ratio, step_s.value, float(np.median(steps))),
+        draws=draws,
         step_draws=step_draws,
     )
 
 
-def measure_loop(point: Measured, draws: Draws, timing: Timing) -> Loop:
-    """Reduces the loops of a point's rounds. timing: of the same point and draws."""
+def measure_loop(point: Measured[Any], timing: Timing) -> Loop:
+    """Reduces the loops of a point's rounds. timing: of the same point."""
     kept = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
     if not kept:
         return Loop()
     rounds = [point.rounds[i] for i in kept]
     per_round = _slopes([r.loop_s for r in rounds], [r.double_loop_s for r in rounds], [r.loop_steps for r in rounds])
-    slope_draws = _slope_draws(per_round, kept, draws.of(point.units))
+    slope_draws = _slope_draws(per_round, kept, timing.draws.of(point.units))
     slope, step_s = float(np.median(per_round)), timing.step_s.value
     return Loop(
         iteration_s=estimate(slope, slope_draws, rounds=len(kept)),
@@ -153,6 +135,18 @@ def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:
         why = "work queued before the clock started, or the device slowed down"
         return f"{said}, so steps late in a block are slower than early ones ({why})"
     return ""
+
+
+def no_interval(timing: Timing) -> list[str]:
+    """What a reader of the row must know where there are too few rounds, as a note."""
+    if not (timing.step_s.known and timing.rounds < MIN_ROUNDS):
+        return []
+    return [f"no interval: {timing.rounds} of the {MIN_ROUNDS} rounds that one needs"]
+
+
+def unsettled(point: Measured[Any]) -> list[str]:
+    count = sum(not r.settled for r in point.rounds)
+    return [f"warm-up had not settled in {count} of {len(point.rounds)} rounds"] if count else []
 
 
 def medians(groups: Sequence[Sequence[float]]) -> np.ndarray:

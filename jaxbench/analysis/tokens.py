@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import math
 
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.quantities import scaled
+from jaxbench.analysis.quantities import devices, scaled
 from jaxbench.analysis.scaling import Row
 
 
 def real_share(row: Row) -> float:
     """Of a step's tokens, what counts in its loss; NaN where the loss does not weigh them."""
-    return _fact(row, "real_share")
+    return row.point.fact("real_share")
 
 
 def per_second(row: Row) -> float:
     """All tokens, filling included; NaN where examples are no sequences or nothing was timed."""
-    return row.timing.examples_per_s.value * _fact(row, "tokens")
+    return row.timing.examples_per_s.value * row.point.fact("tokens")
 
 
 def real_per_second(row: Row) -> float:
@@ -41,7 +40,3 @@ def sentences(rows: list[Row]) -> list[str]:
 def _sentence(row: Row) -> str:
     real, every = (scaled(value, "").replace(" ", "") for value in (real_per_second(row), per_second(row)))
     return f"{real} real of {every} tokens/s ({100 * real_share(row):.3g} %) on {devices(row.point.devices)}"
-
-
-def _fact(row: Row, name: str) -> float:
-    return row.point.record.facts.get(name, math.nan) if row.point.record is not None else math.nan

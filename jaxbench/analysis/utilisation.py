@@ -61,23 +61,19 @@ def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:
     flop_per_s = flops / step_s
     unknown = Utilisation(flops_per_step=flops, flop_per_s=flop_per_s)
     if not dtype:
-        return _because(unknown, "no MFU: the config has no model.dtype, so which peak applies is unknown")
+        return dataclasses.replace(unknown, note="no MFU: the config has no model.dtype, so its peak is unknown")
     peak = hardware.find(record.device_kind)
     if peak is None:
-        return _because(unknown, f"no MFU: {hardware.why_not(record.device_kind)}")
+        return dataclasses.replace(unknown, note=f"no MFU: {hardware.why_not(record.device_kind)}")
     rate = peak.rate(dtype)
     if rate is None:
-        return _because(unknown, f"no MFU: the catalogue has no {dtype} peak for {peak.name}")
+        return dataclasses.replace(unknown, note=f"no MFU: the catalogue has no {dtype} peak for {peak.name}")
     note = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
     if not rate.verified:
         note += ", which the catalogue marks as unverified"
     if not math.isfinite(flop_per_s):
-        return _because(unknown, note)
+        return dataclasses.replace(unknown, note=note)
     mfu = flop_per_s / (point.devices * rate.flop_per_s)
     if mfu > 1:
         note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
     return Utilisation(flops_per_step=flops, flop_per_s=flop_per_s, mfu=mfu, note=note)
-
-
-def _because(unknown: Utilisation, note: str) -> Utilisation:
-    return Utilisation(flops_per_step=unknown.flops_per_step, flop_per_s=unknown.flop_per_s, note=note)

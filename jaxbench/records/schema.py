@@ -19,6 +19,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from jaxbench.records.place import CasePlace, StepPlace
+
 SCHEMA_VERSION = 1
 
 # The kinds of collective, as XLA names its instructions.
@@ -81,40 +83,66 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointRecord:
-    point: str  # the id: "strategy/scaling/devices", and "/arm" if there is one
+class Line:
+    """What every line has; its `kind` names the class."""
+
+    point: str  # the id
+    schema: int = SCHEMA_VERSION
+    time: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared(Line):
+    """What a process says of a point that it has made ready to be measured."""
+
     experiment: str
-    strategy: str
-    scaling: str  # strong | weak
-    devices: int
     processes: int
-    platform: str  # cpu | gpu | tpu
     device_kind: str
-    oversubscribed: bool
-    global_batch: int
-    unit: str  # what one example is: "images"
-    passport: Passport
     checks: tuple[Verdict, ...]
     worker: str  # names the process that measured it
-    arm: str = ""  # what tells it from the run's other settings of levers: "precision=bfloat16"
-    levers: dict[str, str] = dataclasses.field(default_factory=dict)  # every lever, also those at their defaults
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointRecord(StepPlace, Prepared):
+    unit: str  # what one example is: "images"
+    passport: Passport
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # what a short training came to
     # what a step shows besides its time: state_bytes and held_gradient_bytes of a device, busy_share, dropped,
     # real_share, tokens of an example
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
     loss: str = ""  # what kind of mean the loss is, as measure/loss_kind.py names it; "" in older records
     kind: str = "point"
-    schema: int = SCHEMA_VERSION
-    time: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompiledRecord:
-    """A point that was compiled for hardware that is not here. Nothing was run: it has no time and no result."""
+class CaseRecord(CasePlace, Prepared):
+    zeros: float  # share of the input values that are zero
+    wrong: int | None  # result values that are not right; None: the answer is not known
+    launch_s: float | None  # what a call of an empty program costs in this process
+    compile_s: float | None
+    compiler_flops: float | None  # XLA's counts of one call: a cross-check only
+    compiler_bytes: float | None
+    temp_bytes: int | None  # scratch of the compiled call, per device
+    collectives: tuple[str, ...] = ()  # kinds that the compiled step of a collective holds; () in older records
+    kind: str = "case"
 
-    point: str
+
+@dataclass(frozen=True, kw_only=True)
+class Unmeasured(Line):
+    """What a line says of a point that has no passport; strategy to arm are of a training step, "" and 0 of a case."""
+
     experiment: str
     devices: int
+    strategy: str = ""
+    scaling: str = ""
+    global_batch: int = 0
+    arm: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledRecord(Unmeasured):
+    """A point that was compiled for hardware that is not here. Nothing was run: it has no time and no result."""
+
     platform: str  # of the target: gpu | tpu
     device_kind: str
     mesh: dict[str, int]  # devices by axis
@@ -126,62 +154,14 @@ class CompiledRecord:
     temp_bytes: int | None
     flops: float | None  # of a step on all devices, or of a call
     product_flops: float | None  # in the compiled text, all devices
-    strategy: str = ""  # of a training step; "" and 0 of a case
-    scaling: str = ""
-    global_batch: int = 0
     parameters: int = 0
-    arm: str = ""
     kind: str = "compiled"
-    schema: int = SCHEMA_VERSION
-    time: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaseRecord:
-    """A kernel, a transfer or a collective in one place. What does not apply is None or ""."""
-
-    point: str  # the id
-    experiment: str
-    family: str  # kernel | transfer | collective
-    op: str
-    dtype: str
-    impl: str  # jit | numpy | python | ...: who does it
-    shape: str  # for people: "2048x2048x2048"
-    elements: int | None  # the size axis of a kernel
-    payload_bytes: int | None  # S of a collective or a transfer
-    flops: float | None  # analytic, one call
-    bytes_moved: float | None  # analytic, one call: what must be read and written
-    devices: int  # participants: 1 for a kernel, n of the group for a collective
-    mesh: str  # the mesh a collective runs on: "8", "2x4"
-    axis: str  # the mesh axis whose groups take part: "x"
-    source: str  # of a transfer: "host", "cpu:0"
-    target: str
-    platform: str
-    device_kind: str
-    cores: int  # CPU cores the process may use
-    processes: int
-    oversubscribed: bool
-    resident_bytes: int  # what the case holds at once, all devices together
-    zeros: float  # share of the input values that are zero
-    wrong: int | None  # result values that are not right; None: the answer is not known
-    launch_s: float | None  # what a call of an empty program costs in this process
-    compile_s: float | None
-    compiler_flops: float | None  # XLA's counts of one call: a cross-check only
-    compiler_bytes: float | None
-    temp_bytes: int | None  # scratch of the compiled call, per device
-    checks: tuple[Verdict, ...]
-    worker: str
-    collectives: tuple[str, ...] = ()  # kinds that the compiled step of a collective holds; () in older records
-    kind: str = "case"
-    schema: int = SCHEMA_VERSION
-    time: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundRecord:
+class RoundRecord(Line):
     """Raw samples: each number is the wall time of one block of dependent steps that ended in one fence."""
 
-    point: str
     round: int
     steps: int  # K: steps per block
     block_s: tuple[float, ...]  # blocks of K steps
@@ -194,33 +174,21 @@ class RoundRecord:
     loop_s: tuple[float, ...] = ()  # seconds of the loop of `loop_steps` iterations, started and fenced once
     double_loop_s: tuple[float, ...] = ()  # the same of 2 x loop_steps
     kind: str = "round"
-    schema: int = SCHEMA_VERSION
-    time: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailureRecord:
-    point: str
-    experiment: str
-    devices: int
+class FailureRecord(Unmeasured):
     stage: str  # start | model | build | compile | check | measure | train | profile
     reason: str  # one sentence
     detail: str = ""  # the stack trace, for the report's fold-out
-    strategy: str = ""  # of a training step; "" and 0 of a case
-    scaling: str = ""
-    global_batch: int = 0
-    arm: str = ""
     unsupported: bool = False  # the strategy cannot take this model: nothing has gone wrong
     kind: str = "failure"
-    schema: int = SCHEMA_VERSION
-    time: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileRecord:
+class ProfileRecord(Line):
     """What the time of some steps under a profiler went to. It is no sample: tracing costs time of its own."""
 
-    point: str
     steps: int
     wall_s: float  # of all those steps and one fence
     kinds: dict[str, float]  # seconds by kind of operation, mean over devices; with "idle" they add up to wall_s
@@ -230,11 +198,14 @@ class ProfileRecord:
     trace: str  # the file for Perfetto, below the run's folder
     worker: str
     kind: str = "profile"
-    schema: int = SCHEMA_VERSION
-    time: str = ""
 
 
 Record = PointRecord | CompiledRecord | CaseRecord | RoundRecord | FailureRecord | ProfileRecord
+_KINDS: dict[str, type[Record]] = {
+    "point": PointRecord, "compiled": CompiledRecord, "case": CaseRecord, "round": RoundRecord,
+    "failure": FailureRecord, "profile": ProfileRecord,
+}  # fmt: skip
+_TIMES = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -244,35 +215,45 @@ def to_json(record: Record) -> dict[str, Any]:
 
 def from_json(line: dict[str, Any]) -> Record:
     """Rebuilds a record. Raises KeyError, TypeError or ValueError when a field is missing, unknown or impossible."""
-    kind = line["kind"]
+    kind, fields = line["kind"], dict(line)
+    if kind not in _KINDS:
+        raise KeyError(f"unknown record kind '{kind}'")
+    if kind in ("point", "compiled", "case"):
+        fields["checks"] = tuple(Verdict(**verdict) for verdict in line["checks"])
     if kind == "point":
-        passport = dict(line["passport"])
-        passport["collectives"] = tuple(Collective(**c) for c in passport["collectives"])
-        checks = tuple(Verdict(**v) for v in line["checks"])
-        return PointRecord(**{**line, "passport": Passport(**passport), "checks": checks})
-    if kind == "compiled":
-        found = tuple(Collective(**c) for c in line["collectives"])
-        return CompiledRecord(**{**line, "collectives": found, "checks": tuple(Verdict(**v) for v in line["checks"])})
-    if kind == "case":
-        checks, held = tuple(Verdict(**v) for v in line["checks"]), tuple(line.get("collectives", ()))
-        return CaseRecord(**{**line, "checks": checks, "collectives": held})
-    if kind == "round":
-        names = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
-        arrays = {k: tuple(line.get(k, ())) for k in names}
-        for name, values in arrays.items():
-            if not all(0 < v < math.inf for v in values):
-                raise ValueError(f"{name} holds a time that is not positive")
-        if not arrays["block_s"]:
-            raise ValueError("block_s is empty: a round has at least one block")
-        if not (isinstance(line["steps"], int) and line["steps"] >= 1 and isinstance(line["round"], int)):
-            raise ValueError("steps and round must be whole numbers")
-        return RoundRecord(**{**line, **arrays})
-    if kind == "failure":
-        return FailureRecord(**line)
-    if kind == "profile":
-        top = tuple((str(name), str(sort), float(seconds)) for name, sort, seconds in line["top"])
-        times = (line["wall_s"], *line["kinds"].values(), *(seconds for _, _, seconds in top))
-        if not all(0 <= seconds < math.inf for seconds in times) or not line["wall_s"] > 0 or not line["steps"] >= 1:
-            raise ValueError("a profile has at least one step, and times that are not negative")
-        return ProfileRecord(**{**line, "top": top})
-    raise KeyError(f"unknown record kind '{kind}'")
+        fields["passport"] = Passport(**{**line["passport"], "collectives": _collectives(line["passport"])})
+    elif kind == "compiled":
+        fields["collectives"] = _collectives(line)
+    elif kind == "case":
+        fields["collectives"] = tuple(line.get("collectives", ()))
+    elif kind == "round":
+        fields |= _times(line)
+    elif kind == "profile":
+        fields["top"] = _longest(line)
+    return _KINDS[kind](**fields)
+
+
+def _collectives(line: dict[str, Any]) -> tuple[Collective, ...]:
+    return tuple(Collective(**each) for each in line["collectives"])
+
+
+def _times(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
+    """The samples of a round."""
+    arrays = {name: tuple(line.get(name, ())) for name in _TIMES}
+    for name, values in arrays.items():
+        if not all(0 < value < math.inf for value in values):
+            raise ValueError(f"{name} holds a time that is not positive")
+    if not arrays["block_s"]:
+        raise ValueError("block_s is empty: a round has at least one block")
+    if not (isinstance(line["steps"], int) and line["steps"] >= 1 and isinstance(line["round"], int)):
+        raise ValueError("steps and round must be whole numbers")
+    return arrays
+
+
+def _longest(line: dict[str, Any]) -> tuple[tuple[str, str, float], ...]:
+    """The longest operations of a profile."""
+    top = tuple((str(name), str(sort), float(seconds)) for name, sort, seconds in line["top"])
+    times = (line["wall_s"], *line["kinds"].values(), *(seconds for _, _, seconds in top))
+    if not all(0 <= seconds < math.inf for seconds in times) or not line["wall_s"] > 0 or not line["steps"] >= 1:
+        raise ValueError("a profile has at least one step, and times that are not negative")
+    return top

@@ -12,6 +12,7 @@ from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.measure import transfer
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
+from jaxbench.records.place import CasePlace
 from jaxbench.runner.plan import KEEP_MEMORY, device_counts
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
@@ -32,28 +33,13 @@ HOST_SHARE = {"kernel": 8, "other": 5}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
-    """One case in one place. `point` is its id in the records; `case` the key of the case."""
+class Placement(CasePlace):
+    """One case in one place. `case` is the key of the case in its case set."""
 
-    point: str
     case: str
-    family: str
-    op: str
-    dtype: str
-    impl: str
-    shape: str = ""
-    elements: int | None = None
-    payload_bytes: int | None = None
-    flops: float | None = None
-    bytes_moved: float | None = None
     devices: int = 1
-    mesh: str = ""
-    axis: str = ""
-    source: str = ""
-    target: str = ""
-    platform: str
-    cores: int
     oversubscribed: bool = False
+    cores: int
     resident_bytes: int
 
     def to_json(self) -> dict[str, Any]:

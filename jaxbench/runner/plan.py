@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.levers import EVERY_MESH, Arm
 from jaxbench.parallel import OF_SOME_MODELS, axes
+from jaxbench.records.place import StepPlace
 
 CPU_DEVICES = (1, 2, 4, 8)
 
@@ -21,22 +22,13 @@ KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_TH
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
-    """One thing to measure. `point` is its id in the records."""
+class Point(StepPlace):
+    """One thing to measure."""
 
-    point: str
-    strategy: str
-    scaling: str
-    devices: int
-    global_batch: int
-    oversubscribed: bool
-    arm: str = ""
-    levers: dict[str, str] = field(default_factory=dict)
-
-    platform: str = ""
+    platform: str = ""  # the worker is not told: its record has the platform from the device itself
 
     def to_json(self) -> dict[str, Any]:
-        """The point's fields as they stand in its record, which has the platform from the device itself."""
+        """The point's fields as they stand in its record, without the platform."""
         return {name: value for name, value in asdict(self).items() if name != "platform"}
 
     def worker(self) -> tuple[str, dict[str, Any]]:

@@ -31,12 +31,12 @@ def test_exact_times_give_exact_numbers(tmp_path: Path) -> None:
     assert weak.speedup.value == pytest.approx(4 - 0.3)
     assert weak.timing.samples == 10
     assert strong.timing.clock_ratio.value == pytest.approx(1)
-    assert all("share XLA's threads" in note for note in strong.notes)
+    assert all("shared CPU thread pool" in note for note in strong.notes)
 
 
 def test_what_the_devices_of_a_cpu_process_share_is_said_where_time_was_lost(tmp_path: Path) -> None:
     def said(row: scaling.Row) -> bool:
-        return any("share XLA's threads" in note for note in row.notes)
+        return any("shared CPU thread pool" in note for note in row.notes)
 
     rows = analyse(tmp_path / "lost", law=fabricate.amdahl(0.1), noise=0.002)
     assert said(rows["shard_map/strong/4"]) and not said(rows["shard_map/strong/1"])

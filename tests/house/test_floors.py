@@ -102,6 +102,49 @@ def wrong_imports(path: str, text: str) -> list[str]:
     return wrong
 
 
+def import_graph(texts: dict[str, str]) -> dict[str, set[str]]:
+    """By path of a file, the paths of the files of `texts` that it imports, at its top or inside a function."""
+    paths = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in texts}
+    graph: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        graph[path] = set()
+        for name in imports(path, text):  # of a.b.c the module is a.b.c, or a.b that defines c
+            known = next((paths[n] for n in (name, name.rpartition(".")[0]) if n in paths), path)
+            graph[path] |= {known} - {path}
+    return graph
+
+
+def import_circles(texts: dict[str, str]) -> list[str]:
+    """One sentence for each import that lies on a circle: the module that it names imports its importer again."""
+    graph = import_graph(texts)
+    reached: dict[str, set[str]] = {path: set() for path in graph}
+    for path, found in reached.items():
+        ahead = [path]
+        while ahead:
+            new = graph[ahead.pop()] - found
+            found |= new
+            ahead += new
+    return [
+        f"{path} imports {other}, which imports it again"
+        for path, near in sorted(graph.items())
+        for other in sorted(near)
+        if path in reached[other]
+    ]
+
+
+def test_no_import_goes_round_in_a_circle() -> None:
+    """Neither inside a room nor between rooms, imports inside functions among them."""
+    assert not import_circles({path.as_posix(): (ROOT / path).read_text() for path in python_files("jaxbench")})
+
+
+def test_planted_circles_are_found() -> None:
+    one, two, three = (f"jaxbench/attic/{name}.py" for name in ("one", "two", "three"))
+    late = "def f():\n    from jaxbench.attic import one"
+    assert len(import_circles({one: "from jaxbench.attic.two import x", two: late})) == 2
+    assert len(import_circles({one: "from . import two", two: "from jaxbench.attic import three", three: late})) == 3
+    assert not import_circles({one: "from jaxbench.attic import two, three", two: "import jax", three: "import jax"})
+
+
 def test_floors_import_only_what_is_below() -> None:
     assert not findings(wrong_imports, python_files("jaxbench", "experiments", "configs"))
 

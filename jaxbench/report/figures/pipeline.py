@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import together
-from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate
+from jaxbench.analysis import paired
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.report.figures import canvas, marks, spread_lines
@@ -86,11 +86,10 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and row.believed]
     if not bases:
         return {}
-    base, draws = bases[0], Draws(unit for row in rows for unit in row.point.units)
-    found = {}
+    base, found = bases[0], {}
     for row in timed:
         work = row.point.global_batch / base.point.global_batch
-        value = together.ratio(base, row, draws)[0].times(work)
+        value = paired.ratio(base, row).times(work)
         found[row.point.point] = value.alone() if row is base else value
     return found
 

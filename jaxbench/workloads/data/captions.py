@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxbench.errors import UserError
-from jaxbench.workloads.data import images
+from jaxbench.workloads import data
 from jaxbench.workloads.data.images import Images
 from jaxbench.workloads.data.order import words
 
@@ -17,16 +17,16 @@ LONGEST = max(len(phrase.format(name)) for phrase in PHRASES for name in NAMES)
 
 
 def load(path: str, *, seed: int, size: int, length: int) -> Images:
-    """The images that `images.load` reads from `path`, each with the bytes of a caption.
+    """The images that `data.load` reads from `path`, each with the bytes of a caption.
 
     Adds to train and test "caption", int32 (N, length), filled up with 0.
 
     Raises:
-      UserError: what `images.load` raises, or `length` is less than the longest caption's.
+      UserError: what `data.load` raises, or `length` is less than the longest caption's.
     """
     if length < LONGEST:
         raise UserError(f"--config.model.length={length} cannot hold a caption: it must be at least {LONGEST}.")
-    found = images.load(path, seed=seed, size=(size, size))
+    found = data.load(path, seed=seed, size=(size, size))
     train, test = (
         {**part, "caption": _captions(part["label"], length, seed, number)}
         for number, part in enumerate((found.train, found.test))

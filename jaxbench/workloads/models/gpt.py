@@ -20,7 +20,7 @@ from jaxbench.workloads import positions
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.models import blocks
 from jaxbench.workloads.models.attention import causal
-from jaxbench.workloads.models.mixture import Mixture
+from jaxbench.workloads.models.mixture import Mixture, capacity
 from jaxbench.workloads.models.split import Vocabulary, column, row
 from jaxbench.workloads.models.stored import stored_gradient
 
@@ -164,7 +164,11 @@ def norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
 
 
 def _mixture(shape: Shape, rngs: nnx.Rngs) -> Mixture:
-    return Mixture(shape, EXPANSION, (0.02, 0.02 / math.sqrt(2 * shape.layers)), rngs)
+    places, deviations = capacity(shape.context, shape.experts), (0.02, 0.02 / math.sqrt(2 * shape.layers))
+    return Mixture(
+        width=shape.width, hidden=EXPANSION * shape.width, experts=shape.experts, capacity=places,
+        deviations=deviations, rngs=rngs,
+    )  # fmt: skip
 
 
 def _linear(

@@ -64,7 +64,7 @@ def wire(shape: gpt.Shape, share: Share, *, again: bool) -> Wire:
         once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
         found["collective-permute"] = _times(shape.layers, once + back, again * once)
     if share.over("expert") > 1:
-        sent = share.examples * shape.experts * mixture.capacity(shape) * shape.width
+        sent = share.examples * shape.experts * mixture.capacity(shape.context, shape.experts) * shape.width
         found["all-to-all"] = _times(shape.layers, 4 * sent, again * 2 * sent)
     return found
 

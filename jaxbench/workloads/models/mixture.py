@@ -12,7 +12,7 @@ Axes: B examples, T positions, D width, F hidden width, E experts (those of a de
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,16 +20,13 @@ from flax import nnx
 
 from jaxbench.workloads import spread
 
-if TYPE_CHECKING:
-    from jaxbench.workloads.models.gpt import Shape
-
 CAPACITY_FACTOR = 1.25  # Switch's default: places of all experts, in positions of the sequence
 BALANCE = 0.01  # weight of the balance loss, Switch's alpha
 
 
-def capacity(shape: Shape) -> int:
-    """Positions of one sequence that one expert takes."""
-    return math.ceil(CAPACITY_FACTOR * shape.context / shape.experts)
+def capacity(context: int, experts: int) -> int:
+    """How many positions of one sequence, of `context` in all, one expert takes."""
+    return math.ceil(CAPACITY_FACTOR * context / experts)
 
 
 class Routing(nnx.Variable):
@@ -39,10 +36,11 @@ class Routing(nnx.Variable):
 class Mixture(nnx.Module):
     """(B, T, D) to (B, T, D)."""
 
-    def __init__(self, shape: Shape, expansion: int, deviations: tuple[float, float], rngs: nnx.Rngs):
+    def __init__(
+        self, *, width: int, hidden: int, experts: int, capacity: int, deviations: tuple[float, float], rngs: nnx.Rngs
+    ):
         """deviations: of the first and the second product's initial kernels."""
-        width, hidden, experts = shape.width, expansion * shape.width, shape.experts
-        self.capacity, self.experts = capacity(shape), experts
+        self.capacity, self.experts = capacity, experts
         draw = jax.random.normal
         self.router = nnx.Param(deviations[0] * draw(rngs.params(), (width, experts)))
         self.up_kernel = nnx.Param(deviations[0] * draw(rngs.params(), (experts, width, hidden)))

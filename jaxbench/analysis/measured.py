@@ -1,0 +1,117 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a run says about each point that was asked for, training steps and cases alike: its records, merged."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from jaxbench.analysis import lines
+from jaxbench.analysis.lines import Lines
+from jaxbench.errors import UserError
+from jaxbench.records.place import Place
+from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, ProfileRecord, RoundRecord
+from jaxbench.records.store import RunFolder
+
+Passport = TypeVar("Passport", PointRecord, CaseRecord)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Place, Generic[Passport]):
+    """One point that was asked for; where it is measured is inherited from its `Place`.
+
+    Attributes:
+      record: its newest passport; None when it has none.
+      rounds: the newest of each number, by number. rounds_asked: how many there should be.
+      failure: only where it is the newest line.
+      status: ok (every round is there) | partial (some) | failed (a failure is the newest line) | unsupported (that is
+        one, and says that the strategy cannot take the model) | missing (none).
+      check_ok: every verdict holds, of the newest passport and of those of every session that contributed rounds, no
+        result value is wrong, and nothing was compiled inside the timed region; None when that was never checked.
+      reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
+    """
+
+    experiment: str
+    processes: int
+    record: Passport | None
+    rounds: tuple[RoundRecord, ...]
+    rounds_asked: int
+    failure: FailureRecord | None
+    profile: ProfileRecord | None
+    status: str
+    check_ok: bool | None
+    reason: str
+
+    @property
+    def units(self) -> tuple[tuple[int, int], ...]:
+        """(session, round) of each of `rounds`: what was measured at one time together with the other points."""
+        return lines.units(self.rounds)
+
+    @property
+    def honest(self) -> bool:
+        """Whether its times may support a claim about scaling, or about the machine."""
+        return self.status == "ok" and self.check_ok is True and not self.oversubscribed
+
+
+P = TypeVar("P", bound=Measured)
+
+
+def load(
+    run: RunFolder,
+    plan: dict[str, Any],
+    make: type[P],
+    passport: type[PointRecord] | type[CaseRecord],
+    place: type[Place],
+    unplanned: Callable[[str, str, FailureRecord | None], Place | None],
+) -> list[P]:
+    """The points of the plan in its order, then those that were measured although the plan does not ask for them.
+
+    What was measured outranks what was planned.
+
+    Args:
+      unplanned: (id, platform, failure) of a point that is neither in the plan nor has a passport, to where that is;
+        None: it is not shown.
+
+    Raises:
+      UserError: damage, passports of another kind, or another schema.
+    """
+    found = lines.read(run, passport)
+    names = [field.name for field in dataclasses.fields(place)]
+    try:
+        common = {"experiment": str(plan["experiment"]), "processes": int(plan.get("processes", 1))}
+        platform, rounds = str(plan.get("platform", "")), int(plan["rounds"])
+        asked = [{"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]]
+        places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in asked}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"the plan of {_NOUN[passport]} in '{run.path}' is damaged ({error!r}).") from error
+    made = []
+    for name in dict.fromkeys((*places, *found)):
+        about = found.get(name, Lines())
+        where = places[name] if name in places else unplanned(name, platform, about.failure)
+        source: Any = about.record or where
+        if source is not None:
+            facts = {field: getattr(source, field) for field in names}
+            facts |= {field: getattr(about.record, field, value) for field, value in common.items()}
+            made.append(_merged(facts, about, rounds, make))
+    return made
+
+
+_NOUN = {PointRecord: "points", CaseRecord: "cases"}
+
+
+def _merged(place: dict[str, Any], about: Lines, rounds_asked: int, make: type[P]) -> P:
+    status, reason = lines.status(about, rounds_asked)
+    check_ok, why = lines.check(about)
+    return make(
+        **place,
+        rounds_asked=rounds_asked,
+        record=about.record,
+        rounds=about.newest_rounds,
+        failure=about.failure if about.failed else None,
+        profile=about.profile,
+        status=status,
+        check_ok=check_ok,
+        reason=reason or why,
+    )

@@ -1,0 +1,52 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Where a point is measured: the fields that its plan, its records and the rows of its analysis have in common.
+
+Each of those inherits one of the two classes below, so that a field is named and explained here alone. What does not
+apply to a point is None or "".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Common to training steps and cases."""
+
+    point: str  # the id: of a step "strategy/scaling/devices", and "/arm" if there is one
+    devices: int  # participants: 1 for a kernel, n of the group for a collective
+    platform: str  # cpu | gpu | tpu
+    oversubscribed: bool  # more devices than cores
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepPlace(Place):
+    """A training step under one strategy, scaling, device count and setting of the levers."""
+
+    strategy: str
+    scaling: str  # strong | weak
+    global_batch: int
+    arm: str = ""  # what tells it from the run's other settings of levers: "precision=bfloat16"
+    levers: dict[str, str] = field(default_factory=dict)  # every lever, also those at their defaults; {} in old records
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasePlace(Place):
+    """A kernel, a transfer or a collective of one size in one place."""
+
+    family: str  # kernel | transfer | collective
+    op: str
+    dtype: str
+    impl: str  # jit | numpy | python | ...: who does it
+    cores: int | None  # CPU cores the process may use
+    resident_bytes: int | None  # what the case holds at once, all devices together
+    shape: str = ""  # for people: "2048x2048x2048"
+    elements: int | None = None  # the size axis of a kernel
+    payload_bytes: int | None = None  # S of a collective or a transfer
+    flops: float | None = None  # analytic, one call
+    bytes_moved: float | None = None  # analytic, one call: what must be read and written
+    mesh: str = ""  # the mesh a collective runs on: "8", "2x4"
+    axis: str = ""  # the mesh axis whose groups take part: "x"
+    source: str = ""  # of a transfer: "host", "cpu:0"
+    target: str = ""
