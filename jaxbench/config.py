@@ -155,7 +155,7 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
 
 
 def check_training(argv: list[str], config: ConfigDict) -> None:
-    """Raises UserError for a field such as ``--config.strategy``, which a training reads from ``config.train`` alone."""
+    """Raises UserError for a field such as ``--config.strategy``, which training reads from ``config.train`` only."""
     for word in argv:
         name, _, text = word.removeprefix("--config.").partition("=")
         if word.startswith("--config.") and name in config.train:
