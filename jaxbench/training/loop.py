@@ -104,9 +104,7 @@ class Loop:
             with self.clock.compiling():
                 # Ahead of time: an executable cannot retrace, and its cost is known apart from the first step's.
                 lowered = program.step.lower(self.state, batch)
-                self._step: Callable[[Any, Any], tuple[Any, Any]] = (
-                    lowered.compile(options) if options else lowered.compile()
-                )
+                self._step: Callable[[Any, Any], tuple[Any, Any]] = lowered.compile(options or None)
         host = self._host_state()
         self.step = int(host.step)
         device = program.mesh.devices.flat[0]
