@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One optimisation at a time: from eager to jit, fusion, donation, 16 bits, recomputation, prefetched input (1 min).
+"""One optimisation at a time: from eager to jit, fusion, donation, 16 bits, prefetched input (1 min).
 
     make run EXP=ladder
 

@@ -91,6 +91,8 @@ def _define_config(verb: str, names: list[str], argv: list[str]) -> None:
     if verb == "train" and config.get("measures") == "cases":
         raise UserError(f"'{names[0]}' is no model and is not trained: jaxbench run {names[0]} measures it.")
     _define(config, argv, flags.FLAGS)
+    if verb == "train":
+        config_lib.check_training(argv, config)
 
 
 def _prepare_verdict(verb: str, config: ConfigDict) -> None:

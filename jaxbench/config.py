@@ -154,6 +154,14 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
             raise UserError(f"--config.{name}={text} is not of type {kind.__name__}, as {fields[name]} is.") from error
 
 
+def check_training(argv: list[str], config: ConfigDict) -> None:
+    """Raises UserError for a field such as ``--config.strategy``, which training reads from ``config.train`` only."""
+    for word in argv:
+        name, _, text = word.removeprefix("--config.").partition("=")
+        if word.startswith("--config.") and name in config.train:
+            raise UserError(f"--config.{name}={text} is for 'run': use --config.train.{name}={text} for training.")
+
+
 _READERS: dict[type, Callable[[str], Any]] = {
     int: int,
     float: float,

@@ -1,17 +1,46 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Levers as typed: which arms they make, and what is said of values that are none."""
 
+from pathlib import Path
+
 import pytest
 from ml_collections import ConfigDict
 
 from jaxbench import levers
 from jaxbench.errors import UserError
+from jaxbench.report import views
 
 
 def lever(**changes: str) -> ConfigDict:
     config = levers.defaults()
     config.update(changes)
     return config
+
+
+def test_every_lever_is_found_by_its_file_and_its_default_is_legal():
+    files = {path.stem for path in Path(levers.__file__).parent.glob("[!_]*.py")}
+    assert set(levers.LEVERS) == files
+    assert len({lever.rank for lever in levers.LEVERS.values()}) == len(files)
+    for lever in levers.LEVERS.values():
+        assert lever.of({}) == lever.read(lever.default) and not lever.swept(lever.words(lever.default))
+        assert lever.view in views.LEVER_VIEWS
+
+
+def test_values_are_typed_once():
+    setting = {"accumulate": "4", "input": "pipeline:2", "reduction": "ring:bfloat16", "sequence_parallel": "on"}
+    read = {name: levers.LEVERS[name].of(setting) for name in (*setting, "batch")}
+    assert read == {
+        "accumulate": 4, "input": ("pipeline", 2), "reduction": ("ring", "bfloat16"), "sequence_parallel": True,
+        "batch": 0,
+    }  # fmt: skip
+
+
+def test_the_order_of_levers_is_that_of_their_columns():
+    """Of names of arms and of summary.csv, which other people's scripts read: a new lever comes last."""
+    assert list(levers.LEVERS) == [
+        "precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction", "mesh",
+        "schedule", "sequence_parallel",
+    ]  # fmt: skip
 
 
 def test_no_lever_is_one_arm_without_a_name():

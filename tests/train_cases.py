@@ -135,7 +135,7 @@ class CompiledOnce:
             self._compiled = self._step.lower(*arguments).compile()
         return self
 
-    def compile(self) -> Any:
+    def compile(self, *options: Any) -> Any:
         return self._compiled
 
 

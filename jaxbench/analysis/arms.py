@@ -14,11 +14,6 @@ from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.timing import Timing
 
-LEVERS = (
-    *("precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction"),
-    *("mesh", "schedule", "sequence_parallel"),
-)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Arm:

@@ -14,6 +14,7 @@ from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.timing import Timing, measure, no_interval, unsettled
 from jaxbench.analysis.utilisation import Utilisation
+from jaxbench.levers.precision import SIXTEEN_BITS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +96,8 @@ def dtype_of(point: Point, config: dict[str, Any]) -> str:
     precision = point.levers.get("precision", "")
     model = config.get("model")
     named = str(model.get("dtype") or "") if isinstance(model, dict) else ""
-    if precision in ("bfloat16", "float16", "mixed"):
-        return "bfloat16" if precision == "mixed" else precision
+    if precision in SIXTEEN_BITS:
+        return SIXTEEN_BITS[precision]
     return named or ("float32" if precision else "")
 
 

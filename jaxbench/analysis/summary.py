@@ -11,10 +11,11 @@ import pandas as pd
 
 from jaxbench.analysis import tokens
 from jaxbench.analysis.alpha_beta import Fit
-from jaxbench.analysis.arms import LEVERS, Arm
+from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
+from jaxbench.levers import LEVERS
 
 OUTCOMES = ("final_loss", "final_accuracy", "steps", "skipped_steps", "waited_share")
 # Fixed: other people's scripts read them. New columns go to the end.

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbench.errors import UserError
+from jaxbench.levers.input import INPUT
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 
 RING = 3  # batches that `host` hands out in turn: with one, a copy could be taken for the one before
@@ -94,19 +94,17 @@ def open(
     Raises:
       UserError: there is no such kind, or `data` do not look like the workload's examples.
     """
-    head, colon, ahead = kind.partition(":")
-    if kind == "device":
+    source = INPUT.read(kind)
+    if source.kind == "device":
         resident = put(_drawn(workload, batch, seed, 0))
         return Feed(lambda number: resident)
-    if kind == "host":
+    if source.kind == "host":
         ring = [_drawn(workload, batch, seed, turn) for turn in range(RING)]
         return Feed(lambda number: put(ring[number % RING]))
-    if head != "pipeline" or not colon or not ahead.isdecimal():
-        raise UserError(f"--config.lever.input={kind} is unknown: use device, host or pipeline:2, for example.")
     from jaxbench.input import pipeline  # late: Grain takes half a second to import and brings absl flags of its own
 
     batches = pipeline.open(workload, size=batch, seed=seed, data=data)
-    return Feed(lambda number: put(batches.batch(number)), ahead=int(ahead), close=batches.close)
+    return Feed(lambda number: put(batches.batch(number)), ahead=source.ahead, close=batches.close)
 
 
 def _drawn(workload: TrainWorkload, batch: int, seed: int, turn: int) -> dict[str, np.ndarray]:

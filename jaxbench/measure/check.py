@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.levers import SIXTEEN_BITS
+from jaxbench.levers.precision import PRECISION, SIXTEEN_BITS
 from jaxbench.measure.memory import Unfit
 from jaxbench.measure.oracle import STEPS, Lies, Reference, Trained, initial_state, relative_l2, trained, where_it_fits
 from jaxbench.parallel.draws import by_parts
@@ -106,7 +106,7 @@ def judge_optimizer(actual: Trained, expected: Reference) -> Verdict:
 
 def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Verdict, ...]:
     """Whether a step that is called 16-bit multiplies in 16 bits. Nothing to say of other precisions."""
-    precision = levers.get("precision", "default")
+    precision = PRECISION.of(levers)
     if precision not in SIXTEEN_BITS:
         return ()
     dtype = SIXTEEN_BITS[precision]

@@ -58,13 +58,13 @@ def sizes(strategy: str, devices: int, mesh: str) -> dict[str, int]:
     if strategy != HYBRID:
         if mesh != "strategy":
             raise UserError(
-                f"--config.lever.mesh={mesh} is of the strategy hybrid, and '{strategy}' has a mesh of its own: use "
-                "--config.strategy=hybrid."
+                f"--config.lever.mesh={mesh} is for the strategy hybrid, and '{strategy}' has a mesh of its own: use "
+                "hybrid."
             )
         return {ALONG.get(strategy, "data"): devices}
     if mesh == "strategy":
         raise UserError(
-            f"--config.strategy=hybrid needs to know its mesh: use --config.lever.mesh=data={devices}, for example."
+            f"the strategy hybrid needs to know its mesh: use --config.lever.mesh=data={devices}, for example."
         )
     found = parse(mesh)
     if math.prod(found.values()) != devices:

@@ -24,7 +24,7 @@ from jaxbench.workloads.base import Batch, TrainWorkload
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Program:
-    """A Program whose `step` does one part, of ``levers.LEGAL["part"]``; the state it does not change passes through.
+    """A Program whose `step` does one part, a value of the lever `part`; the state it does not change passes through.
 
     Of `step`, the outputs are the metrics. Of the other parts of a training step they are what each device has, along
     a leading device axis: the metrics, in `forward` and `gradient` also "model_state", in `gradient` also "gradients";

@@ -31,12 +31,11 @@ from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 BUCKET_BYTES = 4 * 2**20
 
 
-def build(workload: TrainWorkload, devices: list[jax.Device], words: str) -> Program:
-    """Data parallelism as in the strategy shard_map, with its gradients averaged as `words` say: "ring:bfloat16".
+def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None) -> Program:
+    """Data parallelism as in the strategy shard_map, with its gradients averaged in another `way`.
 
     Unchecked, since the types do not know that what a ring has passed round is the same everywhere.
     """
-    way, _, dtype = words.partition(":")
     mesh = data_mesh(devices, AxisType.Auto)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
@@ -44,12 +43,12 @@ def build(workload: TrainWorkload, devices: list[jax.Device], words: str) -> Pro
         with spread.over(axis="data"):
             grads, model_state, metrics = gradients(workload, local, batch)
         model_state, metrics = mean_over("data", (model_state, metrics))
-        return update(workload, state, mean(grads, "data", way, dtype or None), model_state), metrics
+        return update(workload, state, mean(grads, "data", way, dtype), model_state), metrics
 
     whole, split = PartitionSpec(), PartitionSpec("data")
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
     params, _ = jax.eval_shape(workload.init, jax.ShapeDtypeStruct((2,), "uint32"))
-    form = expected(params, way, len(devices), dtype or None)
+    form = expected(params, way, len(devices), dtype)
     widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4
     return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: form, widest=widest)
 
@@ -57,7 +56,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], words: str) -> Pro
 def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
     """The mean over `axis` of floating-point arrays that differ from device to device, inside an unchecked shard_map.
 
-    way: one of `levers.REDUCTIONS`. dtype: what the sums are taken and sent in; None: each array's own.
+    way: one of `levers.reduction.WAYS`. dtype: what the sums are taken and sent in; None: each array's own.
     """
     leaves, tree = jax.tree.flatten(grads)
     sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]

@@ -15,16 +15,14 @@ from jaxbench.analysis.largest_batch import Search
 from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.remat_law import Law
 from jaxbench.analysis.scaling import Row
+from jaxbench.levers import LEVERS
+from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
 from jaxbench.report import tables
 from jaxbench.report.figures.lever_material import LeverMaterial
 from jaxbench.report.findings import card_of, excused, names, notes, shortfalls, utilisation
 
-# Which view shows the sweep of one lever; what is not here, or combined, has the general one.
-_VIEWS = {
-    "precision": "precision", "remat": "remat", "accumulate": "accumulate", "freeze": "freeze", "batch": "batch",
-    "part": "phases", "input": "inputs", "ladder": "ladder",
-}  # fmt: skip
+_VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +113,7 @@ def find(run: RunFolder) -> LeverFindings:
 
 def view_of(swept: Sequence[str], places: Sequence[Place]) -> str:
     """Which figures and sentences a sweep gets: those of its one lever, of parts over batches, or the general ones."""
-    asked = {arm.point.levers.get("part", "step") for place in places for arm in place.arms}
+    asked = {PART.of(arm.point.levers) for place in places for arm in place.arms}
     if asked == {"inference"} and list(swept) == ["batch"]:
         return "inference"
     if "part" in swept and set(swept) <= {"part", "batch"} and len(asked & set(phases.PARTS)) > 1:

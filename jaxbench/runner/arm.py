@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import json
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,6 +17,14 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
+from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.levers.execution import EXECUTION
+from jaxbench.levers.mesh import MESH
+from jaxbench.levers.part import PART
+from jaxbench.levers.reduction import REDUCTION
+from jaxbench.levers.remat import REMAT
+from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.levers.sequence_parallel import SEQUENCE_PARALLEL
 from jaxbench.parallel import axes, parts, reduction
 from jaxbench.parallel.program import Program, keep_barriers
 from jaxbench.workloads import inspection
@@ -22,7 +32,6 @@ from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
-CHANGES = ("precision", "remat", "accumulate", "freeze", "reduction")  # the levers that a workload depends on
 # XLA's fusion passes, by the names that its CPU and GPU compilers know them by.
 FUSION_PASSES = (
     *("fusion", "priority-fusion", "multi_output_fusion"),
@@ -72,7 +81,7 @@ class Arms:
 
     def workload(self, levers: dict[str, str], grown: int = 1) -> TrainWorkload:
         """Raises UserError for a lever that this model or device does not have."""
-        key = json.dumps([grown, {name: levers.get(name) for name in CHANGES}], sort_keys=True)
+        key = json.dumps([grown, {name: levers.get(name) for name in transforms.CHANGES}], sort_keys=True)
         if key not in self._built:
             workload = build_workload(self.config(levers), self._experiment, grown=grown)
             device = {"platform": self._device.platform, "device_kind": self._device.device_kind}
@@ -85,14 +94,21 @@ class Arms:
         Micro-batches change nothing but the statistics of a model that has some, as each is normalised by its own, and
         what a loss draws, as each has a key of its own. draws: the loss does.
         """
-        plain = self.workload({**levers, "remat": "none", "accumulate": "1"}, grown)
+        plain = self.workload({**levers, REMAT.name: REMAT.default, ACCUMULATE.name: ACCUMULATE.default}, grown)
         _, model_state = jax.eval_shape(plain.init, jax.ShapeDtypeStruct((2,), "uint32"))
-        return self.workload({**levers, "remat": "none"}, grown) if draws or stateful(model_state) else plain
+        return self.workload({**levers, REMAT.name: REMAT.default}, grown) if draws or stateful(model_state) else plain
 
 
 def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:
     """The Program of an arm. Raises UserError for levers that this strategy cannot follow."""
-    part, execution = levers.get("part", "step"), levers.get("execution", "donated")
+    part, execution, mean = PART.of(levers), EXECUTION.of(levers), REDUCTION.of(levers)
+    build = parallel.load(strategy).build
+    settings = _settings(build, strategy, len(devices), levers)
+    if mean is not None and (strategy != "shard_map" or part != "step" or execution not in ("donated", "unfused")):
+        raise UserError(
+            f"--config.lever.reduction={levers[REDUCTION.name]} is another reduction of the strategy shard_map, in a "
+            "whole compiled step: use --config.strategy=shard_map, part=step and execution=donated."
+        )
     if part != "step":
         if strategy != "shard_map":
             raise UserError(
@@ -100,15 +116,9 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
                 "--config.strategy=shard_map."
             )
         return parts.build(workload, devices, part)
-    way = levers.get("reduction", "strategy")
-    if way != "strategy" and (strategy != "shard_map" or execution not in ("donated", "unfused")):
-        raise UserError(
-            f"--config.lever.reduction={way} is another reduction of the strategy shard_map, in a compiled step: use "
-            "--config.strategy=shard_map and --config.lever.execution=donated."
-        )
-    if way != "strategy":
-        return reduction.build(workload, devices, way)
-    program = parallel.load(strategy).build(workload, devices, **_settings(strategy, len(devices), levers))
+    if mean is not None:
+        return reduction.build(workload, devices, *mean)
+    program = build(workload, devices, **settings)
     if execution in ("donated", "unfused"):
         return program
     if strategy == "pmap":
@@ -119,30 +129,29 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
 
 
-def _settings(strategy: str, devices: int, levers: dict[str, str]) -> dict[str, Any]:
-    """What a strategy is told besides the workload. Raises UserError for a lever that it does not have."""
-    sizes = axes.sizes(strategy, devices, levers.get("mesh", "strategy"))
-    schedule, sequence = levers.get("schedule", "gpipe"), levers.get("sequence_parallel", "off")
-    if schedule != "gpipe" and "stage" not in sizes:
+def _settings(build: Callable[..., Program], strategy: str, devices: int, levers: dict[str, str]) -> dict[str, Any]:
+    """The levers that a strategy's `build` has a parameter for. Raises UserError for one that it does not have."""
+    sizes = axes.sizes(strategy, devices, MESH.of(levers))
+    schedule, sequence = SCHEDULE.of(levers), SEQUENCE_PARALLEL.of(levers)
+    if schedule != SCHEDULE.default and "stage" not in sizes:
         raise UserError(
-            f"--config.lever.schedule={schedule} is of a pipeline: use --config.strategy=pipeline, or a mesh with the "
-            "axis stage."
+            f"--config.lever.schedule={schedule} is for a pipeline: use the strategy pipeline, or a mesh with the axis "
+            "stage."
         )
-    if sequence != "off" and ("tensor" not in sizes or "stage" in sizes):
+    if sequence and ("tensor" not in sizes or "stage" in sizes):
         raise UserError(
-            f"--config.lever.sequence_parallel={sequence} is of products split over the axis tensor, outside a "
-            "pipeline: use --config.strategy=tensor."
+            "--config.lever.sequence_parallel=on is for products split over the axis tensor, outside a pipeline: use "
+            "the strategy tensor."
         )
-    known: dict[str, Any] = {"sizes": sizes, "schedule": schedule, "sequence": sequence == "on"}
-    takes = {"pipeline": ("schedule",), "tensor": ("sequence",), "hybrid": tuple(known)}
-    return {name: known[name] for name in takes.get(strategy, ())}
+    known: dict[str, Any] = {"sizes": sizes, "schedule": schedule, "sequence": sequence}
+    return {name: value for name, value in known.items() if name in inspect.signature(build).parameters}
 
 
 def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]:
     """The compiler's passes that an arm is compiled without, its Program's own among them."""
     passes = program.disabled_passes
-    if levers.get("execution") in ("unfused", "eager"):
+    if EXECUTION.of(levers) in ("unfused", "eager"):
         passes += FUSION_PASSES
-    if levers.get("remat", "none") != "none" or levers.get("accumulate", "1") != "1":
+    if REMAT.of(levers) != REMAT.default or ACCUMULATE.of(levers) > 1:
         passes += keep_barriers(program.mesh)
     return passes

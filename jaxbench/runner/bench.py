@@ -16,6 +16,9 @@ from ml_collections import ConfigDict
 
 from jaxbench import discovery
 from jaxbench.input import feed as feeds
+from jaxbench.levers.execution import EXECUTION
+from jaxbench.levers.input import INPUT
+from jaxbench.levers.part import PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import closed_form, first_step, memory, outcome, profile, state_facts
@@ -141,7 +144,7 @@ class Bench:
             checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
             about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.devices[0]}
             checks = first_step.explained(checks, outputs, workload, **about)
-            if point.levers.get("execution") == "eager":
+            if EXECUTION.of(point.levers) == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
                 compiled = CompiledStep(call, passport)
         ready = Prepared(point, workload, program, compiled, 1)
@@ -180,7 +183,7 @@ class Bench:
         ready = self.prepared[point]
         steps = steps or ready.steps
         levers = ready.point.levers
-        guard = "allow" if levers.get("execution") == "eager" or _fed(ready.point) else "disallow"
+        guard = "allow" if EXECUTION.of(levers) == "eager" or _fed(ready.point) else "disallow"
         with stage("measure"), self._running(ready) as (call, state, supply):
             measured, _ = self._timer(ready.point).round_and_state(call, state, supply, steps, guard=guard)
         return RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **dataclasses.asdict(measured))
@@ -230,7 +233,7 @@ class Bench:
 
     def _timer(self, point: Point) -> Timer:
         """A latency is that of one call: blocks of one step, and enough of them for a percentile."""
-        if point.levers.get("part") != "inference":
+        if PART.of(point.levers) != "inference":
             return self.timer
         blocks = max(self.timer.blocks, -(-LATENCIES // self.config.measure.rounds))
         return dataclasses.replace(self.timer, blocks=blocks, most_steps=1)
@@ -245,7 +248,7 @@ class Bench:
 
     def _outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
         steps = self.config.measure.train_steps
-        if not steps or self.data is None or point.levers.get("part", "step") != "step":
+        if not steps or self.data is None or PART.of(point.levers) != "step":
             return {}
         return outcome.train_briefly(
             workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed
@@ -298,7 +301,7 @@ class Bench:
 
 
 def _fed(point: Point) -> bool:
-    return point.levers.get("input", "device") != "device"
+    return INPUT.of(point.levers).kind != "device"
 
 
 def op_by_op(passport: Passport) -> Passport:

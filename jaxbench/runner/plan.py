@@ -9,7 +9,11 @@ from typing import Any, Protocol
 
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
-from jaxbench.levers import EVERY_MESH, Arm
+from jaxbench.levers import Arm
+from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.levers.batch import BATCH
+from jaxbench.levers.execution import EXECUTION
+from jaxbench.levers.mesh import EVERY_MESH, MESH
 from jaxbench.parallel import OF_SOME_MODELS, axes
 from jaxbench.records.place import StepPlace
 
@@ -105,9 +109,12 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
         for strategy in settings.strategies:
             for scaling in settings.scalings:
                 for arm in possible(arms_of(settings, strategy, devices), machine):
-                    parts = axes.batch_parts(axes.sizes(strategy, devices, arm.levers["mesh"]))
+                    parts = axes.batch_parts(axes.sizes(strategy, devices, MESH.of(arm.levers)))
                     grows = scaling == "weak" and settings.weak == "batch"
-                    asked = (int(arm.levers["batch"]) or settings.batch) * (devices if grows else 1)
+                    own = BATCH.of(arm.levers)
+                    asked = (own or settings.batch) * (devices if grows else 1)
+                    field = "lever.batch" if own else "batch"
+                    require_equal_parts(field, asked, parts=parts, micro_batches=ACCUMULATE.of(arm.levers))
                     name = f"{strategy}/{scaling}/{devices}" + (f"/{arm.name}" if arm.name else "")
                     points.append(
                         Point(
@@ -115,7 +122,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                             strategy=strategy,
                             scaling=scaling,
                             devices=devices,
-                            global_batch=_of_equal_parts(asked, parts, arm),
+                            global_batch=asked,
                             oversubscribed=machine["platform"] == "cpu" and devices > machine["cores"],
                             arm=arm.name,
                             levers=arm.levers,
@@ -125,26 +132,27 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     return points
 
 
-def _of_equal_parts(batch: int, parts: int, arm: Arm) -> int:
-    """The batch itself. Raises UserError unless it divides into `parts` for devices, and these into micro-batches."""
+def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: int) -> None:
+    """Raises UserError unless a global batch divides into parts for devices, and these into micro-batches.
+
+    field: where the batch was typed, such as "lever.batch".
+    """
     if batch % parts:
         near = max(parts, round(batch / parts) * parts)
-        raise UserError(f"--config.batch={batch} does not divide over {parts} devices: use {near}, for example.")
-    count = int(arm.levers["accumulate"])
-    if batch // parts % count:
-        near = parts * count * max(1, round(batch / parts / count))
+        raise UserError(f"--config.{field}={batch} does not divide over {parts} devices: use {near}, for example.")
+    if batch // parts % micro_batches:
+        near = parts * micro_batches * max(1, round(batch / parts / micro_batches))
         raise UserError(
-            f"--config.lever.accumulate={count} does not divide the {batch // parts} examples that each of {parts} "
-            f"devices gets: use a global batch of {near}, for example."
+            f"--config.lever.accumulate={micro_batches} does not divide the {batch // parts} examples that each "
+            f"of {parts} devices gets: use a global batch of {near}, for example."
         )
-    return batch
 
 
 def possible(arms: list[Arm], machine: dict[str, Any]) -> list[Arm]:
     """The arms that mean something on this platform. Raises UserError where none is left."""
     if machine["platform"] != "tpu":
         return arms
-    kept = [arm for arm in arms if arm.levers["execution"] != "unfused"]
+    kept = [arm for arm in arms if EXECUTION.of(arm.levers) != "unfused"]
     if not kept:
         raise UserError(UNFUSED)
     return kept
@@ -161,7 +169,7 @@ def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
     """The arms at one place: a mesh "all" is every mesh of so many devices."""
     found = []
     for arm in settings.arms:
-        if arm.levers["mesh"] != EVERY_MESH or strategy != axes.HYBRID:
+        if MESH.of(arm.levers) != EVERY_MESH or strategy != axes.HYBRID:
             found.append(arm)
             continue
         for sizes in axes.meshes(devices):
@@ -174,7 +182,7 @@ def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Of counts that nobody typed, those that divide the batch of strong scaling; typed ones are all kept."""
     if settings.devices is not None or "strong" not in settings.scalings or {*settings.strategies} & {*OF_SOME_MODELS}:
         return counts
-    batches = {int(arm.levers["batch"]) or settings.batch for arm in settings.arms}
+    batches = {BATCH.of(arm.levers) or settings.batch for arm in settings.arms}
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))
 
 

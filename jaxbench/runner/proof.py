@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from jaxbench.levers.part import PART
 from jaxbench.measure import check, closed_form, loss_kind, memory, needed, oracle
 from jaxbench.measure.loss_kind import LossKind
 from jaxbench.measure.passport import CompiledStep
@@ -59,7 +60,7 @@ class Proof:
         """What is found wrong or right, or could not be found out."""
         workload = self.arms.reference(point.levers, grown, draws=self.draws)
         lies, platform = oracle.Lies.of(program, draws=self.draws), self.device.platform
-        part, passport = point.levers.get("part", "step"), compiled.passport
+        part, passport = PART.of(point.levers), compiled.passport
         about: dict[str, Any] = {"key": self.key, "batch": batch}
         if part not in ("step", "local") or (part == "local" and point.devices > 1):
             flops = passport.flops_per_step

@@ -18,6 +18,7 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.errors import UserError
+from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.records.store import write_json
 from jaxbench.runner import fits
 from jaxbench.runner.client import Worker, WorkerError
@@ -79,7 +80,7 @@ class Search:
             **point.worker()[1], "experiment": experiment, "config": config, "worker": "search",
             "environment": EXACT_MEMORY,
         }  # fmt: skip
-        self.step = point.devices * int(point.levers.get("accumulate", "1"))
+        self.step = point.devices * ACCUMULATE.of(point.levers)
         self.tried: dict[int, int] = {}
         self.refused: dict[int, str] = {}  # what the compiler said to some of them
         self.proven: list[dict[str, Any]] = []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.errors import UserError
+from jaxbench.levers import LEVERS
 from jaxbench.records import store
 from jaxbench.records.store import CONFIG, RECORDS, RunFolder, flatten, write_json
 
@@ -19,7 +20,10 @@ CHECKPOINTS = "checkpoints"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # Where and how often, which do not change what is learnt beyond the order of sums, and what only measuring reads.
-FREE = ("train.strategy", "train.checkpoint_every", "train.keep", "train.tensorboard", "batch", "scaling", "strategy")
+FREE = (
+    *("train.strategy", "train.checkpoint_every", "train.keep", "train.tensorboard", "batch", "scaling", "strategy"),
+    *(f"lever.{name}" for name, lever in LEVERS.items() if lever.changes == "program"),
+)
 FREE_GROUPS = ("mesh.", "measure.", "report.")
 MAY_GROW = ("train.epochs", "train.target")
 

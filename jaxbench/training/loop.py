@@ -15,12 +15,14 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from jaxbench.parallel.program import Program, TrainState
+from jaxbench.parallel.program import Program, TrainState, without
+from jaxbench.runner.arm import disabled_passes
 from jaxbench.training.checkpoint import Restored, Writer
 from jaxbench.training.digest import to_host
 from jaxbench.training.evaluate import Evaluator
 from jaxbench.training.metrics import EpochMeans, MetricLog
 from jaxbench.training.plan import Plan
+from jaxbench.training.session import Session
 from jaxbench.workloads.base import Dataset, TrainWorkload
 from jaxbench.workloads.data import order
 
@@ -76,8 +78,18 @@ class Stop:
 class Loop:
     """One training on one program, from a restored or a fresh state to its end or to a signal."""
 
-    def __init__(self, workload: TrainWorkload, program: Program, *, plan: Plan, data: Dataset, restored: Restored):
+    def __init__(
+        self,
+        workload: TrainWorkload,
+        program: Program,
+        *,
+        plan: Plan,
+        data: Dataset,
+        restored: Restored,
+        session: Session,
+    ):
         """Builds and places the state and compiles step and evaluation."""
+        options = without(disabled_passes(session.levers, program))
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
         self.program, self.plan, self.data = program, plan, data
         self.means = EpochMeans(**restored.progress.get("means", {}))
@@ -91,7 +103,8 @@ class Loop:
             batch = program.put(first)
             with self.clock.compiling():
                 # Ahead of time: an executable cannot retrace, and its cost is known apart from the first step's.
-                self._step: Callable[[Any, Any], tuple[Any, Any]] = program.step.lower(self.state, batch).compile()
+                lowered = program.step.lower(self.state, batch)
+                self._step: Callable[[Any, Any], tuple[Any, Any]] = lowered.compile(options or None)
         host = self._host_state()
         self.step = int(host.step)
         device = program.mesh.devices.flat[0]

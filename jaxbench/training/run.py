@@ -13,11 +13,11 @@ from rich.console import Console
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
-from jaxbench.levers import DEFAULTS
+from jaxbench.levers import LEVERS
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
 from jaxbench.runner import plan
-from jaxbench.runner.arm import Arms, inspected
+from jaxbench.runner.arm import Arms, build_program, inspected
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
 from jaxbench.training.session import Session
@@ -32,6 +32,7 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
     strategy = str(config.train.strategy)
     parallel.load(strategy)
     settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
+    levers = levers_of(settings)
     machine = manifest_lib.probe(settings.platform)
     devices = start.start(machine["platform"], device_count(settings, machine, config.train.batch))
     source = discovery.experiment_path(experiment)
@@ -39,17 +40,18 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         command=["jaxbench", *sys.argv[1:]],
         devices=len(devices),
         strategy=strategy,
+        levers=levers,
         experiment_file=source.name,
         experiment_sha256=discovery.digest(experiment),
         machine=machine,
     )
     arms = Arms(config, experiment, devices[0])
     inspected(arms.config({}), experiment)
-    workload = arms.workload(levers_of(settings))
+    workload = arms.workload(levers)
     try:
         result = train_workload(
             workload,
-            lambda w: parallel.build(strategy, w, devices),
+            lambda w: build_program(w, strategy, devices, levers),
             config=config,
             folder=workdir,
             console=console,
@@ -65,14 +67,15 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
 
 
 def levers_of(settings: config_lib.Settings) -> dict[str, str]:
-    """The one setting of the levers that a training has. Raises UserError for several, or for levers of measuring."""
-    if len(settings.arms) > 1:
+    """The one setting of the levers that a training has. Raises UserError for several, or one that it cannot have."""
+    if settings.swept:
         raise UserError(f"--config.lever.{settings.swept[0]} has several values: a training has one, 'run' compares.")
     levers = settings.arms[0].levers
-    for name in ("part", "execution", "input", "batch", "reduction"):
-        if levers[name] != DEFAULTS[name]:
+    for name, lever in LEVERS.items():
+        if lever.untrained and levers[name] != lever.default:
             raise UserError(
-                f"--config.lever.{name}={levers[name]} is for measuring with 'run': leave it at {DEFAULTS[name]} here."
+                f"--config.lever.{name}={levers[name]} is not for training, as {lever.untrained}: leave it at "
+                f"{lever.default}."
             )
     return levers
 
@@ -89,7 +92,9 @@ def device_count(settings: config_lib.Settings, machine: dict[str, Any], batch: 
     if settings.devices is not None:
         if len(settings.devices) > 1:
             asked = ",".join(map(str, settings.devices))
-            raise UserError(f"--config.mesh.devices={asked}: training uses one device count, such as {asked[-1]}.")
+            raise UserError(
+                f"--config.mesh.devices={asked}: training uses one device count, such as {settings.devices[-1]}."
+            )
         return plan.device_counts(settings, machine)[0]
     most = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
     return max(n for n in plan.device_counts(settings, machine) if n == 1 or (n <= most and batch % n == 0))

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jaxbench.errors import UserError
+from jaxbench.levers import LEVERS
 from jaxbench.records.store import MANIFEST, RunFolder, flatten, write_json
 from jaxbench.training.folder import writing
 
@@ -22,6 +23,7 @@ class Session:
       devices, strategy: where it runs and how; another pair gives the same training up to the order of sums.
       experiment_file, experiment_sha256: the name of the experiment's source, and its hash.
       machine: `manifest.probe`.
+      levers: those of the workload and of the program; an absent one is at its default.
     """
 
     command: list[str]
@@ -30,16 +32,24 @@ class Session:
     experiment_file: str
     experiment_sha256: str
     machine: dict[str, Any]
+    levers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> str:
+        """What levers add to the strategy, "mesh=data=2,tensor=2"; "" for nothing. As the strategy, it may change."""
+        mine = [lever for lever in LEVERS.values() if lever.changes == "program"]
+        return ", ".join(f"{m.name}={self.levers[m.name]}" for m in mine if m.of(self.levers) != m.of({}))
 
     @property
     def place(self) -> str:
-        return f"on {self.devices} device{'s' if self.devices > 1 else ''}, strategy {self.strategy}"
+        return _place(self.devices, self.strategy, self.layout)
 
     def facts(self) -> dict[str, Any]:
         """What a checkpoint says of the start that saved it."""
         return {
             "devices": self.devices,
             "strategy": self.strategy,
+            "layout": self.layout,
             "experiment_file": self.experiment_file,
             "experiment_sha256": self.experiment_sha256,
         }
@@ -54,9 +64,13 @@ class Session:
 
     def moved_from(self, progress: dict[str, Any]) -> str:
         """Where the checkpoint was trained, when that is another place than this; else ''."""
-        there = {name: progress.get(name, getattr(self, name)) for name in ("devices", "strategy")}
-        before = Session(**{**vars(self), **there}).place
+        before = _place(*(progress.get(name, getattr(self, name)) for name in ("devices", "strategy", "layout")))
         return "" if before == self.place else before
+
+
+def _place(devices: int, strategy: str, layout: str) -> str:
+    where = f"on {devices} device{'s' if devices > 1 else ''}, strategy {strategy}"
+    return f"{where}, {layout}" if layout else where
 
 
 def record(folder: Path, session: Session, *, step: int) -> None:

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from jaxbench.errors import UserError
 from jaxbench.parallel.program import Program, TrainState, create_state
+from jaxbench.runner.plan import require_equal_parts
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
 from jaxbench.training.digest import params_sha256
 from jaxbench.training.folder import hold
@@ -27,7 +28,7 @@ from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
 from jaxbench.training.session import Session, record
 from jaxbench.workloads import needs
-from jaxbench.workloads.base import Dataset, PyTree, TrainWorkload
+from jaxbench.workloads.base import Dataset, TrainWorkload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +105,7 @@ def train(
                 program = _build(program_builder, workload, plan)
                 record(folder, session, step=0 if restored.state is None else int(restored.state.step))
                 _say_start(console, workload, data, plan=plan, restored=restored, session=session)
-                loop = Loop(workload, program, plan=plan, data=data, restored=restored)
+                loop = Loop(workload, program, plan=plan, data=data, restored=restored, session=session)
                 with Writer(checkpoints, keep=plan.keep) as writer:
                     state, stop = loop.run(log, writer, facts=facts, console=console)
                 clock = loop.clock.to_json()
@@ -127,17 +128,9 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any]) -> dict[st
 
 
 def _build(builder: Callable[[TrainWorkload], Program], workload: TrainWorkload, plan: Plan) -> Program:
-    """Builds the program and raises UserError when the batch does not divide over its devices."""
+    """Builds the program. Raises UserError when the batch does not divide over its devices, or into micro-batches."""
     program = builder(workload)
-    avals: PyTree = workload.batch_avals(plan.batch)
-    for name, sharding in jax.tree.broadcast(program.batch_sharding, avals).items():
-        try:
-            sharding.shard_shape(avals[name].shape)
-        except ValueError as error:
-            raise UserError(
-                f"--config.train.batch={plan.batch} does not divide over {program.mesh.size} devices: use a multiple, "
-                f"such as {-(-plan.batch // program.mesh.size) * program.mesh.size}."
-            ) from error
+    require_equal_parts("train.batch", plan.batch, parts=program.parts, micro_batches=workload.micro_batches)
     return program
 
 

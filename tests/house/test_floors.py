@@ -25,9 +25,9 @@ FLOORS = (
 )
 # The right wing meets the left one only in files.
 WINGS = {
-    "analysis": {"errors", "catalog", "records"},
+    "analysis": {"errors", "catalog", "records", "levers"},
     "verdicts": {"errors", "catalog", "records", "analysis"},
-    "report": {"errors", "catalog", "records", "analysis", "verdicts"},
+    "report": {"errors", "catalog", "records", "levers", "analysis", "verdicts"},
     # A card is read by the right wing and measured again by the left one.
     "cards": {
         "errors",

@@ -12,7 +12,7 @@ from workload_cases import KEY, experiment_workload, linear_workload
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.levers import LEGAL
+from jaxbench.levers.part import PART
 from jaxbench.measure import check, oracle
 from jaxbench.measure.passport import compile_step
 from jaxbench.parallel import parts
@@ -92,7 +92,7 @@ def test_micro_batches_are_in_each_part():
         np.testing.assert_allclose(np.mean(once(workload, part, 2)[2]["loss"]), step["loss"], rtol=1e-6)
 
 
-@pytest.mark.parametrize("part", LEGAL["part"])
+@pytest.mark.parametrize("part", PART.values)
 def test_the_state_is_donated(part):
     workload = dataclasses.replace(linear_workload(), predict=lambda params, state, batch: batch["x"] @ params["w"])
     program = parts.build(workload, jax.devices()[:2], part)

@@ -12,12 +12,12 @@ from strategy_cases import BATCH, verdicts
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench.errors import UserError
-from jaxbench.levers import LEGAL, REDUCTIONS
+from jaxbench.levers.reduction import REDUCTION, WAYS
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import reduction
 from jaxbench.runner.arm import build_program
 
-WORDS = LEGAL["reduction"][1:]
+WORDS = REDUCTION.values[1:]
 
 
 def averaged(tree, way, dtype=None, devices=8):
@@ -33,7 +33,7 @@ def averaged(tree, way, dtype=None, devices=8):
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 8])
-@pytest.mark.parametrize("way", REDUCTIONS)
+@pytest.mark.parametrize("way", WAYS)
 def test_every_device_gets_the_mean(way, devices, monkeypatch):
     monkeypatch.setattr(reduction, "BUCKET_BYTES", 64)
     keys = jax.random.split(KEY, 4)

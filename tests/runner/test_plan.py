@@ -68,6 +68,11 @@ def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, ma
         ({"mesh.devices": "1,8"}, GPUS, "asks for 8 devices, this machine has 6"),
         ({}, MIXED, "different accelerators (NVIDIA A100, NVIDIA T1000)"),
         ({"mesh.devices": "1,5"}, CPU, "--config.batch=24 does not divide over 5 devices: use 25"),
+        (
+            {"mesh.devices": "4", "lever.batch": "30"},
+            CPU,
+            "--config.lever.batch=30 does not divide over 4 devices",
+        ),
         ({"mesh.devices": "1,x"}, CPU, "--config.mesh.devices=1,x is not a list"),
         ({"mesh.devices": "0"}, CPU, "--config.mesh.devices=0 is not a list"),
         ({"mesh.devices": "2,2"}, CPU, "different device counts"),

@@ -73,8 +73,10 @@ def test_a_model_that_cannot_grow_is_refused():
 @pytest.mark.parametrize(
     ("strategy", "levers", "said"),
     [
-        ("tensor", {"schedule": "1f1b"}, "schedule=1f1b is of a pipeline"),
-        ("context", {"sequence_parallel": "on"}, "sequence_parallel=on is of products split over the axis tensor"),
+        ("tensor", {"schedule": "1f1b"}, "schedule=1f1b is for a pipeline"),
+        ("context", {"sequence_parallel": "on"}, "sequence_parallel=on is for products split over the axis tensor"),
+        ("shard_map", {"part": "forward", "schedule": "1f1b"}, "schedule=1f1b is for a pipeline"),
+        ("shard_map", {"part": "forward", "reduction": "ring"}, "reduction=ring is another reduction"),
         ("tensor", {"mesh": "data=2"}, "'tensor' has a mesh of its own"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_finished_training_says_so_and_gives_the_same_hash(whole):
 @pytest.mark.parametrize("signals", [(1,), (STEPS_PER_EPOCH,), (5, 7, 9)])
 def test_a_stopped_training_continues_to_the_same_bits(whole, tmp_path, signals, monkeypatch):
     """Before the first checkpoint is due, at the end of an epoch, and several times."""
-    seconds = itertools.count()  # a clock that moves when it is read: seconds add up over resumes, whatever a disk takes
+    seconds = itertools.count()  # a clock that moves when it is read: seconds add up over resumes, whatever disks take
     monkeypatch.setattr(train_loop, "time", types.SimpleNamespace(perf_counter=lambda: float(next(seconds))))
     for number in signals:
         stopped = train_toy(tmp_path, wrap=stop_at(number))
@@ -240,7 +240,7 @@ def test_a_folder_in_use_and_a_folder_of_measurements_are_refused(tmp_path):
     [
         ({"batch": 0}, "--config.train.batch=0 is too small: it must be at least 1"),
         ({"batch": 1000}, "--config.train.batch=1000 is more than the 136 examples"),
-        ({"batch": 12}, "--config.train.batch=12 does not divide over 8 devices: use a multiple, such as 16"),
+        ({"batch": 12}, "--config.train.batch=12 does not divide over 8 devices: use 16"),
         ({"epochs": 0}, "--config.train.epochs=0"),
         ({"target": 97.0}, "--config.train.target=97.0 is not an accuracy"),
         ({"keep": 0}, "--config.train.keep=0"),

@@ -76,6 +76,8 @@ def test_bad_input_is_a_sentence(tmp_path):
     for word, sentence in [
         ("--config.train.strategy=jit_atuo", "did you mean 'jit_auto'?"),
         ("--config.train.strategy=all", "there is no strategy 'all'"),
+        ("--config.strategy=pmap", "use --config.train.strategy=pmap for training"),
+        ("--config.lever.part=forward", "--config.lever.part=forward is not for training"),
         ("--config.mesh.devices=1,2", "training uses one device count"),
         ("--config.data.path=/no/such/file.npz", "/no/such/file.npz"),
         ("--config.train.batch=0", "train.batch"),

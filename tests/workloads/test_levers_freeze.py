@@ -187,7 +187,7 @@ def test_patterns_that_freeze_nothing_or_all_are_refused(pattern, message):
 @pytest.mark.parametrize(
     ("levers", "blocks", "message"),
     [
-        ({"remat": "block"}, 0, "remat=block recomputes like blocks in a row and 'layers' has none: use none"),
+        ({"remat": "block"}, 0, "remat=block recomputes identical blocks and 'layers' has none: use none"),
         ({"remat": "offload"}, 3, "remat=offload .* use block"),
     ],
 )

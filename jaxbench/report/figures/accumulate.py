@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 
 from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.report.figures import canvas, marks
 from jaxbench.report.figures.axes import log_axis, plain
 from jaxbench.report.figures.canvas import short
@@ -51,7 +52,7 @@ def draw(material: LeverMaterial) -> Figure | None:
 
 
 def parts(arm: Arm) -> float:
-    return float(arm.point.levers.get("accumulate", "1"))
+    return float(ACCUMULATE.of(arm.point.levers))
 
 
 def _ratio(arm: Arm) -> Estimate:

@@ -14,6 +14,8 @@ from jaxbench.analysis import paired
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
+from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.report.figures import canvas, marks, spread_lines
 from jaxbench.report.figures.axes import devices_axis, log_axis, plain, speedup_axis
 from jaxbench.report.figures.canvas import COLOURS, GREY, MARKERS
@@ -66,12 +68,12 @@ def draw(material: SpreadMaterial) -> Figure | None:
 
 def schedule(row: Row) -> str:
     """Of the pipeline; runs from before there was a choice had gpipe."""
-    return row.point.levers.get("schedule", "gpipe")
+    return SCHEDULE.of(row.point.levers)
 
 
 def micro_batches(row: Row) -> int:
     """M."""
-    return int(row.point.levers.get("accumulate", "1"))
+    return ACCUMULATE.of(row.point.levers)
 
 
 def idle(stages: float, parts: float, chunks: int = 1) -> float:

@@ -18,7 +18,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxbench.levers import SIXTEEN_BITS
+from jaxbench.catalog import hardware
+from jaxbench.errors import UserError
+from jaxbench.levers.precision import SIXTEEN_BITS
 from jaxbench.workloads.base import Metrics, PyTree, TrainWorkload
 
 PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
@@ -28,8 +30,19 @@ FIRST_LOG2, MOST_LOG2 = 15, 24
 GROW_AFTER = 200  # good steps in a row, after which the scale doubles
 
 
+def require(workload: TrainWorkload, precision: str, platform: str, device_kind: str) -> None:
+    """Raises UserError for tf32 where the products cannot be made in it."""
+    peak = hardware.find(device_kind)
+    older = peak is not None and "tf32_tflops" not in dict(peak.tflops) and "bf16_tflops" not in dict(peak.tflops)
+    if precision == "tf32" and (platform != "gpu" or older):
+        raise UserError(
+            f"--config.lever.precision={precision} needs an NVIDIA GPU since Ampere, and this is a {platform} "
+            f"('{device_kind}'): use float32 or bfloat16."
+        )
+
+
 def apply(workload: TrainWorkload, precision: str) -> TrainWorkload:
-    """The workload with its products in `precision`, one of ``levers.LEGAL["precision"]``."""
+    """The workload with its products in `precision`, a value of the lever."""
     if precision == "default":
         return workload
     if precision in PRODUCTS:

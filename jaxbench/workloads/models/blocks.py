@@ -15,7 +15,7 @@ import jax
 from flax import nnx
 
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.levers import LEGAL
+from jaxbench.levers.remat import REMAT
 from jaxbench.workloads.base import PyTree
 
 
@@ -72,4 +72,4 @@ def _policy(remat: str) -> Callable[..., bool] | None:
     if remat == "offload":
         policy = jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
         return policy
-    raise UserError(f"there is no remat '{remat}': {did_you_mean(remat, LEGAL['remat'])}")
+    raise UserError(f"there is no remat '{remat}': {did_you_mean(remat, REMAT.values)}")
