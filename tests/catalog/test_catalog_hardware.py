@@ -98,7 +98,15 @@ def test_every_listed_kind_names_a_row_or_a_reason() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "memory_gb_s"),
-    [("NVIDIA H200", 4800), ("Tesla K80", 240), ("NVIDIA A100-SXM4-80GB", 2039), ("NVIDIA A100 80GB PCIe", 1935), ("TPU v2", 300), ("TPU7x", 3690), ("AMD Instinct MI250X", 1640)],
+    [
+        ("NVIDIA H200", 4800),
+        ("Tesla K80", 240),
+        ("NVIDIA A100-SXM4-80GB", 2039),
+        ("NVIDIA A100 80GB PCIe", 1935),
+        ("TPU v2", 300),
+        ("TPU7x", 3690),
+        ("AMD Instinct MI250X", 1640),
+    ],
 )
 def test_memory_bandwidth_of_one_jax_device(kind: str, memory_gb_s: float) -> None:
     peak = hardware.find(kind)
