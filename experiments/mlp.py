@@ -16,7 +16,7 @@ from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, m
 from jaxbench.workloads.base import Partition, Share, Wire
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import dense, training
-from jaxbench.workloads.models.split import column, row
+from jaxbench.workloads.models.tensor_parallel import column, row
 from jaxbench.workloads.optimizers import tolerance
 
 SIZE, CLASSES = 28, 10

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import jax
 
-from jaxbench.parallel import split
+from jaxbench.parallel import sharded_step
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`. Raises UserError for a model without positions, or that do not divide."""
-    return split.build(workload, devices, {"context": len(devices)})
+    return sharded_step.build(workload, devices, {"context": len(devices)})

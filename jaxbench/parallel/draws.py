@@ -14,7 +14,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxbench.workloads import spread, weighted
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
 PARTS = "parts"  # the mapped axis over which parts of a batch lie on one device
@@ -57,7 +57,7 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
 
     def loss(params: PyTree, model_state: PyTree, batch: Batch, keys: jax.Array) -> PyTree:
         def of_part(part: Batch, key: jax.Array) -> PyTree:
-            with spread.over(axis=PARTS):
+            with sharding_context.over(axis=PARTS):
                 return weighted.floats(workload.loss(params, model_state, part, key))
 
         parts = jax.tree.map(lambda x: x.reshape(len(keys), -1, *x.shape[1:]), batch)

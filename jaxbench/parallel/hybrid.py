@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import jax
 
-from jaxbench.parallel import pipeline, split
+from jaxbench.parallel import pipeline, sharded_step
 from jaxbench.parallel.axes import Sizes
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
@@ -24,4 +24,4 @@ def build(
     sizes = {"data": len(devices)} if sizes is None else sizes
     if "stage" in sizes:
         return pipeline.build(workload, devices, schedule=schedule, sizes=sizes)
-    return split.build(workload, devices, sizes, sequence=sequence)
+    return sharded_step.build(workload, devices, sizes, sequence=sequence)

@@ -12,7 +12,7 @@ from jax.sharding import AxisType
 
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, update
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 
@@ -20,7 +20,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`."""
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        with spread.over(parts=len(devices)):
+        with sharding_context.over(parts=len(devices)):
             grads, model_state, metrics = gradients(workload, state, batch)
         return update(workload, state, grads, model_state), metrics
 

@@ -18,7 +18,7 @@ from jaxbench import discovery
 from jaxbench.errors import Unsupported
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, update
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 # What to write, by what JAX says. A sharding that is an array's own is right under every other strategy too.
@@ -36,7 +36,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`. Tracing its step raises Unsupported for a model that has to say more."""
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        with _Explained(workload.name), spread.over(parts=len(devices)):
+        with _Explained(workload.name), sharding_context.over(parts=len(devices)):
             grads, model_state, metrics = gradients(workload, state, batch)
         return update(workload, state, grads, model_state), metrics
 

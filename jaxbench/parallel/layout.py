@@ -24,7 +24,7 @@ import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import flat
+from jaxbench.parallel import flat_shards
 from jaxbench.parallel.axes import LIES_ON, Sizes
 from jaxbench.parallel.program import TrainState, create_state
 from jaxbench.workloads.base import PyTree, TrainWorkload
@@ -78,7 +78,7 @@ class Cut:
             return x
         shape, at = self._grouped()
         rows = jnp.moveaxis(x.reshape(shape), at, range(len(at))).reshape(*self.sizes, -1)
-        fill = flat.padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        fill = flat_shards.padded(rows.shape[-1], self.flat) - rows.shape[-1]
         return jnp.pad(rows, [(0, 0)] * len(at) + [(0, fill)])
 
     def join(self, x: Any) -> Any:
@@ -114,21 +114,21 @@ class Cut:
     def own(self, x: jax.Array) -> jax.Array:
         """Inside `shard_map`: of an array that each device of `over` has, this device's shard."""
         if self._dim is None:
-            return flat.own_shard(x, self.over) if self.flat > 1 else x
+            return flat_shards.own_shard(x, self.over) if self.flat > 1 else x
         size = x.shape[self._dim] // self.parts
         return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, self._dim)
 
     def mean(self, x: jax.Array) -> jax.Array:
         """Inside `shard_map`: this device's shard of the mean over the devices of `over`, by a reduce-scatter."""
         if self._dim is None:
-            return flat.mean_shard(x, self.over) if self.flat > 1 else x
+            return flat_shards.mean_shard(x, self.over) if self.flat > 1 else x
         return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim, tiled=True) / self.parts
 
     @property
     def numbers(self) -> int:
         """In what `whole` gathers, with the filling."""
         split = self.parts if self._dim is not None else 1
-        return flat.padded(math.prod(self.local) * split, self.flat)
+        return flat_shards.padded(math.prod(self.local) * split, self.flat)
 
 
 def masked(tree: PyTree) -> bool:

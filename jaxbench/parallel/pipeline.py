@@ -22,14 +22,14 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import draws, optimizer_need, split, stacked_view
+from jaxbench.parallel import draws, optimizer_need, pipeline_view, sharded_step
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of
+from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
-from jaxbench.parallel.stacked import BLOCKS, OUTER, Stacked
 from jaxbench.parallel.stage import AXIS, Stage
-from jaxbench.workloads import spread, weighted
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
 
 WITH = TOGETHER[0]
@@ -48,12 +48,12 @@ def build(
     sizes = {AXIS: len(devices)} if sizes is None else sizes
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
-    layout, mesh = Stacked(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
-    means, view = split.mean_axes(sizes), stacked_view.of(workload, mesh, layout)
+    layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
+    means, view = sharded_step.mean_axes(sizes), pipeline_view.of(workload, mesh, layout)
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        params = split.varying(state.params, (*means, AXIS))
-        with spread.over(axis=means or None, **split.where(sizes)):
+        params = sharded_step.varying(state.params, (*means, AXIS))
+        with sharding_context.over(axis=means or None, **sharded_step.where(sizes)):
             key = draws.local_key(state.key, means)
             grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
         grads = {OUTER: jax.tree.map(lambda g: jax.lax.psum(g, AXIS), grads[OUTER]), BLOCKS: grads[BLOCKS]}
@@ -65,9 +65,9 @@ def build(
         return grads, state.model_state, weighted.settled(metrics, lambda weight: weight)
 
     updating = partial(update, workload) if view is None else view.update
-    step = split.Step(local_gradients, updating, layout.specs().params, view)
+    step = sharded_step.Step(local_gradients, updating, layout.specs().params, view)
     form = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
-    program = split.program(workload, layout, mesh, sizes, step, form, sums=1 + bool(means))
+    program = sharded_step.program(workload, layout, mesh, sizes, step, form, sums=1 + bool(means))
     return dataclasses.replace(program, order=partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches))
 
 
@@ -81,7 +81,7 @@ def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
 
 
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
-    split.require(workload, sizes)
+    sharded_step.require(workload, sizes)
     if workload.partition is None or workload.partition.stages is None:
         raise Unsupported(f"'{workload.name}' is no row of blocks that can be stages of a pipeline: gpt is.")
     if workload.loss_scale is not None:
@@ -100,7 +100,7 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
 
 def expected(
     workload: TrainWorkload,
-    layout: Stacked,
+    layout: PipelineLayout,
     sizes: Sizes,
     table: Schedule,
     global_batch: int,
@@ -120,17 +120,17 @@ def expected(
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
         # XLA for a GPU makes one sum over both axes of one after the other.
         least = is_used * (min(1, summed) if platform == "gpu" else summed)
-        split.add(form, "all-reduce", least * on_device, summed * on_device)
+        sharded_step.add(form, "all-reduce", least * on_device, summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
     if sizes.get(AXIS, 1) > 1:
-        split.add(form, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
+        sharded_step.add(form, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
     assert workload.partition is not None
     share = Share(examples=examples, sizes=sizes, blocks=layout.chunk)
     for kind, name in _KINDS.items():
         passes = dataclasses.replace(share, passes=frozenset({name}))
         for what, (least, most) in workload.partition.wire(passes).items():
-            split.add(form, what, ticks[kind] * least, ticks[kind] * most)
+            sharded_step.add(form, what, ticks[kind] * least, ticks[kind] * most)
     return form
 
 

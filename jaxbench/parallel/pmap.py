@@ -16,7 +16,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.parallel import draws
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 
 
@@ -29,7 +29,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         local = dataclasses.replace(state, key=draws.local_key(state.key, ("data",)))
-        with spread.over(axis="data"):
+        with sharding_context.over(axis="data"):
             grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
         return update(workload, state, grads, model_state), metrics
 

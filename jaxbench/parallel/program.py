@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.parallel import draws
-from jaxbench.workloads import spread, weighted
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 from jaxbench.workloads.levers import precision
 
@@ -177,7 +177,7 @@ def _times(grads: PyTree, weight: jax.Array) -> PyTree:
 
 def over_devices(weight: jax.Array) -> jax.Array:
     """The mean of a weight over the devices that hold the rest of the batch."""
-    axis = spread.current().axis
+    axis = sharding_context.current().axis
     return weight if axis is None else jax.lax.pmean(weight, axis)
 
 
@@ -227,7 +227,7 @@ def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, ba
     Where the compiler would place the communication it would place it in each part: it does not see that sums of sums
     can wait. So there each device is told to sum up its own parts first, as the strategy shard_map does.
     """
-    devices, mesh = spread.current().parts, jax.sharding.get_abstract_mesh()
+    devices, mesh = sharding_context.current().parts, jax.sharding.get_abstract_mesh()
     if count == 1:
         return run(state, batch)
     if devices == 1 or mesh.empty:
@@ -237,7 +237,7 @@ def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, ba
     def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
         state = jax.lax.pcast(state, (axis,), to="varying")  # see parallel/shard_map.py
         state = dataclasses.replace(state, key=draws.local_key(state.key, (axis,)))
-        with spread.over(axis=axis):
+        with sharding_context.over(axis=axis):
             return mean_over(axis, _one_after_the_other(run, count, state, batch))
 
     whole, split = PartitionSpec(), PartitionSpec(axis)

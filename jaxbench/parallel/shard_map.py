@@ -16,7 +16,7 @@ from jax.sharding import AxisType, PartitionSpec
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import draws
 from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 
@@ -28,7 +28,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
         params, model_state = jax.lax.pcast((state.params, state.model_state), ("data",), to="varying")
         key = draws.local_key(state.key, ("data",))
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
-        with spread.over(axis="data"):
+        with sharding_context.over(axis="data"):
             grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
         return update(workload, state, grads, model_state), metrics
 

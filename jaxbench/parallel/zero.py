@@ -22,8 +22,8 @@ from jaxbench.parallel.axes import mesh_of
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
 from jaxbench.parallel.optimizer_view import View
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
-from jaxbench.parallel.split import Step, program
-from jaxbench.workloads import spread
+from jaxbench.parallel.sharded_step import Step, program
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 
 AXIS = "data"
@@ -64,7 +64,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         """As this stage holds them while more are added: whole, of this device's examples, or a shard of the mean."""
         local = dataclasses.replace(state, key=draws.local_key(state.key, (AXIS,)))
-        with spread.over(axis=AXIS):
+        with sharding_context.over(axis=AXIS):
             each = mean_shards if stage == 2 else _as_they_are
             grads, model_state, metrics = gradients(workload, local, batch, each=each)
         return grads, *mean_over(AXIS, (model_state, metrics))

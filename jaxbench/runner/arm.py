@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
-from jaxbench.parallel import axes, parts, reduction
+from jaxbench.parallel import axes, reduction, step_phases
 from jaxbench.parallel.program import Program, keep_barriers
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
@@ -99,7 +99,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
                 f"--config.lever.part={part} takes a step apart that states its communication itself: use "
                 "--config.strategy=shard_map."
             )
-        return parts.build(workload, devices, part)
+        return step_phases.build(workload, devices, part)
     way = levers.get("reduction", "strategy")
     if way != "strategy" and (strategy != "shard_map" or execution not in ("donated", "unfused")):
         raise UserError(

@@ -18,7 +18,7 @@ from jaxbench import discovery
 from jaxbench.input import feed as feeds
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import closed_form, first_step, memory, outcome, profile, state_facts
+from jaxbench.measure import closed_form, first_step, memory, profile, short_training, state_facts
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import collectives_at_once
 from jaxbench.measure.passport import CompiledStep, compile_step
@@ -247,7 +247,7 @@ class Bench:
         steps = self.config.measure.train_steps
         if not steps or self.data is None or point.levers.get("part", "step") != "step":
             return {}
-        return outcome.train_briefly(
+        return short_training.train_briefly(
             workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed
         )
 

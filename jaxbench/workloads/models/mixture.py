@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 
 if TYPE_CHECKING:
     from jaxbench.workloads.models.gpt import Shape
@@ -81,7 +81,7 @@ def routed(chance_BTE: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array, 
 
 def _exchanged(x_BECD: jax.Array, *, outward: bool) -> jax.Array:
     """To the devices of the experts, (B, E, C, D) to (B of all, E of a device, C, D); or back."""
-    axis = spread.current().expert
+    axis = sharding_context.current().expert
     if axis is None:
         return x_BECD
     return jax.lax.all_to_all(x_BECD, axis, *((1, 0) if outward else (0, 1)), tiled=True)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxbench.workloads.base import PyTree
 
 
-class Halves:
+class SplitVjp:
     """Of ``function(params, x, *given) -> y``, for arrays x and y; there is no gradient by what is given.
 
     Attributes:

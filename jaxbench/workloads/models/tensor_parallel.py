@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.models.per_device import Tied
 
 
@@ -44,7 +44,7 @@ def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
     width, positions = kernel.shape[-1], x.shape[: x.ndim - kernel.ndim + 1]
     x = x.reshape(*positions, -1)
     y = x.reshape(-1, x.shape[-1]) @ kernel.reshape(-1, width)
-    if spread.current().tensor is None:
+    if sharding_context.current().tensor is None:
         return (y + layer.bias[...]).reshape(*positions, width)
     return _summed(y.reshape(*positions, width)) + layer.bias[...]
 
@@ -60,7 +60,7 @@ class Vocabulary:
         are never looked up nor chosen, and their gradient is zero.
         """
         self._table, self._numbers, self._words = table_VD, numbers_BT, words
-        self._axis = spread.current().tensor
+        self._axis = sharding_context.current().tensor
         self._tied = None if self._axis else Tied(table_VD, numbers_BT)
 
     def rows(self) -> jax.Array:
@@ -87,20 +87,20 @@ class Vocabulary:
 
 def first_row(rows: int) -> jax.Array:
     """The number of the first of `rows` rows that a device holds of a vocabulary split over `tensor`."""
-    axis = spread.current().tensor
+    axis = sharding_context.current().tensor
     assert axis is not None
     return jax.lax.axis_index(axis) * rows
 
 
 def _whole(x_BTD: jax.Array) -> jax.Array:
-    where = spread.current()
+    where = sharding_context.current()
     if where.tensor is None or not where.sequence:
         return x_BTD
     return jax.lax.all_gather(x_BTD, where.tensor, axis=1, tiled=True)
 
 
 def _summed(x_BTD: jax.Array) -> jax.Array:
-    where = spread.current()
+    where = sharding_context.current()
     assert where.tensor is not None
     if where.sequence:
         return jax.lax.psum_scatter(x_BTD, where.tensor, scatter_dimension=1, tiled=True)

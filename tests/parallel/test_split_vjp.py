@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.parallel.halves import Halves
+from jaxbench.parallel.split_vjp import SplitVjp
 from jaxbench.workloads.models import blocks
 
 KEYS = jax.random.split(jax.random.PRNGKey(0), 4)
@@ -20,7 +20,7 @@ def block(params, x, shift=0):
 
 
 def test_the_gradients_of_the_whole_from_what_was_kept_as_arrays():
-    halves = Halves(block, PARAMS, X, SHIFT)
+    halves = SplitVjp(block, PARAMS, X, SHIFT)
     y, kept = jax.jit(halves.forward)(PARAMS, X, SHIFT)
     actual = jax.jit(halves.backward)(PARAMS, kept, DY, SHIFT)
     expected_y, pulled = jax.vjp(lambda params, x: block(params, x, SHIFT), PARAMS, X)
@@ -29,15 +29,15 @@ def test_the_gradients_of_the_whole_from_what_was_kept_as_arrays():
 
 
 def test_what_follows_from_the_parameters_is_not_kept():
-    shapes = [aval.shape for aval in Halves(block, PARAMS, X, SHIFT).kept]
+    shapes = [aval.shape for aval in SplitVjp(block, PARAMS, X, SHIFT).kept]
     assert (4, 32) in shapes  # what tanh gave
     assert not {(8, 2, 16), (8, 32), (32, 8), (32, 4)} & set(shapes)
-    _, kept = Halves(block, PARAMS, X, SHIFT).forward(PARAMS, X, SHIFT)
+    _, kept = SplitVjp(block, PARAMS, X, SHIFT).forward(PARAMS, X, SHIFT)
     assert [x.shape for x in kept] == shapes
 
 
 def test_a_recomputed_block_keeps_its_input_alone():
-    again = Halves(lambda params, x: blocks.apply(block, [params, params], x, "block"), PARAMS, X)
+    again = SplitVjp(lambda params, x: blocks.apply(block, [params, params], x, "block"), PARAMS, X)
     assert [aval.shape for aval in again.kept] == [X.shape, X.shape]
     _, kept = again.forward(PARAMS, X)
     expected = jax.vjp(lambda params, x: block(params, block(params, x)), PARAMS, X)[1](DY)

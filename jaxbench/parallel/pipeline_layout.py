@@ -28,7 +28,7 @@ def _the_same(*each: Any) -> Any:
     return each[0] if all(other == each[0] for other in each) else None
 
 
-class Stacked:
+class PipelineLayout:
     """As `layout.Layout`, for a workload with stages. Raises UserError for blocks that do not divide."""
 
     def __init__(self, workload: TrainWorkload, sizes: Sizes, chunks: int):

@@ -20,8 +20,8 @@ from jaxbench.parallel import optimizer_need
 from jaxbench.parallel.layout import map_arrays
 from jaxbench.parallel.optimizer_need import CALLS, ELEMENTWISE, REDUCTIONS, Need, jaxprs
 from jaxbench.parallel.optimizer_view import WHOLE, View, leaving, on_device, sends
+from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.program import TrainState
-from jaxbench.parallel.stacked import BLOCKS, OUTER, Stacked
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 OF_ALL, OF_NONE = -2, -1  # instead of the number of a block: of a stack, and of what is no block's
@@ -29,7 +29,7 @@ REDUCES = {"add": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "and":
 ZEROS = {hash("0"), hash("0.0")}
 
 
-def of(workload: TrainWorkload, mesh: Mesh, layout: Stacked) -> View | None:
+def of(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> View | None:
     """The view that the optimizer needs; None: it updates a stage's blocks as they are.
 
     Where stacks are not as good, everything is gathered and taken apart: that is right, and more is sent.
@@ -60,7 +60,7 @@ def of(workload: TrainWorkload, mesh: Mesh, layout: Stacked) -> View | None:
     )
 
 
-def as_good(workload: TrainWorkload, layout: Stacked) -> bool:
+def as_good(workload: TrainWorkload, layout: PipelineLayout) -> bool:
     """Whether the optimizer does the same to stacked blocks as to blocks."""
     stacked = jax.eval_shape(layout.cut, layout.canonical)
     names = jax.tree.map_with_path(lambda path, _: jax.tree_util.keystr(path), stacked.params)
@@ -95,7 +95,7 @@ class Made:
         return self.way[1] if isinstance(self.way, tuple) and self.way[0] == name else None
 
 
-def _ways(workload: TrainWorkload, layout: Stacked, state: TrainState, names: PyTree) -> TrainState:
+def _ways(workload: TrainWorkload, layout: PipelineLayout, state: TrainState, names: PyTree) -> TrainState:
     """How the arrays of the new state are made. names: params-shaped, how those of the old one are."""
     number = itertools.count()  # of the parts of the optimizer's state
 

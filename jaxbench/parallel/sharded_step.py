@@ -36,7 +36,7 @@ from jaxbench.parallel.program import (
     update,
     without,
 )
-from jaxbench.workloads import positions, spread
+from jaxbench.workloads import positions, sharding_context
 from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
 
 # The axes over which something is sent once more in the backward pass, instead of kept.
@@ -57,7 +57,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         params, model_state = varying((state.params, state.model_state), means)
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
         on_device = dataclasses.replace(workload, loss=_of_shards(workload, layout, gather="fsdp" in sizes))
-        with spread.over(axis=means or None, **where(sizes, sequence=sequence)):
+        with sharding_context.over(axis=means or None, **where(sizes, sequence=sequence)):
             grads, model_state, metrics = gradients(on_device, local, batch)
         grads = jax.tree.map(lambda g, cut: mean(g, cut, sizes), grads, layout.cuts)
         return grads, *(mean_over(means, (model_state, metrics)) if means else (model_state, metrics))

@@ -19,7 +19,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import draws
 from jaxbench.parallel.program import Program, TrainState, data_parallel, forward, gradients, mean_over, update
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, TrainWorkload
 
 
@@ -43,7 +43,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Prog
         if part == "inference":
             assert workload.predict is not None
             return state, workload.predict(state.params, state.model_state, batch)
-        with spread.over(axis="data"):
+        with sharding_context.over(axis="data"):
             state, outputs = _training(workload, part, state, batch)
         return state, outputs if part == "step" else jax.tree.map(lambda x: x[None], outputs)
 

@@ -15,7 +15,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import LEGAL
 from jaxbench.measure import check, oracle
 from jaxbench.measure.passport import compile_step
-from jaxbench.parallel import parts
+from jaxbench.parallel import step_phases
 from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.models import conv
 
@@ -29,7 +29,7 @@ def cnn() -> TrainWorkload:
 
 
 def built(workload: TrainWorkload, part: str, devices: int):
-    program = parts.build(workload, jax.devices()[:devices], part)
+    program = step_phases.build(workload, jax.devices()[:devices], part)
     return program, compile_step(workload, program, BATCH)
 
 
@@ -95,7 +95,7 @@ def test_micro_batches_are_in_each_part():
 @pytest.mark.parametrize("part", LEGAL["part"])
 def test_the_state_is_donated(part):
     workload = dataclasses.replace(linear_workload(), predict=lambda params, state, batch: batch["x"] @ params["w"])
-    program = parts.build(workload, jax.devices()[:2], part)
+    program = step_phases.build(workload, jax.devices()[:2], part)
     with jax.set_mesh(program.mesh):
         state = program.init(KEY)
         again, _ = program.step(state, program.put(workload.synthetic(KEY, BATCH)))
@@ -118,4 +118,4 @@ def test_inference_answers_for_the_whole_batch():
 
 def test_a_workload_that_cannot_be_asked_says_so():
     with pytest.raises(UserError, match="part=inference needs the `predict` that 'linear' does not have: use step"):
-        parts.build(linear_workload(), jax.devices()[:1], "inference")
+        step_phases.build(linear_workload(), jax.devices()[:1], "inference")
