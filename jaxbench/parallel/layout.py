@@ -25,7 +25,7 @@ from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import flat_shards
-from jaxbench.parallel.axes import LIES_ON, Sizes
+from jaxbench.parallel.axes import LIES_ON, Sizes, splits
 from jaxbench.parallel.program import TrainState, create_state
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
@@ -240,9 +240,8 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
     Raises UserError when a dimension does not divide, or nothing lies on an axis.
     """
     table = workload.partition.axes if workload.partition is not None else {}
-    logical = {name for axes in table.values() for name in axes if name}
     for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
-        if not any(LIES_ON[name] == axis for name in logical):
+        if not splits(workload.partition, axis):
             raise Unsupported(_nothing_to_split(workload, axis))
 
     def cut(path: Any, aval: Any) -> Cut:

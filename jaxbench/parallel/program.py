@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
@@ -235,7 +235,7 @@ def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, ba
     (axis,) = mesh.axis_names
 
     def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-        state = jax.lax.pcast(state, (axis,), to="varying")  # see parallel/shard_map.py
+        state = jax.lax.pcast(state, (axis,), to="varying")  # see strategies/shard_map.py
         state = dataclasses.replace(state, key=draws.local_key(state.key, (axis,)))
         with sharding_context.over(axis=axis):
             return mean_over(axis, _one_after_the_other(run, count, state, batch))
@@ -282,24 +282,6 @@ def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
     for i, leaf in zip(waited, done, strict=True):
         leaves[i] = leaf
     return part, jax.tree.unflatten(tree, leaves)
-
-
-def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch: bool = False) -> Program:
-    """A Program whose state is replicated over `mesh` and whose batch is split over its "data" axis. whole_batch: the
-    loss is given all of it, unless in micro-batches."""
-    by_parts = not whole_batch or (workload.micro_batches > 1 and mesh.size > 1)
-    whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("data"))
-    return Program(
-        mesh=mesh,
-        init=jit_once(lambda key: create_state(workload, key), out_shardings=whole),
-        step=jax.jit(step, donate_argnums=0, out_shardings=(whole, whole)),
-        state_sharding=whole,
-        batch_sharding=split,
-        put=lambda batch: jax.device_put(batch, split),
-        export=lambda state: state,
-        load=lambda state: jax.device_put(state, whole, may_alias=False),
-        keys=draws.keys_of_parts(mesh.size) if by_parts else None,
-    )
 
 
 def mean_over(axis: str | tuple[str, ...], tree: PyTree) -> PyTree:

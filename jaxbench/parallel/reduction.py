@@ -24,7 +24,8 @@ from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import draws, flat_shards
-from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
+from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 

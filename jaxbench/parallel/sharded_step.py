@@ -5,7 +5,7 @@ Written by `shard_map`, because what is sent is what is measured: under `jit` th
 Its types are on. They know which arrays are *invariant*, the same on all devices of an axis; the gradient of such an
 array is a sum over those devices, and they put it there: this is how the backward pass of a product that is split over
 `tensor` gets its all-reduces. Over the axes that split examples or positions the sum is a mean and written out here, so
-there the parameters are cast to *varying* first (see parallel/shard_map.py).
+there the parameters are cast to *varying* first (see strategies/shard_map.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import draws, optimizer_need, optimizer_view
-from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of
+from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.layout import Cut, Layout, cuts
 from jaxbench.parallel.optimizer_view import View
 from jaxbench.parallel.program import (
@@ -109,7 +109,7 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
     """Raises UserError for what the workload cannot be split over, parameters left to the Layout."""
     context, tensor = sizes.get("context", 1), sizes.get("tensor", 1)
     partition = workload.partition
-    if context > 1 and (partition is None or not partition.positions):
+    if context > 1 and not splits(partition, "context"):
         raise Unsupported(f"'{workload.name}' has no positions to split over the axis context: gpt has.")
     if sequence and tensor > 1 and partition is not None and not partition.positions:
         raise Unsupported(

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """What one stage of a pipeline does in a step: a compiled loop over the rows of a schedule's tables.
 
-Forward and backward pass of a micro-batch are in different ticks; `halves` says what lies in a place between them. What
+Forward and backward pass of a micro-batch are in different ticks; `split_vjp` says what is kept between them. What
 comes before the first block and after the last is done by the stages that have these, within the same ticks.
 """
 
@@ -58,8 +58,8 @@ class Stage:
         self._model_blocks = self._count * stacked.shape[0] * stacked.shape[1]
         x = self._zeros(jax.eval_shape(lambda: self._stages.first(params[OUTER], None, one, key)))
         metrics = jax.eval_shape(lambda: _metrics(*self._stages.last(params[OUTER], x, one, key)))
-        self._halves = SplitVjp(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one, key, jnp.int32(0))
-        self._nothing_kept = [x, *map(self._zeros, self._halves.kept)]
+        self._blocks_vjp = SplitVjp(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one, key, jnp.int32(0))
+        self._nothing_kept = [x, *map(self._zeros, self._blocks_vjp.kept)]
         return {  # the last place of each is for what is not there
             "inputs": self._zeros(x, self._table.inputs + 1),
             "kept": [self._zeros(like, self._table.kept + 1) for like in self._nothing_kept],
@@ -131,7 +131,7 @@ class Stage:
         batch, key = _of_batch(batches, work), self._micro_key(work)
         x = _at(carry["inputs"], work["input"])
         x = jax.lax.cond(self._is_first(work), lambda: self._first(params[OUTER], batch, key), lambda: x)
-        y, kept = self._halves.forward(_of_chunk(params[BLOCKS], work), x, batch, key, work["chunk"])
+        y, kept = self._blocks_vjp.forward(_of_chunk(params[BLOCKS], work), x, batch, key, work["chunk"])
         return {**carry, "forward": y, "busy": carry["busy"] + 1}, [y, *kept]
 
     def _backward(
@@ -166,7 +166,7 @@ class Stage:
             return jax.vjp(lambda outer: self._first(outer, batch, key), params[OUTER])[1](dx)[0]
 
         at_end, dy, metrics = jax.lax.cond(is_last, by_loss, by_what_came)
-        grads, dx = self._halves.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
+        grads, dx = self._blocks_vjp.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
         at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
         total = carry["grads"]
         made = {

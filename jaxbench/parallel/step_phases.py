@@ -18,7 +18,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import draws
-from jaxbench.parallel.program import Program, TrainState, data_parallel, forward, gradients, mean_over, update
+from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.program import Program, TrainState, forward, gradients, mean_over, update
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, TrainWorkload
 

@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
-from jaxbench.parallel import axes, reduction, step_phases
+from jaxbench.parallel import reduction, step_phases
 from jaxbench.parallel.program import Program, keep_barriers
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
@@ -108,7 +108,14 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         )
     if way != "strategy":
         return reduction.build(workload, devices, way)
-    program = parallel.load(strategy).build(workload, devices, **_settings(strategy, len(devices), levers))
+    program = parallel.build(
+        strategy,
+        workload,
+        devices,
+        mesh=levers.get("mesh", parallel.OWN_MESH),
+        schedule=levers.get("schedule", "gpipe"),
+        sequence=levers.get("sequence_parallel") == "on",
+    )
     if execution in ("donated", "unfused"):
         return program
     if strategy == "pmap":
@@ -117,25 +124,6 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         )
     outputs: Any = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
-
-
-def _settings(strategy: str, devices: int, levers: dict[str, str]) -> dict[str, Any]:
-    """What a strategy is told besides the workload. Raises UserError for a lever that it does not have."""
-    sizes = axes.sizes(strategy, devices, levers.get("mesh", "strategy"))
-    schedule, sequence = levers.get("schedule", "gpipe"), levers.get("sequence_parallel", "off")
-    if schedule != "gpipe" and "stage" not in sizes:
-        raise UserError(
-            f"--config.lever.schedule={schedule} is of a pipeline: use --config.strategy=pipeline, or a mesh with the "
-            "axis stage."
-        )
-    if sequence != "off" and ("tensor" not in sizes or "stage" in sizes):
-        raise UserError(
-            f"--config.lever.sequence_parallel={sequence} is of products split over the axis tensor, outside a "
-            "pipeline: use --config.strategy=tensor."
-        )
-    known: dict[str, Any] = {"sizes": sizes, "schedule": schedule, "sequence": sequence == "on"}
-    takes = {"pipeline": ("schedule",), "tensor": ("sequence",), "hybrid": tuple(known)}
-    return {name: known[name] for name in takes.get(strategy, ())}
 
 
 def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]:

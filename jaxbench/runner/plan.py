@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from jaxbench import parallel
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.levers import EVERY_MESH, Arm
-from jaxbench.parallel import OF_SOME_MODELS, axes
+from jaxbench.parallel import axes
 
 CPU_DEVICES = (1, 2, 4, 8)
 
@@ -113,7 +114,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
         for strategy in settings.strategies:
             for scaling in settings.scalings:
                 for arm in possible(arms_of(settings, strategy, devices), machine):
-                    parts = axes.batch_parts(axes.sizes(strategy, devices, arm.levers["mesh"]))
+                    parts = axes.batch_parts(parallel.mesh_sizes(strategy, devices, arm.levers["mesh"]))
                     grows = scaling == "weak" and settings.weak == "batch"
                     asked = (int(arm.levers["batch"]) or settings.batch) * (devices if grows else 1)
                     name = f"{strategy}/{scaling}/{devices}" + (f"/{arm.name}" if arm.name else "")
@@ -169,7 +170,7 @@ def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
     """The arms at one place: a mesh "all" is every mesh of so many devices."""
     found = []
     for arm in settings.arms:
-        if arm.levers["mesh"] != EVERY_MESH or strategy != axes.HYBRID:
+        if arm.levers["mesh"] != EVERY_MESH or not parallel.takes_any_mesh(strategy):
             found.append(arm)
             continue
         for sizes in axes.meshes(devices):
@@ -180,7 +181,9 @@ def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
 
 def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Of counts that nobody typed, those that divide the batch of strong scaling; typed ones are all kept."""
-    if settings.devices is not None or "strong" not in settings.scalings or {*settings.strategies} & {*OF_SOME_MODELS}:
+    if settings.devices is not None or "strong" not in settings.scalings:
+        return counts
+    if {*settings.strategies} - {*parallel.of_any_model()}:
         return counts
     batches = {int(arm.levers["batch"]) or settings.batch for arm in settings.arms}
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))

@@ -64,7 +64,7 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
         placed, left_out = placement.place(cases, chosen, machine)
         facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
         return Asked(chosen, machine, placed, left_out, facts)
-    settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
+    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     machine = look(settings.platform, console)
     points = plan.make(settings, machine)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})

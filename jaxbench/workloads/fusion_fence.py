@@ -2,8 +2,8 @@
 """A fence round a function: XLA optimizes inside it, and fuses or moves nothing across it.
 
 A kernel is measured inside a step that reads one value of its result and changes one value of its argument
-(`parallel/chain.py`). Without a fence, XLA mixes the two. It computed a chain of element-wise operations twice, once for
-the result and once for the one value that is read. It also copied the argument twice, because it could no longer see
+(`parallel/chain.py`). Without a fence, XLA mixes the two: it computed a chain of element-wise operations twice, once
+for the result and once for the one value that is read, and copied the argument twice, because it could no longer see
 which use comes first. On accelerators an optimization barrier is enough. XLA's CPU compiler removes barriers before it
 fuses operations; there, a call that is not inlined does the same job.
 """

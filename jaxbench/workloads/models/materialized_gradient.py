@@ -3,7 +3,7 @@
 
 The gradient that flows back along a residual stream is a growing sum: each branch adds its part and reads the sum so
 far. All of this is element-wise, and the CPU compiler fuses element-wise work into every consumer. In the backward pass
-of n blocks it recomputed the sum, from the top down, for several products of each block: work of order n^2. Without this
+of n blocks it recomputed the sum, from the top down, for several products of each block: work of order n^2. Without the
 fence, the gradient of 4 blocks of width 128 takes 1.04 times as long on one core, and that of 16 blocks 1.1 times.
 """
 

@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import draws, optimizer_need, pipeline_view, sharded_step
 from jaxbench.parallel import schedule as schedules
-from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of
+from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
@@ -35,17 +35,14 @@ from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload
 WITH = TOGETHER[0]
 
 
-def build(
-    workload: TrainWorkload, devices: list[jax.Device], *, schedule: str = "gpipe", sizes: Sizes | None = None
-) -> Program:
-    """Returns the Program over `devices`, with as many micro-batches as the workload says.
+def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe") -> Program:
+    """Returns the Program over `devices`, with as many micro-batches as the workload has.
 
-    schedule: gpipe | 1f1b | interleaved. sizes: a mesh with the axes data, stage and tensor; None: all are stages.
+    sizes: of a mesh with the axes data, stage and tensor. schedule: gpipe | 1f1b | interleaved.
 
-    Raises UserError for a model without stages, blocks that do not divide over them, an axis that it cannot have, or
-    activations that are kept in the host's memory.
+    Raises UserError for a model without stages, for blocks that do not divide over them, for an axis that a pipeline
+    cannot have, and for activations that are kept in the host's memory.
     """
-    sizes = {AXIS: len(devices)} if sizes is None else sizes
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
@@ -82,13 +79,14 @@ def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
 
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     sharded_step.require(workload, sizes)
-    if workload.partition is None or workload.partition.stages is None:
+    if not splits(workload.partition, AXIS):
         raise Unsupported(f"'{workload.name}' is no row of blocks that can be stages of a pipeline: gpt is.")
     if workload.loss_scale is not None:
         raise Unsupported(
             "--config.lever.precision=float16 scales the loss before it is differentiated, and a pipeline "
             "differentiates each stage apart: use bfloat16."
         )
+    assert workload.partition is not None and workload.partition.stages is not None
     if workload.partition.stages.remat == "offload":
         raise Unsupported(
             "a pipeline keeps activations in the memory of its stages: use remat=dots_saveable, not offload."

@@ -14,9 +14,8 @@ import jax
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws
-from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
-from jaxbench.workloads import sharding_context
+from jaxbench.parallel.data_parallel import AXIS, data_parallel, local_gradients
+from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 
@@ -25,13 +24,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     mesh = data_mesh(devices, AxisType.Auto)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        params, model_state = jax.lax.pcast((state.params, state.model_state), ("data",), to="varying")
-        key = draws.local_key(state.key, ("data",))
-        local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
-        with sharding_context.over(axis="data"):
-            grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
+        params, model_state = jax.lax.pcast((state.params, state.model_state), (AXIS,), to="varying")
+        varying = dataclasses.replace(state, params=params, model_state=model_state)
+        grads, model_state, metrics = mean_over(AXIS, local_gradients(workload, varying, batch))
         return update(workload, state, grads, model_state), metrics
 
-    whole, split = PartitionSpec(), PartitionSpec("data")
+    whole, split = PartitionSpec(), PartitionSpec(AXIS)
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole))
     return data_parallel(workload, mesh, step)

@@ -7,30 +7,26 @@ layout of the state and the cost of getting into it.
 
 from __future__ import annotations
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.parallel import draws
-from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
-from jaxbench.workloads import sharding_context
+from jaxbench.parallel.data_parallel import AXIS, local_gradients
+from jaxbench.parallel.program import Program, TrainState, create_state, jit_once, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`; state and batch arrays have a leading axis of that length."""
     count = len(devices)
-    # In the list's order, for pmap takes no other where a host's devices would not be neighbours in the mesh.
-    mesh = Mesh(np.array(devices), ("data",), axis_types=(AxisType.Auto,))
-    stacked = NamedSharding(mesh, PartitionSpec("data"))
+    # In the order of the list: pmap accepts no other where the devices of a host would not be neighbours in the mesh.
+    mesh = Mesh(np.array(devices), (AXIS,), axis_types=(AxisType.Auto,))
+    stacked = NamedSharding(mesh, PartitionSpec(AXIS))
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        local = dataclasses.replace(state, key=draws.local_key(state.key, ("data",)))
-        with sharding_context.over(axis="data"):
-            grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
+        grads, model_state, metrics = mean_over(AXIS, local_gradients(workload, state, batch))
         return update(workload, state, grads, model_state), metrics
 
     def stack(tree: PyTree) -> PyTree:
@@ -40,7 +36,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     return Program(
         mesh=mesh,
         init=stacked_init,
-        step=jax.pmap(step, axis_name="data", donate_argnums=0, devices=devices),
+        step=jax.pmap(step, axis_name=AXIS, donate_argnums=0, devices=devices),
         state_sharding=stacked,
         batch_sharding=stacked,
         put=lambda batch: jax.device_put(

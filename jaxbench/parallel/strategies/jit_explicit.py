@@ -16,10 +16,9 @@ from jax.sharding import AxisType
 
 from jaxbench import discovery
 from jaxbench.errors import Unsupported
-from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, update
-from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
+from jaxbench.parallel import data_parallel
+from jaxbench.parallel.program import Program
+from jaxbench.workloads.base import TrainWorkload
 
 # What to write, by what JAX says. A sharding that is an array's own is right under every other strategy too.
 ADVICE = (
@@ -32,15 +31,12 @@ ADVICE = (
 )
 
 
+AXIS = data_parallel.AXIS
+
+
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
-    """Returns the Program over `devices`. Tracing its step raises Unsupported for a model that has to say more."""
-
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        with _Explained(workload.name), sharding_context.over(parts=len(devices)):
-            grads, model_state, metrics = gradients(workload, state, batch)
-        return update(workload, state, grads, model_state), metrics
-
-    return data_parallel(workload, data_mesh(devices, AxisType.Explicit), step, whole_batch=True)
+    """Returns the Program over `devices`. Tracing its step raises Unsupported for a model that must say more."""
+    return data_parallel.by_compiler(workload, devices, AxisType.Explicit, _Explained(workload.name))
 
 
 class _Explained(AbstractContextManager[None]):
