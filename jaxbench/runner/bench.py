@@ -93,7 +93,7 @@ class Bench:
             require_threads(point.devices, collectives_at_once(compiled.hlo))
             return workload, program, compiled
 
-    def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
+    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What a dry run wants to know of a point. Raises StageError."""
         _, program, compiled = self.compile(Point(**placed))
         passport = compiled.passport
@@ -153,7 +153,7 @@ class Bench:
         self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
         return self._record(point, passport, checks, outcome=outcome, facts=facts)
 
-    def prove(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
+    def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
         """Takes a point through a step in at most `limit_bytes`, on a CPU enforced, and says what it took.
 
         Raises StageError, or dies, when it does not fit: the process is not used again.

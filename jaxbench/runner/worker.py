@@ -4,7 +4,7 @@
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, with "cores" for kernels,
 which get all the cores asked for whatever the number of devices, and with "at_once" (see `start.threads`). Then
 {"do": "prepare" | "compile" | "compile_for", "point": {...}}, {"do": "describe"},
-{"do": "try", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n},
+{"do": "try", "point": {...}}, {"do": "run_within", "point": {...}, "limit_bytes": n},
 {"do": "round", "point": id, "round": r}, of training also with "steps" (in a block, not as many as were found), or
 {"do": "profile", "point": id, "folder": a path}. The answer {"at_once": n} asks for another process, with threads for
 as many collectives. With "target" in its setup it compiles for hardware that is not here, and can do nothing else
@@ -71,14 +71,14 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
         if request["do"] == "describe":
             return trial_answers.describe(bench)
         return trial_answers.attempt(bench, request["point"])
-    if request["do"] == "prove":
-        return bench.prove(request["point"], request["limit_bytes"])
+    if request["do"] == "run_within":
+        return bench.run_within(request["point"], request["limit_bytes"])
     if request["do"] == "profile":
         return {"record": schema.to_json(bench.profile(request["point"], request["folder"]))}
     if request["do"] == "compile_for":
         return {"record": schema.to_json(bench.compile_for(request["point"]))}
     if request["do"] == "compile":
-        return bench.dry(request["point"])
+        return bench.compile_only(request["point"])
     return {"record": schema.to_json(bench.prepare(request["point"]))}
 
 

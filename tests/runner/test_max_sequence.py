@@ -8,9 +8,10 @@ from rich.console import Console
 
 from jaxbench.analysis import longest as reader
 from jaxbench.errors import UserError
-from jaxbench.runner import longest
+from jaxbench.runner import studies
 from jaxbench.runner.plan import Point
-from jaxbench.runner.search import Limit
+from jaxbench.runner.studies import max_sequence, study
+from jaxbench.runner.studies.study import Limit, Study
 
 COUNTS = (1, 2, 4)
 
@@ -26,7 +27,7 @@ class Compiler:
     def ask(self, request):
         Compiler.asked += 1
         assert request["do"] == "compile"
-        return {"peak_bytes": peak(self.length, self.devices)}
+        return {"peak_bytes": peak(self.length, self.devices), "temp_bytes": 0}
 
     def close(self):
         pass
@@ -37,15 +38,15 @@ def peak(length, devices):
 
 
 def search(folder, monkeypatch, *, limit, model=None):
-    monkeypatch.setattr(longest, "Worker", Compiler)
+    monkeypatch.setattr(study, "Worker", Compiler)
     points = [
         Point(point=f"context/strong/{n}", strategy="context", scaling="strong", devices=n, global_batch=4,
               oversubscribed=False, platform="cpu")
         for n in COUNTS
     ]  # fmt: skip
-    config = {"model": {"context": 64} if model is None else model}
+    config = {"search": "context", "depths": "", "model": {"context": 64} if model is None else model}
     about = {"experiment": "context_parallel", "config": config, "folder": folder, "console": Console(quiet=True)}
-    longest.run(points, limit=Limit(bytes=limit, source="a test"), **about)
+    studies.run(Study(points=points, limit=Limit(bytes=limit, source="a test"), **about))
     return reader.read(folder)
 
 
@@ -55,7 +56,7 @@ def test_it_is_exact_to_an_eighth_and_in_few_compilations(tmp_path, monkeypatch)
     assert [row["devices"] for row in found["rows"]] == list(COUNTS)
     for row in found["rows"]:
         fits, n = row["longest"], row["devices"]
-        assert peak(fits, n) <= limit < peak(round(fits * (1 + 1 / longest.SHARPNESS)) + 2 * n, n)
+        assert peak(fits, n) <= limit < peak(round(fits * (1 + 1 / max_sequence.SHARPNESS)) + 2 * n, n)
         assert dict(map(tuple, row["tried"]))[fits] == peak(fits, n)
     assert Compiler.asked <= 12 * len(COUNTS)
 
@@ -68,7 +69,7 @@ def test_a_second_start_searches_nothing(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_searched_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(UserError, match=r"a sequence of 64 needs 14,096 bytes on 1 devices .*search_bytes=28192"):
+    with pytest.raises(UserError, match=r"a sequence of 64 on 1 device needs 14,096 bytes .*search_bytes=28192"):
         search(tmp_path, monkeypatch, limit=100)
     with pytest.raises(UserError, match=r"no config.model.context of its own; gpt has"):
         search(tmp_path, monkeypatch, limit=100, model={"context": 0})

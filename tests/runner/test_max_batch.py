@@ -12,8 +12,10 @@ from rich.console import Console
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.errors import UserError
-from jaxbench.runner import search
+from jaxbench.runner import studies
 from jaxbench.runner.plan import Point
+from jaxbench.runner.studies import max_batch, study
+from jaxbench.runner.studies.study import Limit, Study
 
 MEMORY_HUNGRY = '''"""A model whose step holds 1 MB for each example."""
 import jax, jax.numpy as jnp, optax
@@ -45,7 +47,7 @@ def test_the_largest_multiple_that_fits_is_found(fixed, each, step, limit, bend)
         tried.append(batch)
         return fixed + each * batch + bend * batch**2 // 100
 
-    found = search.largest_fitting(peak, limit, step)
+    found = study.largest_within(peak, limit, first=step, step=lambda _: step)
     assert found % step == 0
     assert found == 0 or peak(found) <= limit
     assert peak(found + step) > limit
@@ -58,16 +60,20 @@ def point(**changes):
     return Point(**{"point": "p", **about, "levers": arm.levers, "platform": "cpu", **changes})
 
 
+def asked(path, limit):
+    config = config_lib.compose("hungry", discovery.load_experiment(str(path)), discovery.load_preset("smoke"))
+    return Study(
+        points=[point()], experiment=str(path), config={**config_lib.plain(config), "search": "max"}, limit=limit,
+        folder=path.parent, console=Console(file=io.StringIO()),
+    )  # fmt: skip
+
+
 def test_what_a_search_finds_it_has_run(tmp_path):
     path = tmp_path / "hungry.py"
     path.write_text(MEMORY_HUNGRY)
-    config = config_lib.plain(
-        config_lib.compose("hungry", discovery.load_experiment(str(path)), discovery.load_preset("smoke"))
-    )
-    limit = search.Limit(bytes=200_000_000, source="config.search_bytes")
-    about = {"experiment": str(path), "config": config, "folder": tmp_path}
-    search.run(point(), limit=limit, console=Console(file=io.StringIO()), **about)
-    found = json.loads((tmp_path / search.FILE).read_text())
+    limit = Limit(bytes=200_000_000, source="config.search_bytes")
+    studies.run(asked(path, limit))
+    found = json.loads((tmp_path / max_batch.FILE).read_text())
     peaks = {tried["batch"]: tried["peak_bytes"] for tried in found["tried"]}
     assert peaks[found["predicted"]] <= limit.bytes < peaks[found["predicted"] + 1]
     ran = {proof["batch"]: proof for proof in found["proven"]}
@@ -79,19 +85,13 @@ def test_what_a_search_finds_it_has_run(tmp_path):
 def test_a_limit_below_the_smallest_batch_names_one_that_does(tmp_path):
     path = tmp_path / "hungry.py"
     path.write_text(MEMORY_HUNGRY)
-    config = config_lib.plain(
-        config_lib.compose("hungry", discovery.load_experiment(str(path)), discovery.load_preset("smoke"))
-    )
     with pytest.raises(
         UserError, match=r"a batch of 1 needs [\d,]+ bytes and the limit is 1,000 .*--config.search_bytes="
     ):
-        search.run(
-            point(), limit=search.Limit(bytes=1000, source="config.search_bytes"), experiment=str(path), config=config,
-            folder=tmp_path, console=Console(file=io.StringIO()),
-        )  # fmt: skip
+        studies.run(asked(path, Limit(bytes=1000, source="config.search_bytes")))
 
 
 def test_whose_limit_it_is():
-    assert search.limit(5, {"device_memory_bytes": 7}).bytes == 5
-    assert search.limit(0, {"device_memory_bytes": 7}).bytes == 7
-    assert search.limit(0, {"device_memory_bytes": None}).bytes == search.CPU_LIMIT_BYTES
+    assert study.limit(5, {"device_memory_bytes": 7}).bytes == 5
+    assert study.limit(0, {"device_memory_bytes": 7}).bytes == 7
+    assert study.limit(0, {"device_memory_bytes": None}).bytes == study.CPU_LIMIT_BYTES
