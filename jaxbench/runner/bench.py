@@ -20,7 +20,7 @@ from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import closed_form, first_step, memory, profile, short_training, state_facts
 from jaxbench.measure.clock import Timer
-from jaxbench.measure.concurrency import collectives_at_once
+from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
@@ -90,7 +90,7 @@ class Bench:
         with stage("compile"):
             options = {**without(disabled_passes(point.levers, program)), **(told or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options)
-            require_threads(point.devices, collectives_at_once(compiled.hlo))
+            require_threads(point.devices, concurrent_collectives(compiled.hlo))
             return workload, program, compiled
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Point:
         if self.platform != "cpu":
             return self.platform, {"platform": self.platform, "devices": self.devices}
         # As few threads as data parallelism needs; a program that needs more asks for them.
-        setup = {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY, "at_once": 1}
+        setup = {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
         return f"cpu{self.devices}", setup
 
     def failure(self) -> dict[str, Any]:

@@ -140,9 +140,7 @@ def test_a_refusal_is_an_answer_in_the_search_for_a_length(tmp_path, compiler, s
     assert most / (1 + 1 / max_sequence.SHARPNESS) - 2 <= row["longest"] <= most
     assert Compiler.asked < 12
     (tmp_path / max_sequence.FILE).unlink()
-    with pytest.raises(
-        UserError, match=r"a sequence of 512 .* does not fit .*EXHAUSTED.*config.model.context"
-    ):
+    with pytest.raises(UserError, match=r"a sequence of 512 .* does not fit .*EXHAUSTED.*config.model.context"):
         find(tmp_path, max_sequence.FILE, search="context", context=512)
 
 
