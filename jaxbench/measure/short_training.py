@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a short training on the real data comes to: the other half of every claim that a step is faster."""
+"""A short training on the real data, scored on its test split: the other half of every claim that a step is faster."""
 
 from __future__ import annotations
 

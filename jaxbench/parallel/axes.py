@@ -72,16 +72,16 @@ def splits(partition: Partition | None, axis: str) -> bool:
 
 
 def batch_parts(sizes: Sizes) -> int:
-    """In how many parts a mesh splits the batch."""
+    """The number of parts that a mesh splits the batch into."""
     return math.prod(size for name, size in sizes.items() if AXES[name])
 
 
-# What a pipeline's mesh may have, and what another's.
+# The axes that a mesh may have together: that of a pipeline, and any other.
 TOGETHER = (("data", "stage", "tensor"), ("data", "fsdp", "tensor"))
 
 
 def meshes(devices: int) -> list[dict[str, int]]:
-    """All meshes of so many devices over the axes that go TOGETHER, an axis of one device left out."""
+    """All meshes of so many devices over the axes that go TOGETHER. Axes of one device are left out."""
     found = {text(sizes): sizes for family in TOGETHER for sizes in _factorings(devices, family)}
     return list(found.values()) if devices > 1 else [{"data": 1}]
 
@@ -99,6 +99,6 @@ def _factorings(devices: int, names: tuple[str, ...]) -> list[dict[str, int]]:
 
 
 def mesh_of(devices: list[jax.Device], sizes: Sizes) -> Mesh:
-    """The mesh with these axes, the last of them over neighbours."""
+    """The mesh with these axes. Devices along the last one are neighbours."""
     places = arranged(devices, tuple(sizes.values()))
     return Mesh(places, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arrays as flat shards of equal size, one for each device of an axis: how ZeRO cuts an array of which no dimension
-divides over the devices.
+"""Arrays as flat shards of equal size, one for each device of an axis: how ZeRO shards an array none of whose
+dimensions divides over the devices.
 
-The last shard is filled up with zeros. What is done to a shard must be element by element; an optimizer that does more
-is given the whole array (see `optimizer_view`).
+The last shard is padded with zeros. Only element-wise work can be done on a shard; an optimizer that does more is given
+the whole array (see `optimizer_view`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import jax.numpy as jnp
 
 
 def padded(size: int, parts: int) -> int:
-    """The elements of an array of `size` elements that is cut into `parts`."""
+    """`size` elements, rounded up to a multiple of `parts`."""
     return -(-size // parts) * parts
 
 
 def cut(x: jax.Array, parts: int) -> jax.Array:
-    """The elements row by row, filled up with zeros to a multiple of `parts`: (padded,)."""
+    """The elements row by row, padded with zeros to a multiple of `parts`: (padded,)."""
     return jnp.pad(x.reshape(-1), (0, padded(x.size, parts) - x.size))
 
 

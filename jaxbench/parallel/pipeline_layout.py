@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The layout of a pipeline's state: the blocks' parameters stacked, (stages, chunks, blocks of a chunk, ...).
+"""The layout of a pipeline's state: the parameters of all blocks stacked, (stages, chunks, blocks of a chunk, ...).
 
-Chunk v of stage s holds the blocks from (v K + s) times the length of a chunk on. What is not a block's, and what the
-model's table splits of a block's own arrays, lies as in any other strategy (see `layout`).
+Chunk v of stage s (of K) begins with block (v K + s) times the length of a chunk. Parameters outside the blocks, and
+dimensions of a block's arrays that the model's table splits, lie as in any other strategy (see `layout`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OUTER, BLOCKS = "outer", "blocks"
 
 
 def _the_same(*each: Any) -> Any:
-    """What is of each block the same; None: it is not."""
+    """What is the same for each block; None: it differs."""
     return each[0] if all(other == each[0] for other in each) else None
 
 
@@ -76,7 +76,7 @@ class PipelineLayout:
         return [blocks[name] for name in sorted(blocks, key=int)]
 
     def _alike(self, params: PyTree) -> bool:
-        """Whether of all blocks the same is masked out, array by array."""
+        """Whether the same arrays are masked in all blocks."""
         structure: Callable[..., Any] = jax.tree.structure
         if structure(params, is_leaf=layouts.masked) != structure(self.canonical.params):
             return False
@@ -84,17 +84,17 @@ class PipelineLayout:
         return all(other == first for other in others)
 
     def merged(self, params: PyTree, merge: Callable[..., Any] = _the_same) -> PyTree:
-        """What is built like the parameters, with one tree for all blocks. merge: what there is of each -> of all."""
+        """A params-shaped tree with one subtree for all blocks. merge: one value for each block -> one for all."""
         outer = {name: tree for name, tree in params.items() if name != self._key}
         return {OUTER: outer, BLOCKS: jax.tree.map(merge, *self._rows(params))}
 
     def repeated(self, params: PyTree, of_block: Callable[[PyTree, int], PyTree] = lambda tree, _: tree) -> PyTree:
-        """Inverse of `merged`. of_block: what there is of all, number -> of one."""
+        """Inverse of `merged`. of_block: (the subtree for all blocks, number of a block) -> its own."""
         names = sorted(self.canonical.params[self._key], key=int)
         return {**params[OUTER], self._key: {name: of_block(params[BLOCKS], i) for i, name in enumerate(names)}}
 
     def stack(self, params: PyTree) -> PyTree:
-        """What is built like the parameters, from the canonical form to that of the global arrays."""
+        """A params-shaped tree, from the canonical form to that of the global arrays."""
         shape = (self.chunks, self.stages, self.chunk)
         return self.merged(params, lambda *x: jnp.swapaxes(jnp.stack(x).reshape(*shape, *x[0].shape), 0, 1))
 

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """How an optimizer sees the stacked blocks of a pipeline (see `optimizer_view`).
 
-To an optimizer that works value by value, or reduces over all parameters together, a stack of blocks is as good as the
-blocks. One that reduces over each parameter, or goes by its path or its dimensions, would do something else to a stack.
-Which it is, shows in the jaxprs of both updates: each result must be made in the same way.
+An optimizer that works element by element, or that reduces over all parameters together, does the same to a stack of
+blocks as to the blocks. One that reduces over each parameter, or that depends on its path or dimensions, does not. The
+jaxprs of both updates tell which it is: each result must be computed in the same way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ZEROS = {hash("0"), hash("0.0")}
 def of(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> View | None:
     """The view that the optimizer needs; None: it updates a stage's blocks as they are.
 
-    Where stacks are not as good, everything is gathered and taken apart: that is right, and more is sent.
+    Where a stack would be updated otherwise, all is gathered and unstacked: this is correct, and sends more.
     Raises UserError for an optimizer that `update` of a step cannot be called with.
     """
     avals, specs = jax.eval_shape(layout.cut, layout.canonical), layout.specs()

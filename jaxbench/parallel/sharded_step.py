@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A training step on a named mesh whose axes split the batch, the state, the model's products or its positions.
 
-Written by `shard_map`, because what is sent is what is measured: under `jit` the compiler chooses where to communicate.
-Its types are on. They know which arrays are *invariant*, the same on all devices of an axis; the gradient of such an
-array is a sum over those devices, and they put it there: this is how the backward pass of a product that is split over
-`tensor` gets its all-reduces. Over the axes that split examples or positions the sum is a mean and written out here, so
-there the parameters are cast to *varying* first (see strategies/shard_map.py).
+The step is written with `shard_map`, because what is sent is what is measured: under `jit` the compiler chooses where
+to communicate. Its type checking is on. It knows which arrays are *invariant*, that is, equal on all devices of an
+axis. The gradient of such an array is a sum over those devices, and JAX inserts it: this is how the backward pass of a
+product that is split over `tensor` gets its all-reduces. Over the axes that split examples or positions the sum is a
+mean, which is written out here; for these the parameters are cast to *varying* first (see strategies/shard_map.py).
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ from jaxbench.parallel.program import (
 from jaxbench.workloads import positions, sharding_context
 from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
 
-# The axes over which something is sent once more in the backward pass, instead of kept.
+# The axes over which the backward pass sends something again instead of keeping it.
 AGAIN = {"fsdp", "context"}
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, sequence: bool = False) -> Program:
-    """The Program on the mesh of `sizes`. sequence: positions are split between the products split over `tensor`.
+    """Returns the Program on the mesh of `sizes`. sequence: between the products that are split over `tensor`,
+    positions are split.
 
-    Raises UserError for what the workload cannot be split over.
+    Raises UserError for an axis that the workload cannot be split over, and for numbers that do not divide.
     """
     require(workload, sizes, sequence=sequence)
     layout, mesh, means = Layout(workload, cuts(workload, sizes)), mesh_of(devices, sizes), mean_axes(sizes)
@@ -76,8 +77,9 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 class Step:
     """What a step does, apart from where its arrays lie.
 
-    gradients: on a device, (state, batch) -> (gradients, model_state, metrics). update: (state, gradients, model_state)
-    -> state, on a device where there is no view, of global arrays where there is one. specs: where gradients lie, then.
+    gradients: on one device, (state, batch) -> (gradients, model_state, metrics).
+    update: (state, gradients, model_state) -> state: on one device without a view, on global arrays with one.
+    specs: where the gradients lie, if there is a view.
     """
 
     gradients: Callable[[TrainState, Batch], tuple[PyTree, PyTree, Metrics]]
@@ -91,7 +93,7 @@ class Step:
         return {} if self.view is None else self.view.sends
 
     def mapped(self, run: Callable[..., Any], specs: TrainState) -> Callable[..., Any]:
-        """(state, batch) -> (state, metrics) of global arrays. run: `shard_map`, to be told the specs of results."""
+        """(state, batch) -> (state, metrics), of global arrays. run: `shard_map`, which still needs `out_specs`."""
         whole = PartitionSpec()
 
         def on_device(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
@@ -106,11 +108,11 @@ class Step:
 
 
 def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) -> None:
-    """Raises UserError for what the workload cannot be split over, parameters left to the Layout."""
+    """Raises UserError for an axis that the workload cannot be split over; the Layout looks at the parameters."""
     context, tensor = sizes.get("context", 1), sizes.get("tensor", 1)
     partition = workload.partition
     if context > 1 and not splits(partition, "context"):
-        raise Unsupported(f"'{workload.name}' has no positions to split over the axis context: gpt has.")
+        raise Unsupported(f"'{workload.name}' has no positions to split over the axis context; gpt has.")
     if sequence and tensor > 1 and partition is not None and not partition.positions:
         raise Unsupported(
             f"--config.lever.sequence_parallel=on splits positions and '{workload.name}' has none: use off, or gpt."
@@ -125,12 +127,13 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
 
 
 def mean_axes(sizes: Sizes) -> tuple[str, ...]:
-    """The axes over which gradients are averaged: devices along them see other examples or other positions."""
+    """The axes over which gradients are averaged: those along which devices see other examples or positions."""
     return tuple(axis for axis in sizes if AXES[axis] or axis == "context")
 
 
 def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
-    """What a layer is told of where things lie; an axis of one device splits nothing."""
+    """The arguments of `sharding_context.over` for the axes that split a model; an axis of one device splits
+    nothing."""
     names = {name: name for name in ("tensor", "context", "expert") if sizes.get(name, 1) > 1}
     return {**names, "sequence": sequence and "tensor" in names}
 
@@ -141,7 +144,7 @@ def varies(x: Any) -> frozenset[str]:
 
 
 def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
-    """Casts arrays to differ over `axes`, where they do not yet."""
+    """Casts arrays to *varying* over `axes`, where they are not yet."""
 
     def cast(x: jax.Array) -> jax.Array:
         missing = tuple(axis for axis in dict.fromkeys(axes) if axis not in varies(x))
@@ -151,15 +154,15 @@ def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
 
 
 def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Callable[..., Any]:
-    """The workload's loss as a function of a device's shards. Its gradient is summed over `fsdp` and cut: that is what
-    the transpose of a gather is. What was gathered is not kept for the backward pass but gathered again.
+    """The workload's loss as a function of a device's shards. Its gradient is summed over `fsdp` and cut, because that
+    is the transpose of a gather. What was gathered is not kept for the backward pass but gathered again.
     """
     if not gather:
         return workload.loss
 
     def kept(primitive: Any, *_: Any, **settings: Any) -> bool:
-        """All but what makes a parameter of its shards. That a model's own slices and reshapes are made again too costs
-        nothing."""
+        """Everything but what turns shards into a parameter. The model's own slices and reshapes are recomputed too,
+        which costs nothing."""
         gathers = primitive.name == "all_gather" and settings["axis_name"] in ("fsdp", ("fsdp",))
         return not gathers and primitive.name not in ("slice", "reshape")
 
@@ -172,8 +175,9 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
 
 
 def mean(grad: jax.Array, cut: Cut, sizes: Sizes) -> jax.Array:
-    """A parameter's gradient as the mean over all that see other examples or positions. Over an axis that the parameter
-    itself is split over, each part has met everyone's examples, and its gradient is the sum."""
+    """A parameter's gradient as the mean over all devices that see other examples or positions. Along an axis that
+    splits the parameter itself, each part has met the examples of all devices, and its gradient is already their
+    sum."""
     summed = [axis for axis in mean_axes(sizes) if axis in cut.axes]
     apart = tuple(axis for axis in mean_axes(sizes) if axis not in cut.axes)
     for axis in summed:
@@ -194,10 +198,10 @@ def program(
     typed: bool = True,
     sums: int = 1,
 ) -> Program:
-    """The Program of a step. layout: a `Layout`, or what has its `cut`, `specs` and `export`.
+    """The Program of a step. layout: a `Layout`, or what has its `cut`, `specs` and `export`. form: its closed form.
 
-    held: what a device holds of gradients, from (state, batch), and its specs. typed: `shard_map` checks what is the
-    same on all devices. sums: as `Program.sums`.
+    held: (state, batch) -> the gradients that a device holds, and their specs. typed: whether `shard_map` checks what
+    is equal on all devices. sums: as `Program.sums`.
     """
     specs, whole = layout.specs(), PartitionSpec()
     examples = tuple(axis for axis in sizes if AXES[axis])
@@ -237,10 +241,10 @@ def expected(
     sequence: bool = False,
     platform: str = "cpu",
 ) -> Wire:
-    """The closed form of what a step sends: its gradients and parameters, and what the layers send themselves.
+    """The closed form of what a step sends: gradients, parameters, and what the layers send themselves, with padding.
 
-    Filling included. What is gathered again over `fsdp` is what the backward pass needs: no biases, and nothing of a
-    first layer, whose input needs no gradient. The forward passes of micro-batches may share what was gathered.
+    Over `fsdp` the backward pass gathers again only what it needs: no biases, and nothing of a first layer, whose input
+    needs no gradient. The forward passes of micro-batches may share what was gathered.
     """
     passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
     form: Wire = {}
@@ -276,7 +280,7 @@ def add(form: Wire, kind: str, least: int, most: int | None = None) -> None:
 
 
 def both(*forms: Wire) -> Wire:
-    """The closed form of what is sent by each."""
+    """The sum of closed forms."""
     total: Wire = {}
     for form in forms:
         for kind, (least, most) in form.items():

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The parts of a data-parallel step, as programs of their own: what a part costs is what leaving it out saves.
+"""The phases of a data-parallel step, as programs of their own: what a phase costs is what leaving it out saves.
 
-    forward, gradient (and backward), local (and the update), step (and the gradient's mean over devices)
+    forward, gradient (adds backward), local (adds the update), step (adds the gradient's mean over devices)
 
-Each is the next one with something taken away, written by `shard_map` as in the strategy of that name. What a part
-makes and the next would use is returned, so that the compiler cannot leave it out. `inference` is the model's answer.
+Each program is the next one with something left out, written with `shard_map` as in the strategy of that name. What a
+phase computes for the next one is returned, so that the compiler cannot drop it. `inference` is the model's answer.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from jaxbench.workloads.base import Batch, TrainWorkload
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Program:
-    """A Program whose `step` does one part, of ``levers.LEGAL["part"]``; the state it does not change passes through.
+    """A Program whose `step` runs the phases up to `part`, a value of the lever; unchanged state passes through.
 
-    Of `step`, the outputs are the metrics. Of the other parts of a training step they are what each device has, along
-    a leading device axis: the metrics, in `forward` and `gradient` also "model_state", in `gradient` also "gradients";
-    after `local` every device holds a state of its own. The outputs of `inference` are those of ``workload.predict``.
+    The outputs of `step` are the metrics. Those of the other parts of a training step are what each device has, along a
+    leading device axis: the metrics, for `forward` and `gradient` also "model_state", for `gradient` also "gradients".
+    After `local` every device holds a state of its own. The outputs of `inference` are those of ``workload.predict``.
 
     Raises:
       UserError: `inference` of a workload that has no `predict`.
     """
     if part == "inference" and workload.predict is None:
         raise UserError(
-            f"--config.lever.part={part} needs the `predict` that '{workload.name}' does not have: use step."
+            f"--config.lever.part={part} needs a `predict`, which '{workload.name}' does not have: use step."
         )
     mesh = data_mesh(devices, AxisType.Auto)
 
@@ -50,7 +50,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Prog
 
     whole, split = PartitionSpec(), PartitionSpec("data")
     specs = whole, whole if part == "step" else split
-    # Unchecked, since what differs between devices is said to be the same, where the mean is left out.
+    # Unchecked, because where the mean is left out, what differs between devices is declared to be equal.
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
     jitted = jax.jit(step, donate_argnums=0, out_shardings=shardings)

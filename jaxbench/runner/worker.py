@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
 
-The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it has "cores"
-too, as they get all the cores asked for whatever the number of devices. "concurrent_collectives" is explained at
+The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it also has
+"cores": they get all the cores asked for, whatever the number of devices. "concurrent_collectives" is explained at
 `start.threads`. With "target" the process compiles for hardware that is not here, and can do nothing else than
 "compile_for". Then come
 

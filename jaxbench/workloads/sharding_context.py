@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How the examples that a loss is given, and the parameters it is given, lie on devices.
+"""How the examples and the parameters that a loss is given lie on devices.
 
-A loss knows no device. A few layers must: batch normalisation ("the statistics of this device's examples" is one thing
-where the loss sees the whole batch, under `jit`, and another where it sees a device's part, under `shard_map`), and the
-layers of a model whose products are split over devices. Whoever traces a loss says how things lie; a layer asks.
+A loss knows nothing of devices, but a few layers must. Batch normalisation is one: "the statistics of this device's
+examples" are computed in one way where the loss sees the whole batch, under `jit`, and in another where it sees a
+device's part, under `shard_map`. The layers of a model whose products are split over devices are others. Whoever traces
+a loss sets the context, and a layer asks for it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Spread:
-    """parts: equal, contiguous parts of the batch given, one for each device. axis: the mapped axis, or axes, over
-    which other devices hold the rest of the batch; None: the batch given is whole. One of the two is always trivial.
+class ShardingContext:
+    """parts: the number of equal, contiguous parts of the batch given, one for each device. axis: the mapped axis, or
+    axes, along which other devices hold the rest of the batch; None: the batch given is whole. At most one of the two
+    says something.
 
     The rest are mapped axes too, None where there is none.
-    tensor: over it lie heads, hidden units and vocabulary: a layer is given its device's part of their parameters.
-    sequence: between the split products, positions lie over `tensor` too.
-    context: over it lie positions, everywhere, in the order of `workloads.positions`.
-    expert: over it lie the experts of a mixture.
+    tensor: splits heads, hidden units and vocabulary: a layer is given its device's part of their parameters.
+    sequence: whether positions are split over `tensor` between the split products.
+    context: splits positions, everywhere, in the order of `workloads.positions`.
+    expert: splits the experts of a mixture.
     """
 
     parts: int = 1
@@ -34,12 +36,12 @@ class Spread:
     expert: str | None = None
 
 
-WHOLE = Spread()
-_current: ContextVar[Spread] = ContextVar("spread", default=WHOLE)
+WHOLE = ShardingContext()
+_current: ContextVar[ShardingContext] = ContextVar("sharding_context", default=WHOLE)
 
 
-def current() -> Spread:
-    """What holds where the caller is being traced."""
+def current() -> ShardingContext:
+    """The context in which the caller is being traced."""
     return _current.get()
 
 
@@ -53,8 +55,8 @@ def over(
     context: str | None = None,
     expert: str | None = None,
 ) -> Iterator[None]:
-    """Says how things lie for what is traced inside."""
-    token = _current.set(Spread(parts, axis, tensor, sequence, context, expert))
+    """Sets the context for what is traced inside."""
+    token = _current.set(ShardingContext(parts, axis, tensor, sequence, context, expert))
     try:
         yield
     finally:

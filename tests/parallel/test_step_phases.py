@@ -117,5 +117,5 @@ def test_inference_answers_for_the_whole_batch():
 
 
 def test_a_workload_that_cannot_be_asked_says_so():
-    with pytest.raises(UserError, match="part=inference needs the `predict` that 'linear' does not have: use step"):
+    with pytest.raises(UserError, match="part=inference needs a `predict`, which 'linear' does not have: use step"):
         step_phases.build(linear_workload(), jax.devices()[:1], "inference")

@@ -1,15 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Pipeline parallelism: each device has some of the blocks, and micro-batches pass from one to the next.
+"""Pipeline parallelism: each device has some of the blocks, and micro-batches pass from one device to the next.
 
-The work of each tick comes from a table (`schedule`); a compiled loop over its rows does it and sends what was made to
-the neighbours, by one permutation a tick in each direction, whether there was anything to send or not. From the forward
-to the backward pass of a micro-batch a stage keeps in its places what the lever `remat` says: all activations, or what
-is needed to recompute the rest, as GPipe does. What comes before the first block and after the last is computed by the
-stages that have these blocks; its parameters, an embedding that is used at both ends among them, are whole on every
-stage, and their gradients are summed over stages.
+The work of each tick comes from a table (`schedule`). A compiled loop over its rows does the work and sends the results
+to the neighbours: one permutation a tick in each direction, even when there is nothing to send. Between the forward and
+the backward pass of a micro-batch, a stage keeps what the lever `remat` says: all activations, or what is needed to
+recompute the rest, as in GPipe. What comes before the first block and after the last one is computed by the stages that
+have these blocks. Its parameters, such as an embedding that is used at both ends, are whole on every stage, and their
+gradients are summed over stages.
 
-In step, because the loop is one program: a tick takes as long as its longest work. Where some stages run forward and
-others backward in one tick (1f1b), that costs up to the difference of the two; in gpipe it costs nothing.
+The stages run in lockstep, because the loop is one program: a tick takes as long as its longest work. Where some stages
+run forward and others backward in one tick (1f1b), this costs up to the difference of the two; in gpipe it costs
+nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 
 
 def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
-    """A pipeline's micro-batches are neighbours; elsewhere micro-batch i of a part has examples i, i + count, ..."""
+    """A pipeline's micro-batches are neighbours in the batch; elsewhere micro-batch i has examples i, i + count, ..."""
 
     def ordered(x: jax.Array) -> jax.Array:
         return x.reshape(parts, count, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
@@ -80,20 +81,23 @@ def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     sharded_step.require(workload, sizes)
     if not splits(workload.partition, AXIS):
-        raise Unsupported(f"'{workload.name}' is no row of blocks that can be stages of a pipeline: gpt is.")
+        raise Unsupported(f"'{workload.name}' is not a stack of blocks that can be stages of a pipeline; gpt is.")
     if workload.loss_scale is not None:
         raise Unsupported(
-            "--config.lever.precision=float16 scales the loss before it is differentiated, and a pipeline "
-            "differentiates each stage apart: use bfloat16."
+            "--config.lever.precision=float16 scales the loss before it is differentiated, but a pipeline "
+            "differentiates each stage on its own: use bfloat16."
         )
     assert workload.partition is not None and workload.partition.stages is not None
     if workload.partition.stages.remat == "offload":
         raise Unsupported(
-            "a pipeline keeps activations in the memory of its stages: use remat=dots_saveable, not offload."
+            "a pipeline keeps activations in the memory of its stages: use --config.lever.remat=dots_saveable, not "
+            "offload."
         )
     for axis, size in sizes.items():
         if axis not in WITH and size > 1:
-            raise UserError(f"a pipeline has the axes {', '.join(WITH)}, and the mesh has {axis}={size}: leave it out.")
+            raise UserError(
+                f"a pipeline takes the axes {', '.join(WITH)}, but the mesh has {axis}={size}: leave it out."
+            )
 
 
 def expected(
@@ -105,8 +109,8 @@ def expected(
     *,
     platform: str = "cpu",
 ) -> Wire:
-    """The closed form: an activation a tick to each neighbour; the gradients of what all stages hold, and over `data`
-    of everything. What the layers send over `tensor` is counted for every tick, as it stands in the loop's body."""
+    """The closed form: one activation a tick to each neighbour; over stages, the gradients of what all of them hold;
+    over `data`, all gradients. What the layers send over `tensor` counts in every tick, as it is in the loop's body."""
     form: Wire = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
     unused = optimizer_need.unused_gradients(workload, layout.canonical)
@@ -140,7 +144,7 @@ _KINDS = {FORWARD: "forward", BACKWARD: "backward"}
 
 
 def _activation_numbers(workload: TrainWorkload, examples: int) -> int:
-    """Of what passes from stage to stage in one micro-batch."""
+    """The numbers in what one micro-batch passes from stage to stage."""
     assert workload.partition is not None and workload.partition.stages is not None
     first, key = workload.partition.stages.first, jax.ShapeDtypeStruct((2,), "uint32")
     batch = workload.batch_avals(examples)

@@ -14,11 +14,14 @@ Axes: B examples, T positions, D width, V rows of a vocabulary, or those of them
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from jaxbench.workloads import sharding_context
+from jaxbench.workloads.base import Share, Wire
 from jaxbench.workloads.models.per_device import Tied
 
 
@@ -47,6 +50,17 @@ def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
     if sharding_context.current().tensor is None:
         return (y + layer.bias[...]).reshape(*positions, width)
     return _summed(y.reshape(*positions, width)) + layer.bias[...]
+
+
+def summed(numbers: int) -> Callable[[Share], Wire]:
+    """The closed form of layers, as `workloads.base.Partition.wire`, of which so many numbers are summed over devices
+    for each example, in the forward and the backward pass together."""
+
+    def wire(share: Share) -> Wire:
+        sent = numbers * share.examples
+        return {"all-reduce": (sent, sent)} if share.over("tensor") > 1 else {}
+
+    return wire
 
 
 class Vocabulary:
