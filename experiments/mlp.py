@@ -13,10 +13,10 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
-from jaxbench.workloads.base import Partition, Share, Wire
+from jaxbench.workloads.base import Partition
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import dense, training
-from jaxbench.workloads.models.split import column, row
+from jaxbench.workloads.models.tensor_parallel import column, row, summed
 from jaxbench.workloads.optimizers import tolerance
 
 SIZE, CLASSES = 28, 10
@@ -43,9 +43,10 @@ def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
 
 
 def partition(config: ConfigDict) -> Partition:
-    """How layers are split over the axis `tensor`: two by two, the first by its outputs, the second by its inputs.
+    """How layers are split over devices: two by two, the first by its outputs, the second by its inputs.
 
-    A last one without a partner is whole on every device.
+    A last one without a partner is whole on every device. What two layers give is summed over devices in the forward
+    pass, and the gradient of what they are given in the backward pass, but for the image.
     """
     sizes = layer_sizes(config)
     axes: dict[str, tuple[str | None, ...]] = {}
@@ -53,15 +54,8 @@ def partition(config: ConfigDict) -> Partition:
     for first in pairs:
         axes[f"layers/{first}/kernel"], axes[f"layers/{first}/bias"] = (None, "hidden"), ("hidden",)
         axes[f"layers/{first + 1}/kernel"] = ("hidden", None)
-
-    def wire(share: Share) -> Wire:
-        """What two layers give is summed in the forward pass, and the gradient of what they are given in the backward
-        pass, but for the image."""
-        numbers = sum(sizes[first + 1][1] for first in pairs) + sum(sizes[first][0] for first in pairs[1:])
-        sent = numbers * share.examples
-        return {"all-reduce": (sent, sent)} if share.over("tensor") > 1 else {}
-
-    return Partition(axes=axes, wire=wire)
+    numbers = sum(sizes[first + 1][1] for first in pairs) + sum(sizes[first][0] for first in pairs[1:])
+    return Partition(axes=axes, wire=summed(numbers))
 
 
 def get_config() -> ConfigDict:

@@ -25,7 +25,7 @@ def composed(name: str, **changes: object) -> ConfigDict:
 
 
 def points_of(config: ConfigDict) -> list[Point]:
-    return plan.make(config_lib.parse(config, parallel.strategies(), parallel.of_any_model()), MACHINE)
+    return plan.make(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()), MACHINE)
 
 
 def measure(name: str, config: ConfigDict) -> list[schema.PointRecord]:

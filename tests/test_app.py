@@ -3,6 +3,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 
@@ -136,12 +137,11 @@ def test_dry_run_measures_and_writes_nothing(tmp_path):
 
 def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
     """IDIOMS' first trap, as a strategy file of its own: the loss is right, the update n times too large."""
-    folder = ROOT / "tests" / "broken_strategies"
+    (tmp_path / "strategies").mkdir()
+    shutil.copy(ROOT / "tests" / "broken_strategies" / "naive.py", tmp_path / "strategies")
     mlp = (ROOT / "experiments" / "mlp.py").read_text()
     extra = (
-        "\nimport jaxbench.parallel\n"
-        f"jaxbench.parallel.__path__.append({str(folder)!r})\n"
-        "jaxbench.parallel.OF_ANY_MODEL += ('naive',)\n"
+        f"\nfrom jaxbench.parallel import strategies\nstrategies.__path__.append({str(tmp_path / 'strategies')!r})\n"
     )
     (tmp_path / "mine.py").write_text(mlp + extra)
     words = [word for word in QUICK_MLP if not word.startswith("--config.strategy")]

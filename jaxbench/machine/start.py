@@ -14,15 +14,17 @@ from jaxbench.machine.cores import pin_to_cores
 PLATFORMS = ("cpu", "gpu", "tpu")
 
 
-# Collectives of one program that may wait at the same time, unless said otherwise.
-AT_ONCE = 4
+# Collectives of one program that may wait for other devices at the same time, unless the caller says otherwise.
+CONCURRENT_COLLECTIVES = 4
 
 
-def start_fake_cpu(devices: int, *, pin: bool = True, cores: int | None = None, at_once: int = AT_ONCE) -> None:
+def start_fake_cpu(
+    devices: int, *, pin: bool = True, cores: int | None = None, concurrent_collectives: int = CONCURRENT_COLLECTIVES
+) -> None:
     """Makes this process a machine of `devices` CPU devices with one core each, as far as cores go.
 
     cores: instead, one device that may use that many cores, as a kernel of a library does.
-    at_once: the most collectives of one program that can wait for other devices at the same time.
+    concurrent_collectives: the most collectives of one program that can wait for other devices at the same time.
 
     By default XLA lets one CPU device use every core, so that going from one device to two would show no gain, and a
     count above the cores a false one. Raises RuntimeError when the backend has already started.
@@ -35,13 +37,13 @@ def start_fake_cpu(devices: int, *, pin: bool = True, cores: int | None = None, 
         pin_to_cores(devices)
         flags.append("--xla_cpu_multi_thread_eigen=false")
     # XLA's pool has one thread a core unless NPROC says otherwise.
-    os.environ["NPROC"] = str(cores or threads(devices, at_once))
+    os.environ["NPROC"] = str(cores or threads(devices, concurrent_collectives))
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
 
 
-def threads(devices: int, at_once: int) -> int:
+def threads(devices: int, concurrent_collectives: int) -> int:
     """The least threads of XLA's pool with which so many fake devices cannot hang.
 
     Each device holds a thread while its program runs, and one for each collective that waits; when all but one have
@@ -49,14 +51,14 @@ def threads(devices: int, at_once: int) -> int:
     exactly there hanging began and ended when it was tried (2 and 4 devices). More threads than that cost time,
     for XLA splits products over all of them: `benchmarks/sharing.py` measures how much.
     """
-    return devices + (devices - 1) * at_once + 1 if devices > 1 else 1
+    return devices + (devices - 1) * concurrent_collectives + 1 if devices > 1 else 1
 
 
-def require_threads(devices: int, at_once: int) -> None:
+def require_threads(devices: int, concurrent_collectives: int) -> None:
     """Raises MoreCollectives where a program could hang because this process has too few threads for it."""
     if jax.default_backend() == "cpu" and "NPROC" in os.environ and devices > 1:
-        if int(os.environ["NPROC"]) < threads(jax.device_count(), at_once):
-            raise MoreCollectives(at_once)
+        if int(os.environ["NPROC"]) < threads(jax.device_count(), concurrent_collectives):
+            raise MoreCollectives(concurrent_collectives)
 
 
 def traced_for() -> str:
@@ -75,7 +77,12 @@ def run_once_options() -> dict[str, bool | int | str]:
 
 
 def start(
-    platform: str, devices: int, *, pin: bool = True, cores: int | None = None, at_once: int = AT_ONCE
+    platform: str,
+    devices: int,
+    *,
+    pin: bool = True,
+    cores: int | None = None,
+    concurrent_collectives: int = CONCURRENT_COLLECTIVES,
 ) -> list[jax.Device]:
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
@@ -83,7 +90,7 @@ def start(
       UserError: the platform is absent here or has fewer devices.
     """
     if platform == "cpu":
-        start_fake_cpu(devices, pin=pin, cores=cores, at_once=at_once)
+        start_fake_cpu(devices, pin=pin, cores=cores, concurrent_collectives=concurrent_collectives)
     else:
         require(platform)
     found = jax.local_devices()  # what the manifest counts; another host's cannot be used from here

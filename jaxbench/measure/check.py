@@ -17,7 +17,7 @@ from jaxbench.measure.oracle import STEPS, Lies, Reference, Trained, initial_sta
 from jaxbench.parallel.draws import by_parts
 from jaxbench.parallel.program import Program, TrainState, gradients, jit_once
 from jaxbench.records.schema import Verdict
-from jaxbench.workloads import flops, spread
+from jaxbench.workloads import flops, sharding_context
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
@@ -164,7 +164,7 @@ def _part_on_one_device(part: str, workload: TrainWorkload, state: TrainState, b
         if part == "inference":
             assert workload.predict is not None
             return workload.predict(state.params, state.model_state, batch)
-        with spread.over(parts=1 if state.key.ndim > 1 else lies.parts):
+        with sharding_context.over(parts=1 if state.key.ndim > 1 else lies.parts):
             return gradients(workload, state, batch)[2]["loss"]
 
     return jax.device_get(jit_once(answer)(drawn, batch))

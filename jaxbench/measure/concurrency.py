@@ -16,7 +16,7 @@ from jaxbench.measure.hlo import Instruction, parse
 _REFERENCE = re.compile(r"%([\w.\-]+)")
 
 
-def collectives_at_once(text: str) -> int:
+def concurrent_collectives(text: str) -> int:
     """The largest number of collectives none of which needs another's result. `text`: optimised HLO.
 
     By Dilworth's theorem that is the least number of chains that hold them all: as many as there are, less the largest

@@ -14,7 +14,7 @@ from jax.sharding import SingleDeviceSharding
 
 from jaxbench.parallel.chain import Chain, feed_back
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.one_piece import in_one_piece
+from jaxbench.workloads.fusion_fence import fenced
 
 BLOCK = 2**20  # values drawn at random; a larger array repeats them, so that drawing 10^8 takes no longer than copying
 
@@ -27,7 +27,7 @@ def chain(workload: KernelWorkload, device: jax.Device) -> Chain:
     assert workload.function is not None
     if workload.idempotent:
         return _itself(workload, device)
-    function = in_one_piece(workload.function)
+    function = fenced(workload.function)
 
     def step(state: Any, batch: Any) -> tuple[Any, None]:
         (first, _), (others, zero) = state, batch

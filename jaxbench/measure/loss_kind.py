@@ -27,7 +27,7 @@ from jaxbench.measure.needed import KEY
 from jaxbench.measure.passport import example_flops
 from jaxbench.parallel.draws import PARTS
 from jaxbench.parallel.program import jit_once
-from jaxbench.workloads import spread, weighted
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
 EXAMPLES = 4
@@ -114,10 +114,10 @@ def _values(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch:
     key = jax.random.wrap_key_data(jnp.zeros(2, jnp.uint32), impl=_ALIKE)
 
     def of_half(half: Batch) -> Any:
-        with spread.over(axis=PARTS):
+        with sharding_context.over(axis=PARTS):
             return weighted.floats(workload.loss(params, model_state, half, key)[0])
 
-    with spread.over(parts=2):
+    with sharding_context.over(parts=2):
         whole = weighted.value(workload.loss(params, model_state, batch, key)[0])
     halves = jax.tree.map(lambda x: x.reshape(2, -1, *x.shape[1:]), batch)
     each = jax.vmap(of_half, axis_name=PARTS)(halves)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.parallel.draws import PARTS
-from jaxbench.workloads import examples, spread, weighted
+from jaxbench.workloads import examples, sharding_context, weighted
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
 KEY = jax.ShapeDtypeStruct((2,), "uint32")
@@ -93,7 +93,7 @@ def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
     params, model_state = jax.eval_shape(workload.init, KEY)
 
     def loss(params: PyTree, batch: Batch, key: jax.Array) -> Any:
-        with spread.over(axis=PARTS):
+        with sharding_context.over(axis=PARTS):
             return workload.loss(params, zeros(model_state), batch, key)[0]
 
     batch = workload.batch_avals(examples_given)

@@ -17,7 +17,7 @@ from jaxbench.measure import memory
 from jaxbench.measure.memory import Unfit
 from jaxbench.parallel.draws import Keys, by_parts
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 from jaxbench.workloads.weighted import WeightedMean
@@ -142,7 +142,7 @@ def _whole(workload: TrainWorkload, lies: Lies, state: TrainState, batch: Batch,
     """state -> (gradients, model_state) of the whole batch."""
 
     def of_batch(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-        with spread.over(parts=1 if state.key.ndim > 1 else lies.parts):
+        with sharding_context.over(parts=1 if state.key.ndim > 1 else lies.parts):
             return gradients(workload, state, batch)[:2]
 
     compiled = jit(of_batch).lower(state, batch).compile()

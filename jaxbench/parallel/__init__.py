@@ -1,56 +1,103 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How a workload is spread over devices: one file a strategy."""
+"""How a workload is spread over devices. The strategies are the files of `parallel/strategies/`."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
+import pkgutil
 from typing import Any
 
 import jax
 
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.parallel import axes
+from jaxbench.levers.mesh import MESH
+from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.parallel import axes, strategies
 from jaxbench.parallel.program import Program
-from jaxbench.workloads.base import TrainWorkload
-
-# By file name. A new strategy is a file with `build` and its name here.
-OF_ANY_MODEL = ("fsdp", "jit_auto", "jit_explicit", "pmap", "shard_map", "zero1", "zero2")
-# Those that need to know how the model can be split (`workloads.base.Partition`), or what mesh is meant.
-OF_SOME_MODELS = ("context", "expert", "hybrid", "pipeline", "tensor")
+from jaxbench.workloads.base import Partition, TrainWorkload
 
 
-def strategies() -> list[str]:
-    """The names of all strategies."""
-    return sorted((*OF_ANY_MODEL, *OF_SOME_MODELS))
-
-
-def of_any_model() -> list[str]:
-    """The strategies that every workload can be spread by: what "all" means."""
-    return [*OF_ANY_MODEL]
-
-
-def of_model(workload: TrainWorkload) -> list[str]:
-    """The strategies that this model can be spread by, apart from `hybrid`, which needs to be told its mesh."""
-    partition = workload.partition
-    if partition is None:
-        return of_any_model()
-    axes_of = {axes.LIES_ON[name] for table in partition.axes.values() for name in table if name}
-    more = {
-        "tensor": "tensor" in axes_of,
-        "context": partition.positions > 0,
-        "pipeline": partition.stages is not None,
-        "expert": "expert" in axes_of,
-    }
-    return sorted((*OF_ANY_MODEL, *(name for name, can in more.items() if can)))
+def strategy_names() -> list[str]:
+    """All strategies, by the names of their files."""
+    return sorted(module.name for module in pkgutil.iter_modules(strategies.__path__))
 
 
 def load(strategy: str) -> Any:
     """Returns the strategy's module. Raises UserError for an unknown name."""
-    if strategy not in strategies():
-        raise UserError(f"there is no strategy '{strategy}': {did_you_mean(strategy, strategies())}")
-    return importlib.import_module(f"{__name__}.{strategy}")
+    if strategy not in strategy_names():
+        raise UserError(f"there is no strategy '{strategy}': {did_you_mean(strategy, strategy_names())}")
+    return importlib.import_module(f"{strategies.__name__}.{strategy}")
 
 
-def build(strategy: str, workload: TrainWorkload, devices: list[jax.Device]) -> Program:
-    """Spreads `workload` over `devices` by the named strategy."""
-    return load(strategy).build(workload, devices)
+def takes_any_mesh(strategy: str) -> bool:
+    """Whether the mesh is the user's to choose."""
+    return load(strategy).AXIS is None
+
+
+def of_any_model() -> list[str]:
+    """The strategies that take every workload: what `--config.strategy=all` means."""
+    return _along_axes_of(None)
+
+
+def of_model(workload: TrainWorkload) -> list[str]:
+    """The strategies that take this model, apart from those that need to be told their mesh."""
+    return _along_axes_of(workload.partition)
+
+
+def _along_axes_of(partition: Partition | None) -> list[str]:
+    axis_of = {name: load(name).AXIS for name in strategy_names()}
+    return [name for name, axis in axis_of.items() if axis is not None and axes.splits(partition, axis)]
+
+
+def mesh_sizes(strategy: str, devices: int, mesh: str = MESH.default) -> dict[str, int]:
+    """The devices along each mesh axis of a strategy over `devices` devices. mesh: the value of the lever.
+
+    Raises UserError for a mesh that does not multiply to the devices, or that the strategy does not take.
+    """
+    axis = load(strategy).AXIS
+    if axis is not None:
+        if mesh != MESH.default:
+            raise UserError(
+                f"--config.lever.mesh={mesh} needs the strategy hybrid, and '{strategy}' has a mesh of its own: use "
+                "--config.strategy=hybrid."
+            )
+        return {axis: devices}
+    if mesh == MESH.default:
+        raise UserError(
+            f"--config.strategy={strategy} needs a mesh: use --config.lever.mesh=data={devices}, for example."
+        )
+    sizes = axes.parse(mesh)
+    axes.require_product(sizes, devices, mesh)
+    return sizes
+
+
+def settings(
+    strategy: str, devices: int, mesh: str = MESH.default, schedule: str = SCHEDULE.default, *, sequence: bool = False
+) -> dict[str, Any]:
+    """The keyword arguments of a strategy's `build`. mesh, schedule, sequence: the values of its levers.
+
+    Raises UserError for a lever that the strategy does not have.
+    """
+    sizes = mesh_sizes(strategy, devices, mesh)
+    if schedule != SCHEDULE.default and "stage" not in sizes:
+        raise UserError(
+            f"--config.lever.schedule={schedule} needs a pipeline: use --config.strategy=pipeline, or a mesh with the "
+            "axis stage."
+        )
+    if sequence and ("tensor" not in sizes or "stage" in sizes):
+        raise UserError(
+            "--config.lever.sequence_parallel=on needs products that are split over the axis tensor, outside a "
+            "pipeline: use --config.strategy=tensor."
+        )
+    values = {"sizes": sizes, "schedule": schedule, "sequence": sequence}
+    parameters = inspect.signature(load(strategy).build).parameters
+    return {name: value for name, value in values.items() if name in parameters}
+
+
+def build(strategy: str, workload: TrainWorkload, devices: list[jax.Device], **levers: Any) -> Program:
+    """Spreads `workload` over `devices` by the named strategy. levers: what `settings` takes besides.
+
+    Raises UserError for a lever that the strategy does not have, and Unsupported for a model that it cannot take.
+    """
+    return load(strategy).build(workload, devices, **settings(strategy, len(devices), **levers))

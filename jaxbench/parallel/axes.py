@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Named meshes, "data=2,tensor=4": what each axis splits, and which mesh a strategy lays over its devices."""
+"""Named meshes, such as "data=2,tensor=4": what each axis splits, and which models have it to split."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from jax.sharding import AxisType, Mesh
 
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine.mesh import arranged
+from jaxbench.workloads.base import Partition
 
-# From the outermost to the innermost, for neighbours are the devices that talk most: whether the devices along an axis
-# have different examples.
+# Whether the devices along an axis have different examples. From the outermost axis to the innermost, because devices
+# that are neighbours should be those that communicate most.
 AXES = {
     "data": True,  # splits the batch
     "fsdp": True,  # the batch, and each parameter's elements
@@ -25,10 +26,6 @@ AXES = {
 # A model's table says which logical axis each dimension of a parameter is (`workloads.base.Partition`); this says where
 # the logical axes lie.
 LIES_ON = {"heads": "tensor", "hidden": "tensor", "vocab": "tensor", "experts": "expert"}
-# The strategies that lay all devices along one axis.
-ALONG = {"fsdp": "fsdp", "tensor": "tensor", "context": "context", "pipeline": "stage", "expert": "expert"}
-HYBRID = "hybrid"
-
 Sizes = Mapping[str, int]
 
 
@@ -50,44 +47,41 @@ def text(sizes: Sizes) -> str:
     return ",".join(f"{name}={size}" for name, size in sizes.items())
 
 
-def sizes(strategy: str, devices: int, mesh: str) -> dict[str, int]:
-    """The mesh of a strategy over so many devices. mesh: the lever's value.
-
-    Raises UserError for a mesh that does not multiply to the devices, or for one that the strategy does not take.
-    """
-    if strategy != HYBRID:
-        if mesh != "strategy":
-            raise UserError(
-                f"--config.lever.mesh={mesh} is for the strategy hybrid, and '{strategy}' has a mesh of its own: use "
-                "hybrid."
-            )
-        return {ALONG.get(strategy, "data"): devices}
-    if mesh == "strategy":
-        raise UserError(
-            f"the strategy hybrid needs to know its mesh: use --config.lever.mesh=data={devices}, for example."
-        )
-    found = parse(mesh)
-    if math.prod(found.values()) != devices:
-        rest = devices // math.gcd(devices, found.get("tensor", 1))
+def require_product(sizes: Sizes, devices: int, typed: str) -> None:
+    """Raises UserError unless the mesh has as many places as there are devices. typed: what the user wrote."""
+    places = math.prod(sizes.values())
+    if places != devices:
+        rest = devices // math.gcd(devices, sizes.get("tensor", 1))
         near = text({"data": rest, "tensor": devices // rest} if rest < devices else {"data": devices})
         raise UserError(
-            f"--config.lever.mesh={mesh} has {math.prod(found.values())} places, there are {devices} devices: use "
-            f"{near}, for example."
+            f"--config.lever.mesh={typed} has {places} places, there are {devices} devices: use {near}, for example."
         )
-    return found
+
+
+def splits(partition: Partition | None, axis: str) -> bool:
+    """Whether a model has what a mesh axis splits. partition: the model's own; None: it says nothing."""
+    if axis in ("data", "fsdp"):  # the batch and the state, which every model has
+        return True
+    if partition is None:
+        return False
+    if axis == "context":
+        return partition.positions > 0
+    if axis == "stage":
+        return partition.stages is not None
+    return any(LIES_ON[name] == axis for dimensions in partition.axes.values() for name in dimensions if name)
 
 
 def batch_parts(sizes: Sizes) -> int:
-    """In how many parts a mesh splits the batch."""
+    """The number of parts that a mesh splits the batch into."""
     return math.prod(size for name, size in sizes.items() if AXES[name])
 
 
-# What a pipeline's mesh may have, and what another's.
+# The axes that a mesh may have together: that of a pipeline, and any other.
 TOGETHER = (("data", "stage", "tensor"), ("data", "fsdp", "tensor"))
 
 
 def meshes(devices: int) -> list[dict[str, int]]:
-    """All meshes of so many devices over the axes that go TOGETHER, an axis of one device left out."""
+    """All meshes of so many devices over the axes that go TOGETHER. Axes of one device are left out."""
     found = {text(sizes): sizes for family in TOGETHER for sizes in _factorings(devices, family)}
     return list(found.values()) if devices > 1 else [{"data": 1}]
 
@@ -105,6 +99,6 @@ def _factorings(devices: int, names: tuple[str, ...]) -> list[dict[str, int]]:
 
 
 def mesh_of(devices: list[jax.Device], sizes: Sizes) -> Mesh:
-    """The mesh with these axes, the last of them over neighbours."""
+    """The mesh with these axes. Devices along the last one are neighbours."""
     places = arranged(devices, tuple(sizes.values()))
     return Mesh(places, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))

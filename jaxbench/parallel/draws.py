@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How random keys reach examples, and the same draws on one device.
+"""How random keys reach examples, and how one device can draw the same.
 
-A strategy that gives the whole batch to the loss (`jit`) draws for all examples from one key. One that writes its
-program for one device gives each part of the batch a key of its own, folded with the place of the device: dropout that
-hit the same units of every part would be weaker noise. Both are right, and what they draw differs.
+A strategy that gives the loss the whole batch (`jit`) draws for all examples from one key. One whose program is written
+for one device gives each part of the batch a key of its own, folded with the place of the device: dropout that hit the
+same units in every part would be weaker noise. Both are correct, but they draw different numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxbench.workloads import spread, weighted
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
 PARTS = "parts"  # the mapped axis over which parts of a batch lie on one device
@@ -23,7 +23,7 @@ Keys = Callable[[jax.Array], jax.Array]
 
 
 def local_key(key: jax.Array, axes: tuple[str, ...]) -> jax.Array:
-    """The key of a device's part of the batch: folded with its place on each of the axes that split it."""
+    """The key of a device's part of the batch: `key`, folded with its place on each axis that splits the batch."""
     for axis in axes:
         key = jax.random.fold_in(key, jax.lax.axis_index(axis))
     return key
@@ -43,21 +43,21 @@ def keys_of_parts(*sizes: int) -> Keys:
 
 
 def folded(key: jax.Array, number: jax.Array | int) -> jax.Array:
-    """`fold_in` of one key, (2,), or of a key for each part, (parts, 2)."""
+    """`fold_in` on one key, (2,), or on one key for each part, (parts, 2)."""
     if key.ndim == 1:
         return jax.random.fold_in(key, number)
     return jax.vmap(jax.random.fold_in, in_axes=(0, 0 if jnp.ndim(number) else None))(key, number)
 
 
 def by_parts(workload: TrainWorkload) -> TrainWorkload:
-    """The workload with a loss that is given the whole batch and a key for each part of it, (parts, 2), and does on one
-    device what a strategy does that gives each device its part. What the loss asks of the other parts it gets: the axis
-    is mapped.
+    """The workload with a loss that takes the whole batch and one key for each part of it, (parts, 2), and does on one
+    device what a strategy does that gives each device its part. The loss can still reach the other parts: they lie
+    along a mapped axis.
     """
 
     def loss(params: PyTree, model_state: PyTree, batch: Batch, keys: jax.Array) -> PyTree:
         def of_part(part: Batch, key: jax.Array) -> PyTree:
-            with spread.over(axis=PARTS):
+            with sharding_context.over(axis=PARTS):
                 return weighted.floats(workload.loss(params, model_state, part, key))
 
         parts = jax.tree.map(lambda x: x.reshape(len(keys), -1, *x.shape[1:]), batch)
@@ -67,5 +67,5 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
 
 
 def _together(x: jax.Array) -> jax.Array:
-    """As `program.mean_over`, over the leading axis. The mean of totals and that of weights stay apart."""
+    """As `program.mean_over`, over the leading axis. Totals and weights are averaged apart."""
     return jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0)

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Where each array of a state lies on a named mesh, and the way between that and the canonical state.
 
-A parameter's dimensions are split as the model's table says. Over the axis `fsdp` the first dimension that is left and
-divides is split as well; an array that has none is laid flat, filled up with zeros and cut. (Not every array is laid
-flat: a TPU's memory is tiled by the last two dimensions, and there a flat copy of a matrix is a second matrix.) The
-optimizer's state lies as the parameters do that it belongs to.
+The dimensions of a parameter are split as the model's table says. The axis `fsdp` also splits the first dimension that
+is left and divides; an array without one is flattened, padded with zeros and cut. (Not every array is flattened: a
+TPU's memory is tiled by the last two dimensions, so that a flat copy of a matrix is a second matrix.) The optimizer's
+state lies as the parameters that it belongs to.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import flat
-from jaxbench.parallel.axes import LIES_ON, Sizes
+from jaxbench.parallel import flat_shards
+from jaxbench.parallel.axes import LIES_ON, Sizes, splits
 from jaxbench.parallel.program import TrainState, create_state
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How one parameter lies. shape: canonical. dims: (dimension, mesh axis) of those that are split, in order, and
-    sizes: over how many devices each. over: the axis over which a device's part is gathered where it is used.
-    flat: over how many devices of `over` it is cut where no dimension divides."""
+    """How one parameter is split.
+
+    shape: canonical. dims: (dimension, mesh axis) of each dimension that is split, in order; sizes: over how many
+    devices each. over: the axis over which a device's part is gathered where it is used. flat: over how many devices of
+    `over` the flattened array is cut, where no dimension divides; else 1.
+    """
 
     shape: tuple[int, ...]
     dims: tuple[tuple[int, str], ...] = ()
@@ -44,7 +47,7 @@ class Cut:
 
     @property
     def local(self) -> tuple[int, ...]:
-        """The shape of a device's part, before it is laid flat."""
+        """The shape of a device's part, before it is flattened."""
         shape = list(self.shape)
         for (dim, _), size in zip(self.dims, self.sizes, strict=True):
             shape[dim] //= size
@@ -78,7 +81,7 @@ class Cut:
             return x
         shape, at = self._grouped()
         rows = jnp.moveaxis(x.reshape(shape), at, range(len(at))).reshape(*self.sizes, -1)
-        fill = flat.padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        fill = flat_shards.padded(rows.shape[-1], self.flat) - rows.shape[-1]
         return jnp.pad(rows, [(0, 0)] * len(at) + [(0, fill)])
 
     def join(self, x: Any) -> Any:
@@ -114,37 +117,37 @@ class Cut:
     def own(self, x: jax.Array) -> jax.Array:
         """Inside `shard_map`: of an array that each device of `over` has, this device's shard."""
         if self._dim is None:
-            return flat.own_shard(x, self.over) if self.flat > 1 else x
+            return flat_shards.own_shard(x, self.over) if self.flat > 1 else x
         size = x.shape[self._dim] // self.parts
         return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, self._dim)
 
     def mean(self, x: jax.Array) -> jax.Array:
         """Inside `shard_map`: this device's shard of the mean over the devices of `over`, by a reduce-scatter."""
         if self._dim is None:
-            return flat.mean_shard(x, self.over) if self.flat > 1 else x
+            return flat_shards.mean_shard(x, self.over) if self.flat > 1 else x
         return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim, tiled=True) / self.parts
 
     @property
     def numbers(self) -> int:
-        """In what `whole` gathers, with the filling."""
+        """The numbers that `whole` gathers, with padding."""
         split = self.parts if self._dim is not None else 1
-        return flat.padded(math.prod(self.local) * split, self.flat)
+        return flat_shards.padded(math.prod(self.local) * split, self.flat)
 
 
 def masked(tree: PyTree) -> bool:
-    """Whether it stands where an optimizer that is `optax.masked` has nothing for a parameter, or for several."""
+    """Whether this is the placeholder of `optax.masked` for a parameter, or several, that an optimizer does not see."""
     return isinstance(tree, optax.MaskedNode)
 
 
 def map_arrays(function: Callable[..., Any], tree: PyTree, *others: PyTree) -> PyTree:
-    """`jax.tree.map` of a tree that is built like the parameters, what is masked out left as it is."""
+    """`jax.tree.map` over a tree with the structure of the parameters; masked parts stay as they are."""
     return jax.tree.map(lambda x, *o: x if masked(x) else function(x, *o), tree, *others, is_leaf=masked)
 
 
 class Mirrored:
-    """A state as its parameters, the parts of the optimizer's state that are built like them, and the rest.
+    """A state as its parameters, the parts of the optimizer's state that mirror them (moments), and the rest.
 
-    Some arrays of such a part may be masked out. also: what else a part must be; None: nothing.
+    Some arrays of such a part may be masked. also: a further condition on a part; None: there is none.
     """
 
     def __init__(self, canonical: TrainState, also: Callable[[PyTree], bool] | None = None):
@@ -172,7 +175,8 @@ class Mirrored:
         other: Callable[[Any], Any],
         moments: Callable[[PyTree], PyTree] | None = None,
     ) -> TrainState:
-        """Each by its function. moments: of what is built like the parameters; None: as `params`."""
+        """Applies a function to each. moments: for the parts that mirror the parameters; None: the function
+        `params`."""
         moments, others = moments or params, partial(jax.tree.map, other)
         parts = zip(self._outside.flatten_up_to(state.opt_state), self._mirrors, strict=True)
         return TrainState(
@@ -184,14 +188,14 @@ class Mirrored:
         )
 
     def moments(self, state: TrainState) -> list[PyTree]:
-        """The parts of the optimizer's state that are built like the parameters."""
+        """The parts of the optimizer's state that mirror the parameters."""
         parts = zip(self._outside.flatten_up_to(state.opt_state), self._mirrors, strict=True)
         return [part for part, mirrors in parts if mirrors]
 
 
 class Layout:
-    """Where a workload's state lies. cuts: params-shaped tree of Cut. moments: the same of what the optimizer keeps for
-    each parameter; None: as the parameters themselves."""
+    """Where a workload's state lies. cuts: a params-shaped tree of Cut. moments: the same for what the optimizer keeps
+    for each parameter; None: it lies as the parameter does."""
 
     def __init__(self, workload: TrainWorkload, cuts: PyTree, moments: PyTree | None = None):
         self.canonical = canonical_avals(workload)
@@ -226,7 +230,7 @@ class Layout:
 
 
 def on_host(tree: PyTree) -> PyTree:
-    """As host arrays, apart from random keys, of which NumPy has none."""
+    """As host arrays, except for random keys, which NumPy does not have."""
     return jax.tree.map(lambda x: x if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else np.asarray(x), tree)
 
 
@@ -237,12 +241,11 @@ def canonical_avals(workload: TrainWorkload) -> TrainState:
 def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
     """A params-shaped tree of Cut, on a mesh of `sizes`.
 
-    Raises UserError when a dimension does not divide, or nothing lies on an axis.
+    Raises UserError for a dimension that does not divide, and for an axis on which nothing of the model lies.
     """
     table = workload.partition.axes if workload.partition is not None else {}
-    logical = {name for axes in table.values() for name in axes if name}
     for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
-        if not any(LIES_ON[name] == axis for name in logical):
+        if not splits(workload.partition, axis):
             raise Unsupported(_nothing_to_split(workload, axis))
 
     def cut(path: Any, aval: Any) -> Cut:
@@ -257,8 +260,8 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
 
 
 def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
-    """The same parameter, split over so many devices of one axis more: its first dimension that is whole and divides,
-    or flat."""
+    """The same parameter, split over so many devices of one more axis: along its first dimension that is whole and
+    divides, or else flat."""
     taken, local = {dim for dim, _ in cut.dims}, cut.local
     dims = (dim for dim, length in enumerate(local) if dim not in taken and length and length % devices == 0)
     if devices == 1:
@@ -272,7 +275,7 @@ def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
 
 def _nothing_to_split(workload: TrainWorkload, axis: str) -> str:
     if workload.partition is None:
-        return f"'{workload.name}' does not say what can be split over the axis {axis}: gpt does."
+        return f"'{workload.name}' does not say what can be split over the axis {axis}; gpt does."
     if axis == "expert":
         return f"'{workload.name}' has no experts: use --config.model.experts=8, for example."
     return f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data."
@@ -282,6 +285,6 @@ def _require_divides(what: str | None, length: int, axis: str, devices: int) -> 
     if length % devices:
         near = max(n for n in range(1, devices) if length % n == 0)
         raise UserError(
-            f"the {length} of the axis '{what}' do not divide over {devices} devices of the mesh axis {axis}: use "
-            f"{axis}={near}, for example, or {math.ceil(length / devices) * devices} of them."
+            f"the {length} of '{what}' do not divide over {devices} devices of the mesh axis {axis}: use "
+            f"{axis}={near}, for example, or {math.ceil(length / devices) * devices} of '{what}'."
         )

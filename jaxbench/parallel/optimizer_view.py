@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The update of an optimizer that must see more than a device's shards (see `optimizer_need`): on global arrays.
 
-The gradient stays in `shard_map`, and leaves it as one global array a parameter. On these the update is written as one
-device would do it, under `jit`, which makes of the sum of a split array the sum of its parts and an all-reduce of one
-number. Arrays that are needed whole, or lie flat, are gathered before and cut again after. Nothing else is sent, as it
-is said of all that goes in and comes out where it lies.
+The gradient is computed in `shard_map`, and leaves it as one global array for each parameter. The update of these is
+written as for one device, under `jit`, which turns the sum of a split array into sums of its parts and an all-reduce of
+one number. Arrays that are needed whole, or lie flat, are gathered before and cut again after. Nothing else is sent,
+because the sharding of every input and output is given.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ WHOLE = PartitionSpec()
 class View:
     """How an optimizer sees the global arrays of a state.
 
-    seen: state-shaped specs, or one for all, before and after the update: what is gathered is whole. Gradients are seen
-    as parameters are. join: from global arrays to those that the update takes, and join_gradients; cut: back.
-    outside: state-shaped specs of what `cut` gives. gathered: the parameters, by place among the leaves, that are.
-    sends: what is added to the closed form.
+    seen: specs during the update, state-shaped or one for all: what is gathered is whole. Gradients have those of the
+    parameters. join, join_gradients: from global arrays to those that the update takes; cut: back.
+    outside: state-shaped specs of the results of `cut`. gathered: the places, among the leaves, of the parameters that
+    are gathered. sends: what is added to the closed form.
     """
 
     workload: TrainWorkload
@@ -89,7 +89,7 @@ def of(workload: TrainWorkload, mesh: Mesh, layout: Layout, split: Layout | None
 
 
 def on_device(avals: PyTree, specs: PyTree, mesh: Mesh) -> PyTree:
-    """What one device holds of global arrays."""
+    """The avals of one device's part of global arrays."""
 
     def part(aval: Any, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(aval.shape), aval.dtype)
@@ -98,7 +98,7 @@ def on_device(avals: PyTree, specs: PyTree, mesh: Mesh) -> PyTree:
 
 
 def leaving(specs: TrainState, gathered: frozenset[int], mirrored: Mirrored) -> TrainState:
-    """The specs, but with these parameters, and the moments of them, whole on every device."""
+    """The specs, with these parameters and their moments whole on every device."""
     places = places_of(specs.params)
 
     def of(tree: PyTree) -> PyTree:
@@ -122,11 +122,11 @@ def sends(
     *,
     params: bool,
 ) -> Wire:
-    """What a view adds to the closed form: gradients, moments and, where they are split too (params), parameters that
-    are gathered, over one axis after the other; and a number for each reduction over each axis.
+    """What a view adds to the closed form: the gathering of gradients, moments and, where these are split too (params),
+    parameters, over one axis after the other; and one number for each reduction over each axis.
 
-    At most: XLA leaves out what the update does not use, and adds up several reductions at once. On a CPU, reductions
-    to one number are not counted (see measure/closed_form.py).
+    All of it is at most: XLA drops what the update does not use, and merges reductions. On a CPU, reductions to one
+    number are not counted (see measure/closed_form.py).
     """
     places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
 

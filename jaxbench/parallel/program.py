@@ -1,5 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The Program doorway: how a workload is spread over a mesh. Each strategy returns one of these."""
+"""The Program doorway: a workload spread over a mesh, which is what every strategy returns; and the parts of a step
+that strategies share."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.parallel import draws
-from jaxbench.workloads import spread, weighted
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 from jaxbench.workloads.levers import precision
 
@@ -42,26 +43,27 @@ class Program:
 
     Attributes:
       mesh: trace and call `step` inside ``jax.set_mesh(mesh)``.
-      init: key, uint32 (2,) -> state, born in `state_sharding` (never whole on one device first).
+      init: key, uint32 (2,) -> state, created in `state_sharding`: it is never whole on one device first.
       step: jitted (state, batch) -> (state, metrics). The state is donated. Metrics are scalars over the global batch
         (or one equal copy per device).
       state_sharding, batch_sharding: trees (or prefixes) of shardings.
       put: a canonical batch, host or device, (global_batch, ...) -> the layout `step` takes, on the devices.
-      export: state -> canonical TrainState (device or host arrays), the same whatever strategy and device count.
+      export: state -> canonical TrainState (device or host arrays), the same for every strategy and device count.
       load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
-      expected: global batch -> the closed form of what the step communicates besides its metrics: by kind of
-        collective, the least and most numbers in its results on one device. None: an all-reduce of every gradient, as
-        plain data parallelism.
-      sums: how often each metric is summed over devices, over one axis of the mesh after the other.
-      widest: bytes of the widest number that may travel, unless the compiler widens it (XLA on a CPU: 16 bits to 32).
-      gradients: jitted (state, batch) -> the gradients as the strategy holds them while more are added to them; None:
-        like the parameters.
-      disabled_passes: of the compiler, without which the step must be compiled.
-      batch_parts: in how many parts the mesh splits the batch; None: one for each device.
-      keys: key -> the keys, (parts, 2), of the parts of the batch that the loss is given one by one, in the batch's
-        order; None: it is given the whole batch and one key.
-      order: batch -> its examples in the order in which micro-batches take them elsewhere, where this program takes
-        them in another.
+      expected: global batch -> the closed form of what the step communicates, metrics left out: for each kind of
+        collective, the least and the most numbers in its results on one device. None: an all-reduce of every gradient,
+        as in plain data parallelism.
+      sums: how many times each metric is summed over devices: once for each mesh axis that it is summed over.
+      widest: bytes of the widest number that may be sent, unless the compiler widens it (XLA's CPU compiler widens 16
+        bits to 32).
+      gradients: jitted (state, batch) -> the gradients as the strategy holds them between micro-batches; None: they lie
+        as the parameters do.
+      disabled_passes: compiler passes that must be off when the step is compiled.
+      batch_parts: the number of parts that the mesh splits the batch into; None: one for each device.
+      keys: key -> one key for each part of the batch, (parts, 2), in the order of the batch, where the loss is given
+        one part at a time; None: the loss is given the whole batch and one key.
+      order: batch -> its examples in the order in which other programs' micro-batches take them, where this program's
+        order differs.
     """
 
     mesh: Mesh
@@ -100,13 +102,13 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
 
 
 def without(passes: Iterable[str]) -> dict[str, Any]:
-    """What the compiler is told to leave passes out."""
+    """The compiler options that turn passes off."""
     named = ",".join(dict.fromkeys(passes))
     return {"xla_disable_hlo_passes": named} if named else {}
 
 
 def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
-    """The passes to leave out for a step that computes or sends something twice on purpose: XLA's CPU compiler drops
+    """The passes to turn off for a step that computes or sends something twice on purpose: XLA's CPU compiler drops
     the barriers that keep the second time from being merged with the first."""
     return ("cse_barrier_expander",) if mesh.devices.flat[0].platform == "cpu" else ()
 
@@ -117,7 +119,7 @@ def jit_once(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, Metrics]:
-    """Forward pass over the examples given. Returns (model_state, metrics with the loss)."""
+    """Runs the forward pass on the examples given. Returns (model_state, metrics, among them the loss)."""
 
     def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
         key = draws.folded(state.key, state.step)
@@ -131,11 +133,12 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
 def gradients(
     workload: TrainWorkload, state: TrainState, batch: Batch, *, each: Callable[[PyTree], PyTree] = lambda grads: grads
 ) -> tuple[PyTree, PyTree, Metrics]:
-    """Forward and backward pass over the examples given. Returns (gradients, model_state, metrics with the loss).
+    """Runs the forward and backward pass on the examples given. Returns (gradients, model_state, metrics, among them
+    the loss).
 
-    each: what is done to the gradients of each micro-batch before they are added up.
-    Their mean over the devices that hold the rest of the batch is that of the whole batch, also where the loss is a
-    WeightedMean: a device's loss then counts as its weight beside the mean of all devices' weights.
+    each: applied to the gradients of each micro-batch before they are added up.
+    The mean of the gradients over the devices that hold the rest of the batch is the gradient of the whole batch. This
+    holds for a WeightedMean too: each device's loss is multiplied by its weight over the mean weight of all devices.
     Under loss scaling the gradients are those of the scaled loss; the loss returned is unscaled.
     """
 
@@ -163,8 +166,8 @@ def gradients(
 
 
 def _share(loss: Any) -> jax.Array:
-    """What is differentiated on one device. Not the total, whose gradient may not fit 16 bits; and the weights go in
-    before a sum over devices that the backward pass may hold, as that of gathered parameters does."""
+    """What is differentiated on one device. Not the total, whose gradient may overflow in 16 bits. The weights are
+    applied here, before any sum over devices inside the backward pass, such as that of gathered parameters."""
     if not weighted.is_weighted(loss):
         return loss
     loss = weighted.floats(loss)
@@ -177,12 +180,12 @@ def _times(grads: PyTree, weight: jax.Array) -> PyTree:
 
 def over_devices(weight: jax.Array) -> jax.Array:
     """The mean of a weight over the devices that hold the rest of the batch."""
-    axis = spread.current().axis
+    axis = sharding_context.current().axis
     return weight if axis is None else jax.lax.pmean(weight, axis)
 
 
 def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
-    """The optimizer's step with gradients that are already averaged over the global batch."""
+    """Applies the optimizer to gradients that are already averaged over the global batch."""
     updates, opt_state = optimizer_update(workload, grads, state.opt_state, state.params)
     params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), state.params, updates)
     model_state = _merged(state.model_state, model_state)
@@ -195,8 +198,8 @@ def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_stat
 def optimizer_update(
     workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
 ) -> tuple[PyTree, PyTree]:
-    """(updates, optimizer's state). Raises UserError for an optimizer that wants more than a step has for it, or makes
-    another state of its state."""
+    """(updates, optimizer's state). Raises UserError for an optimizer that needs more arguments than a step has, or
+    that returns a state of another structure."""
     try:
         updates, new = workload.optimizer.update(grads, opt_state, params)
     except (TypeError, ValueError) as error:
@@ -204,30 +207,30 @@ def optimizer_update(
         if missing is None:
             raise
         raise UserError(
-            f"the optimizer of '{workload.name}' wants {missing[1] or missing[2]} as well, and a step gives it "
-            "gradients, its state and parameters: use one that asks for no more, such as optax.adamw(1e-3)."
+            f"the optimizer of '{workload.name}' needs {missing[1] or missing[2]} as well, but a step gives it only "
+            "gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
         ) from error
     built: Callable[[PyTree], Any] = jax.tree.structure
     if built(opt_state) != built(new):
         raise UserError(
-            f"the optimizer of '{workload.name}' returns a state that is built otherwise than the one it was given, "
-            "and it is given that again: leave out what adds to it, such as optax.monitor."
+            f"the optimizer of '{workload.name}' returns a state whose structure differs from the one it was given, "
+            "which the next step cannot take: leave out what adds to it, such as optax.monitor."
         )
     return updates, new
 
 
 def _merged(old: PyTree, new: PyTree) -> PyTree:
-    """A loss returns what it changed of the model's state; what it does not return, such as frozen weights, stays."""
+    """The new state over the old: a loss returns only what it changed, so that frozen weights, for one, stay."""
     return {**old, **new} if isinstance(new, dict) else new
 
 
 def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
     """`run`: (state, batch) -> (means over the batch, model_state), over `count` equal parts of each device's examples.
 
-    Where the compiler would place the communication it would place it in each part: it does not see that sums of sums
-    can wait. So there each device is told to sum up its own parts first, as the strategy shard_map does.
+    Where the compiler places the communication, it would place it in each part: it does not see that the sum over
+    devices can wait. So there each device sums its own parts first, as in the strategy shard_map.
     """
-    devices, mesh = spread.current().parts, jax.sharding.get_abstract_mesh()
+    devices, mesh = sharding_context.current().parts, jax.sharding.get_abstract_mesh()
     if count == 1:
         return run(state, batch)
     if devices == 1 or mesh.empty:
@@ -235,9 +238,9 @@ def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, ba
     (axis,) = mesh.axis_names
 
     def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-        state = jax.lax.pcast(state, (axis,), to="varying")  # see parallel/shard_map.py
+        state = jax.lax.pcast(state, (axis,), to="varying")  # see strategies/shard_map.py
         state = dataclasses.replace(state, key=draws.local_key(state.key, (axis,)))
-        with spread.over(axis=axis):
+        with sharding_context.over(axis=axis):
             return mean_over(axis, _one_after_the_other(run, count, state, batch))
 
     whole, split = PartitionSpec(), PartitionSpec(axis)
@@ -247,8 +250,8 @@ def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, ba
 def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
     """Means of equal parts, summed in float32. The model's state passes from part to part.
 
-    Unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier lets a part
-    begin when the one before has been summed up, so that the activations of one at a time are alive.
+    The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
+    lets a part begin only when the one before has been summed, so that the activations of only one are alive.
     """
     strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
     total: Any = None
@@ -266,10 +269,10 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
 
 
 def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
-    """Both as they are, the first not before the second is there.
+    """Returns both unchanged; `part` is not available before `total` is.
 
-    Inside shard_map a barrier makes of arrays that are the same on all devices of an axis and others that are not, all
-    that are not. So what differs over more axes than `part` does is left out.
+    Inside shard_map, all results of a barrier differ over every axis over which any of its arguments does. So only the
+    arrays that differ over the same axes as `part` go through it.
     """
 
     def differs(x: jax.Array) -> frozenset[str]:
@@ -284,26 +287,8 @@ def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
     return part, jax.tree.unflatten(tree, leaves)
 
 
-def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch: bool = False) -> Program:
-    """A Program whose state is replicated over `mesh` and whose batch is split over its "data" axis. whole_batch: the
-    loss is given all of it, unless in micro-batches."""
-    by_parts = not whole_batch or (workload.micro_batches > 1 and mesh.size > 1)
-    whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("data"))
-    return Program(
-        mesh=mesh,
-        init=jit_once(lambda key: create_state(workload, key), out_shardings=whole),
-        step=jax.jit(step, donate_argnums=0, out_shardings=(whole, whole)),
-        state_sharding=whole,
-        batch_sharding=split,
-        put=lambda batch: jax.device_put(batch, split),
-        export=lambda state: state,
-        load=lambda state: jax.device_put(state, whole, may_alias=False),
-        keys=draws.keys_of_parts(mesh.size) if by_parts else None,
-    )
-
-
 def mean_over(axis: str | tuple[str, ...], tree: PyTree) -> PyTree:
-    """Averages over a mesh axis, in shard_map or pmap; integers (counters, keys) are equal and pass through pmax."""
+    """Averages over a mesh axis, in shard_map or pmap. Integers (counters, keys) are equal and pass through pmax."""
     return jax.tree.map(
         lambda x: jax.lax.pmean(x, axis) if jnp.issubdtype(x.dtype, jnp.inexact) else jax.lax.pmax(x, axis), tree
     )

@@ -23,9 +23,10 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws, flat
-from jaxbench.parallel.program import Program, TrainState, data_parallel, gradients, mean_over, update
-from jaxbench.workloads import spread
+from jaxbench.parallel import draws, flat_shards
+from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 
 BUCKET_BYTES = 4 * 2**20
@@ -40,7 +41,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: s
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         local = dataclasses.replace(state, key=draws.local_key(state.key, ("data",)))
-        with spread.over(axis="data"):
+        with sharding_context.over(axis="data"):
             grads, model_state, metrics = gradients(workload, local, batch)
         model_state, metrics = mean_over("data", (model_state, metrics))
         return update(workload, state, mean(grads, "data", way, dtype), model_state), metrics
@@ -125,7 +126,7 @@ def _ring(x: jax.Array, axis: str) -> jax.Array:
 def _chunks(x: jax.Array, axis: str) -> jax.Array:
     """(elements,) as (n, elements / n), filled up with zeros."""
     count = jax.lax.axis_size(axis)
-    return flat.cut(x, count).reshape(count, -1)
+    return flat_shards.cut(x, count).reshape(count, -1)
 
 
 _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
@@ -145,7 +146,7 @@ def expected(params: PyTree, way: str, devices: int, dtype: Any = None) -> Wire:
     numbers: dict[str, int] = {}
     for group in _groups(leaves, way):
         size = sum(leaves[i].size for i in group)
-        padded = flat.padded(size, devices)
+        padded = flat_shards.padded(size, devices)
         for kind, amount in {
             "scatter": {"reduce-scatter": padded // devices, "all-gather": padded},
             "ring": {"collective-permute": 2 * (devices - 1) * padded // devices},

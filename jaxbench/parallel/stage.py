@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """What one stage of a pipeline does in a step: a compiled loop over the rows of a schedule's tables.
 
-Forward and backward pass of a micro-batch are in different ticks; `halves` says what lies in a place between them. What
+Forward and backward pass of a micro-batch are in different ticks; `split_vjp` says what is kept between them. What
 comes before the first block and after the last is done by the stages that have these, within the same ticks.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbench.parallel import split
+from jaxbench.parallel import sharded_step
 from jaxbench.parallel.axes import Sizes
-from jaxbench.parallel.halves import Halves
+from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
-from jaxbench.parallel.stacked import BLOCKS, OUTER
+from jaxbench.parallel.split_vjp import SplitVjp
 from jaxbench.workloads import weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, Stages, TrainWorkload
 from jaxbench.workloads.models import blocks
@@ -34,7 +34,7 @@ class Stage:
         assert workload.partition is not None and workload.partition.stages is not None
         self._stages: Stages = workload.partition.stages
         self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
-        self._varies = (*split.mean_axes(sizes), AXIS)
+        self._varies = (*sharded_step.mean_axes(sizes), AXIS)
         self._me = jax.lax.axis_index(AXIS)
         self._key, self._step = key, step
 
@@ -58,8 +58,8 @@ class Stage:
         self._model_blocks = self._count * stacked.shape[0] * stacked.shape[1]
         x = self._zeros(jax.eval_shape(lambda: self._stages.first(params[OUTER], None, one, key)))
         metrics = jax.eval_shape(lambda: _metrics(*self._stages.last(params[OUTER], x, one, key)))
-        self._halves = Halves(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one, key, jnp.int32(0))
-        self._nothing_kept = [x, *map(self._zeros, self._halves.kept)]
+        self._blocks_vjp = SplitVjp(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one, key, jnp.int32(0))
+        self._nothing_kept = [x, *map(self._zeros, self._blocks_vjp.kept)]
         return {  # the last place of each is for what is not there
             "inputs": self._zeros(x, self._table.inputs + 1),
             "kept": [self._zeros(like, self._table.kept + 1) for like in self._nothing_kept],
@@ -74,8 +74,8 @@ class Stage:
     def _zeros(self, like: Any, places: int | None = None) -> jax.Array:
         """Of the shape and type of `like`, on each device its own."""
         shape = like.shape if places is None else (places, *like.shape)
-        varies = self._varies if isinstance(like, jax.ShapeDtypeStruct) else (*self._varies, *split.varies(like))
-        return split.varying(jnp.zeros(shape, like.dtype), varies)
+        varies = self._varies if isinstance(like, jax.ShapeDtypeStruct) else (*self._varies, *sharded_step.varies(like))
+        return sharded_step.varying(jnp.zeros(shape, like.dtype), varies)
 
     def _tick(
         self, params: PyTree, batches: Batch, kinds: tuple[int, ...], carry: dict[str, Any], row: list[jax.Array]
@@ -115,7 +115,7 @@ class Stage:
 
     def _first(self, outer: PyTree, batch: Batch, key: jax.Array) -> jax.Array:
         key = jax.random.fold_in(key, self._model_blocks)
-        return split.varying(self._stages.first(outer, None, batch, key), self._varies)
+        return sharded_step.varying(self._stages.first(outer, None, batch, key), self._varies)
 
     def _micro_key(self, work: dict[str, jax.Array]) -> jax.Array:
         """As micro-batches draw elsewhere, see `program.gradients`."""
@@ -131,7 +131,7 @@ class Stage:
         batch, key = _of_batch(batches, work), self._micro_key(work)
         x = _at(carry["inputs"], work["input"])
         x = jax.lax.cond(self._is_first(work), lambda: self._first(params[OUTER], batch, key), lambda: x)
-        y, kept = self._halves.forward(_of_chunk(params[BLOCKS], work), x, batch, key, work["chunk"])
+        y, kept = self._blocks_vjp.forward(_of_chunk(params[BLOCKS], work), x, batch, key, work["chunk"])
         return {**carry, "forward": y, "busy": carry["busy"] + 1}, [y, *kept]
 
     def _backward(
@@ -154,7 +154,7 @@ class Stage:
                 loss, metrics = self._stages.last(outer, y, batch, jax.random.fold_in(key, self._model_blocks + 1))
                 shares = jax.tree.map(lambda m: m / self._micro_batches, _metrics(loss, metrics))
                 summed = shares["loss"].total if weighted.is_weighted(loss) else shares["loss"]
-                return summed, split.varying(shares, self._varies)
+                return summed, sharded_step.varying(shares, self._varies)
 
             (outer, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(params[OUTER], y)
             return outer, dy, metrics
@@ -166,7 +166,7 @@ class Stage:
             return jax.vjp(lambda outer: self._first(outer, batch, key), params[OUTER])[1](dx)[0]
 
         at_end, dy, metrics = jax.lax.cond(is_last, by_loss, by_what_came)
-        grads, dx = self._halves.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
+        grads, dx = self._blocks_vjp.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
         at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
         total = carry["grads"]
         made = {

@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO: data parallelism whose devices share out the model state instead of each holding a copy.
+"""ZeRO: data parallelism whose devices shard the training state instead of each holding a copy.
 
-Rajbhandari et al., arXiv:1910.02054. Stage 1 shares out the optimizer's state, stage 2 also the gradients; stage 3, the
-parameters too, is parallel/fsdp.py. On the wire stages 1 and 2 are a reduce-scatter of the gradients and an all-gather
-of the parameters, together what data parallelism's all-reduce is.
+Rajbhandari et al., arXiv:1910.02054. Stage 1 shards the optimizer's state, stage 2 also the gradients; stage 3, which
+shards the parameters too, is strategies/fsdp.py. Stages 1 and 2 send a reduce-scatter of the gradients and an
+all-gather of the parameters: together as much as the all-reduce of data parallelism.
 
-Written by `shard_map`, because under `jit` the compiler would choose between an all-reduce with a slice and a
-reduce-scatter. Its types are off: they do not know that a gathered array is the same everywhere.
+The step is written with `shard_map`, because under `jit` the compiler would choose between an all-reduce with a slice
+and a reduce-scatter. Type checking is off: it does not know that a gathered array is the same on all devices.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from functools import partial
 import jax
 from jax.sharding import PartitionSpec
 
-from jaxbench.parallel import draws, optimizer_need, optimizer_view
+from jaxbench.parallel import optimizer_need, optimizer_view
 from jaxbench.parallel.axes import mesh_of
+from jaxbench.parallel.data_parallel import AXIS, local_gradients
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
 from jaxbench.parallel.optimizer_view import View
-from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
-from jaxbench.parallel.split import Step, program
-from jaxbench.workloads import spread
+from jaxbench.parallel.program import Program, TrainState, mean_over, update
+from jaxbench.parallel.sharded_step import Step, program
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
-
-AXIS = "data"
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> Program:
@@ -58,19 +56,17 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
         return dataclasses.replace(new, params=run(new.params))
 
     def mean_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        grads, *others = local_gradients(state, batch)
+        grads, *others = held_gradients(state, batch)
         return grads if stage > 1 else mean_shards(grads), *others
 
-    def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        """As this stage holds them while more are added: whole, of this device's examples, or a shard of the mean."""
-        local = dataclasses.replace(state, key=draws.local_key(state.key, (AXIS,)))
-        with spread.over(axis=AXIS):
-            each = mean_shards if stage == 2 else _as_they_are
-            grads, model_state, metrics = gradients(workload, local, batch, each=each)
+    def held_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
+        """As this stage holds them between micro-batches: whole, of this device's examples, or a shard of the mean."""
+        each = mean_shards if stage == 2 else _as_they_are
+        grads, model_state, metrics = local_gradients(workload, state, batch, each=each)
         return grads, *mean_over(AXIS, (model_state, metrics))
 
     def held(state: TrainState, batch: Batch) -> PyTree:
-        grads = local_gradients(state, batch)[0]
+        grads = held_gradients(state, batch)[0]
         return jax.tree.map(lambda g: g[None], grads) if stage == 1 else grads
 
     # Each device's own gradients, in stage 1: along an axis of devices.

@@ -1,2 +1,2 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One point in one process, the sweep over points, and training to a target."""
+"""From a config to a run folder: the plan of points, one process for each place, and the sweep over them."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import inspect
 import json
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -25,7 +23,7 @@ from jaxbench.levers.reduction import REDUCTION
 from jaxbench.levers.remat import REMAT
 from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.levers.sequence_parallel import SEQUENCE_PARALLEL
-from jaxbench.parallel import axes, parts, reduction
+from jaxbench.parallel import reduction, step_phases
 from jaxbench.parallel.program import Program, keep_barriers
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
@@ -102,8 +100,9 @@ class Arms:
 def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:
     """The Program of an arm. Raises UserError for levers that this strategy cannot follow."""
     part, execution, mean = PART.of(levers), EXECUTION.of(levers), REDUCTION.of(levers)
-    build = parallel.load(strategy).build
-    settings = _settings(build, strategy, len(devices), levers)
+    settings = parallel.settings(
+        strategy, len(devices), MESH.of(levers), SCHEDULE.of(levers), sequence=SEQUENCE_PARALLEL.of(levers)
+    )
     if mean is not None and (strategy != "shard_map" or part != "step" or execution not in ("donated", "unfused")):
         raise UserError(
             f"--config.lever.reduction={levers[REDUCTION.name]} is another reduction of the strategy shard_map, in a "
@@ -115,10 +114,10 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
                 f"--config.lever.part={part} takes a step apart that states its communication itself: use "
                 "--config.strategy=shard_map."
             )
-        return parts.build(workload, devices, part)
+        return step_phases.build(workload, devices, part)
     if mean is not None:
         return reduction.build(workload, devices, *mean)
-    program = build(workload, devices, **settings)
+    program = parallel.load(strategy).build(workload, devices, **settings)
     if execution in ("donated", "unfused"):
         return program
     if strategy == "pmap":
@@ -127,24 +126,6 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         )
     outputs: Any = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
-
-
-def _settings(build: Callable[..., Program], strategy: str, devices: int, levers: dict[str, str]) -> dict[str, Any]:
-    """The levers that a strategy's `build` has a parameter for. Raises UserError for one that it does not have."""
-    sizes = axes.sizes(strategy, devices, MESH.of(levers))
-    schedule, sequence = SCHEDULE.of(levers), SEQUENCE_PARALLEL.of(levers)
-    if schedule != SCHEDULE.default and "stage" not in sizes:
-        raise UserError(
-            f"--config.lever.schedule={schedule} is for a pipeline: use the strategy pipeline, or a mesh with the axis "
-            "stage."
-        )
-    if sequence and ("tensor" not in sizes or "stage" in sizes):
-        raise UserError(
-            "--config.lever.sequence_parallel=on is for products split over the axis tensor, outside a pipeline: use "
-            "the strategy tensor."
-        )
-    known: dict[str, Any] = {"sizes": sizes, "schedule": schedule, "sequence": sequence}
-    return {name: value for name, value in known.items() if name in inspect.signature(build).parameters}
 
 
 def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]:

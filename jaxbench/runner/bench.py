@@ -21,9 +21,9 @@ from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import closed_form, first_step, memory, outcome, profile, state_facts
+from jaxbench.measure import closed_form, first_step, memory, profile, short_training, state_facts
 from jaxbench.measure.clock import Timer
-from jaxbench.measure.concurrency import collectives_at_once
+from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
@@ -93,10 +93,10 @@ class Bench:
         with stage("compile"):
             options = {**without(disabled_passes(point.levers, program)), **(told or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options)
-            require_threads(point.devices, collectives_at_once(compiled.hlo))
+            require_threads(point.devices, concurrent_collectives(compiled.hlo))
             return workload, program, compiled
 
-    def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
+    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What a dry run wants to know of a point. Raises StageError."""
         _, program, compiled = self.compile(Point(**placed))
         passport = compiled.passport
@@ -156,7 +156,7 @@ class Bench:
         self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
         return self._record(point, passport, checks, outcome=outcome, facts=facts)
 
-    def prove(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
+    def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
         """Takes a point through a step in at most `limit_bytes`, on a CPU enforced, and says what it took.
 
         Raises StageError, or dies, when it does not fit: the process is not used again.
@@ -250,7 +250,7 @@ class Bench:
         steps = self.config.measure.train_steps
         if not steps or self.data is None or PART.of(point.levers) != "step":
             return {}
-        return outcome.train_briefly(
+        return short_training.train_briefly(
             workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed
         )
 

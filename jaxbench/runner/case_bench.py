@@ -64,7 +64,7 @@ class CaseBench:
                 return runnable.copies(case, placement.source, placement.target, self.devices)
             return runnable.compile_chain(self._chain(case, placement), self.devices[0])
 
-    def dry(self, placed: dict[str, Any]) -> dict[str, Any]:
+    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What a dry run wants to know of a case. What is made of calls would run, so nothing is done. StageError."""
         placement = Placement(**placed)
         case = self.cases[placement.case]

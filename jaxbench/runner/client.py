@@ -54,7 +54,7 @@ class Worker:
     @property
     def learned(self) -> dict[str, Any]:
         """What of its setup it found out itself, for the process that takes its place."""
-        return {"at_once": self._setup["at_once"]} if "at_once" in self._setup else {}
+        return {key: value for key, value in self._setup.items() if key == "concurrent_collectives"}
 
     def wait_ready(self) -> None:
         """Waits until the worker has its devices, or has failed to get them, which the first `ask` will raise."""
@@ -72,10 +72,10 @@ class Worker:
             raise self._start_error
         self._send(request)
         answer = self._receive("measure" if request["do"] == "round" else "compile", limit_s)
-        if "at_once" not in answer:
+        if "concurrent_collectives" not in answer:
             return answer
         self.close()  # it has too few threads for this program
-        self._setup = {**self._setup, "at_once": answer["at_once"]}
+        self._setup = {**self._setup, "concurrent_collectives": answer["concurrent_collectives"]}
         self.restarts += 1
         self._start()
         return self.ask(request, limit_s)

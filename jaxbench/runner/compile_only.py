@@ -70,7 +70,7 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
         if not found:
             raise UserError(f"'{experiment}' has nothing to compile: its cases are copies and calls, which only run.")
         return found
-    settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
+    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     if settings.platform not in ("auto", target.platform):
         raise UserError(
             f"--config.mesh.platform={settings.platform} and --target={target.text} exclude each other: leave one out."

@@ -32,15 +32,3 @@ def said_bytes(error: WorkerError) -> int | None:
     """What the refused step would hold; None where the sentence does not say."""
     found = _USED.search(str(error))
     return round(float(found[1]) * _UNITS[found[2]]) if found else None
-
-
-def needed_bytes(error: WorkerError, limit_bytes: int) -> int:
-    """What a refused step counts as in a search within `limit_bytes`: what the sentence says, and more than the limit,
-    however much that is, because the device has no more."""
-    return max(said_bytes(error) or 0, limit_bytes + 1)
-
-
-def share(way: float, above: int, limit_bytes: int) -> float:
-    """How far between what fits and what does not the next try lies: `way` by what both hold, but half the way where
-    how much `above` holds was not said. A search that believed the least there is would go on in single steps."""
-    return 0.5 if above <= limit_bytes + 1 else way

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from jaxbench import parallel
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.levers import Arm
@@ -14,7 +15,7 @@ from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.levers.batch import BATCH
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.mesh import EVERY_MESH, MESH
-from jaxbench.parallel import OF_SOME_MODELS, axes
+from jaxbench.parallel import axes
 from jaxbench.records.place import StepPlace
 
 CPU_DEVICES = (1, 2, 4, 8)
@@ -44,7 +45,7 @@ class Point(StepPlace):
         if self.platform != "cpu":
             return self.platform, {"platform": self.platform, "devices": self.devices}
         # As few threads as data parallelism needs; a program that needs more asks for them.
-        setup = {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY, "at_once": 1}
+        setup = {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
         return f"cpu{self.devices}", setup
 
     def failure(self) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
         for strategy in settings.strategies:
             for scaling in settings.scalings:
                 for arm in possible(arms_of(settings, strategy, devices), machine):
-                    parts = axes.batch_parts(axes.sizes(strategy, devices, MESH.of(arm.levers)))
+                    parts = axes.batch_parts(parallel.mesh_sizes(strategy, devices, MESH.of(arm.levers)))
                     grows = scaling == "weak" and settings.weak == "batch"
                     own = BATCH.of(arm.levers)
                     asked = (own or settings.batch) * (devices if grows else 1)
@@ -169,7 +170,7 @@ def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
     """The arms at one place: a mesh "all" is every mesh of so many devices."""
     found = []
     for arm in settings.arms:
-        if MESH.of(arm.levers) != EVERY_MESH or strategy != axes.HYBRID:
+        if MESH.of(arm.levers) != EVERY_MESH or not parallel.takes_any_mesh(strategy):
             found.append(arm)
             continue
         for sizes in axes.meshes(devices):
@@ -180,7 +181,9 @@ def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
 
 def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Of counts that nobody typed, those that divide the batch of strong scaling; typed ones are all kept."""
-    if settings.devices is not None or "strong" not in settings.scalings or {*settings.strategies} & {*OF_SOME_MODELS}:
+    if settings.devices is not None or "strong" not in settings.scalings:
+        return counts
+    if {*settings.strategies} - {*parallel.of_any_model()}:
         return counts
     batches = {BATCH.of(arm.levers) or settings.batch for arm in settings.arms}
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))

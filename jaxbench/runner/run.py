@@ -25,10 +25,11 @@ from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import fits, law, longest, placement, plan, search, sweep
+from jaxbench.runner import fits, placement, plan, studies, sweep
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import GUESS_S, format_s
+from jaxbench.runner.studies.study import Study, limit
 
 # A run folder is one machine and one software: continuing it on another would mix two answers.
 SAME_SESSION_KEYS = (
@@ -64,7 +65,7 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
         placed, left_out = placement.place(cases, chosen, machine)
         facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
         return Asked(chosen, machine, placed, left_out, facts)
-    settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
+    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     machine = look(settings.platform, console)
     points = plan.make(settings, machine)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
@@ -90,23 +91,19 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         signal.signal(signal.SIGTERM, interrupt)
         if isinstance(asked.settings, Settings):
-            _before(asked.settings, asked, job, console)
+            studies.run(
+                Study(
+                    points=cast(Sequence[plan.Point], asked.points),
+                    experiment=job.experiment,
+                    config=job.config,
+                    limit=limit(asked.settings.search_bytes, asked.machine),
+                    folder=job.run.path,
+                    console=console,
+                )
+            )
         sweep.run(job, console)
     finally:
         folder.close()
-
-
-def _before(settings: Settings, asked: Asked, job: sweep.Job, console: Console) -> None:
-    """What is found by compiling, before anything is timed."""
-    points = cast(Sequence[plan.Point], asked.points)
-    about: dict[str, Any] = {"experiment": job.experiment, "config": job.config, "folder": job.run.path}
-    limit = search.limit(settings.search_bytes, asked.machine)
-    if settings.search == "max":
-        search.run(points[0], limit=limit, console=console, **about)
-    if settings.search == "context":
-        longest.run(points, limit=limit, console=console, **about)
-    depths = law.depths(str(job.config["depths"]), job.config["model"])
-    law.run(points, asked=depths, console=console, **about)
 
 
 def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:

@@ -27,7 +27,7 @@ from jaxbench.runner.plan import Point
 from jaxbench.runner.run import absolute
 
 DEVICES = (1, 2, 8)
-AT_ONCE = 16  # collectives that may wait at once: a process with fewer threads would have to be started anew
+CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be started anew
 BATCH = 16  # examples, of all devices together
 
 
@@ -46,7 +46,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         raise UserError(f"'{experiment}' is no model: jaxbench run {experiment} measures it.")
     plain, found = config_lib.plain(config), {}
     setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "config": plain}
-    setup |= {"at_once": AT_ONCE}
+    setup |= {"concurrent_collectives": CONCURRENT_COLLECTIVES}
     with tempfile.TemporaryDirectory() as folder:
         worker = Worker({**setup, "worker": "try"}, Path(folder) / "log")
         try:

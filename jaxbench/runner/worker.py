@@ -1,15 +1,19 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
 
-The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}, with "cores" for kernels,
-which get all the cores asked for whatever the number of devices, and with "at_once" (see `start.threads`). Then
-{"do": "prepare" | "compile" | "compile_for", "point": {...}}, {"do": "describe"},
-{"do": "try", "point": {...}}, {"do": "prove", "point": {...}, "limit_bytes": n},
-{"do": "round", "point": id, "round": r}, of training also with "steps" (in a block, not as many as were found), or
-{"do": "profile", "point": id, "folder": a path}. The answer {"at_once": n} asks for another process, with threads for
-as many collectives. With "target" in its setup it compiles for hardware that is not here, and can do nothing else
-than "compile_for". The process ends as soon as stdin does, also in the middle of a measurement: no worker outlives
-the one that asked, however it died.
+The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it also has
+"cores": they get all the cores asked for, whatever the number of devices. "concurrent_collectives" is explained at
+`start.threads`. With "target" the process compiles for hardware that is not here, and can do nothing else than
+"compile_for". Then come
+
+    {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
+    {"do": "describe"}
+    {"do": "run_within", "point": {...}, "limit_bytes": n}
+    {"do": "round", "point": id, "round": r}          for a training also "steps", of a block: not as many as were found
+    {"do": "profile", "point": id, "folder": a path}
+
+The answer {"concurrent_collectives": n} asks for another process, with threads for so many. The process ends as soon as
+stdin does, also in the middle of a measurement: no worker outlives the one that asked, however it died.
 """
 
 from __future__ import annotations
@@ -44,7 +48,10 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
             devices = target_devices(targets.parse(target))
         else:
             devices = start.start(
-                setup["platform"], setup["devices"], cores=cores, at_once=setup.get("at_once", start.AT_ONCE)
+                setup["platform"],
+                setup["devices"],
+                cores=cores,
+                concurrent_collectives=setup.get("concurrent_collectives", start.CONCURRENT_COLLECTIVES),
             )
         if setup["config"].get("measures") == "cases":
             from jaxbench.runner.case_bench import CaseBench as Bench
@@ -71,14 +78,14 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
         if request["do"] == "describe":
             return trial_answers.describe(bench)
         return trial_answers.attempt(bench, request["point"])
-    if request["do"] == "prove":
-        return bench.prove(request["point"], request["limit_bytes"])
+    if request["do"] == "run_within":
+        return bench.run_within(request["point"], request["limit_bytes"])
     if request["do"] == "profile":
         return {"record": schema.to_json(bench.profile(request["point"], request["folder"]))}
     if request["do"] == "compile_for":
         return {"record": schema.to_json(bench.compile_for(request["point"]))}
     if request["do"] == "compile":
-        return bench.dry(request["point"])
+        return bench.compile_only(request["point"])
     return {"record": schema.to_json(bench.prepare(request["point"]))}
 
 
@@ -89,7 +96,7 @@ def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
     except Exception as error:  # the one broad except: whatever a model or a compiler raises is a failed point
         cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
         if isinstance(cause, MoreCollectives):
-            return None, {"at_once": cause.count}
+            return None, {"concurrent_collectives": cause.count}
         reason = " ".join(str(cause).split()) or type(cause).__name__
         if not isinstance(cause, UserError):
             reason = f"{type(cause).__name__}: {reason}"

@@ -31,7 +31,7 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
     """
     strategy = str(config.train.strategy)
     parallel.load(strategy)
-    settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
+    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     levers = levers_of(settings)
     machine = manifest_lib.probe(settings.platform)
     devices = start.start(machine["platform"], device_count(settings, machine, config.train.batch))

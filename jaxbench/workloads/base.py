@@ -71,7 +71,7 @@ Wire = dict[str, tuple[int, int]]  # by kind of collective, the least and most n
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """A model as like blocks in a row, with something before the first and after the last.
+    """A stack of identical blocks with a prologue and an epilogue.
 
     first: (params without blocks, nothing, batch, key) -> x. block: (one block's params, x, batch, key) -> x.
     last: (params without blocks, x, batch, key) -> (loss, metrics), as `TrainWorkload.loss`.

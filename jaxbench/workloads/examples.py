@@ -15,14 +15,14 @@ from contextvars import ContextVar
 import jax
 from jax.sharding import PartitionSpec
 
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 
 _sizes: ContextVar[list[int] | None] = ContextVar("gathered", default=None)
 
 
 def gathered(x: jax.Array) -> jax.Array:
     """(examples given, ...) -> (examples of the global batch, ...), in the batch's order."""
-    axis, noted = spread.current().axis, _sizes.get()
+    axis, noted = sharding_context.current().axis, _sizes.get()
     if noted is not None:
         noted.append(x.size)
     if axis is not None:
@@ -33,7 +33,7 @@ def gathered(x: jax.Array) -> jax.Array:
 
 def first(x: jax.Array) -> jax.Array | int:
     """The place in the global batch of the first example of `x`, (examples given, ...)."""
-    axis = spread.current().axis
+    axis = sharding_context.current().axis
     return 0 if axis is None else jax.lax.axis_index(axis) * x.shape[0]
 
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.errors import UserError
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
 from jaxbench.workloads.examples import gathered
@@ -73,7 +73,7 @@ def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
         sum_B = sum_B * jnp.exp(most_B - more_B) + jnp.sum(jnp.exp(products_BC - more_B[:, None]), axis=-1)
         return (more_B, sum_B), None
 
-    own = len(x_BD) // spread.current().parts
+    own = len(x_BD) // sharding_context.current().parts
     held = max(size for size in range(1, min(columns, own) + 1) if own % size == 0)
     nothing_B = jnp.zeros_like(x_BD[:, 0], jnp.float32)
     (most_B, sum_B), _ = jax.lax.scan(add, (nothing_B - jnp.inf, nothing_B), y_GD.reshape(-1, held, y_GD.shape[1]))

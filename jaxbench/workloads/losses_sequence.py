@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.errors import UserError
-from jaxbench.workloads import positions, spread, weighted
+from jaxbench.workloads import positions, sharding_context, weighted
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
 from jaxbench.workloads.weighted import WeightedMean
@@ -80,7 +80,7 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
     together: four numbers a position travel, and no logit.
     """
     logits_BTV = logits_BTV.astype(jnp.float32)
-    axis, vocab = spread.current().tensor, logits_BTV.shape[-1]
+    axis, vocab = sharding_context.current().tensor, logits_BTV.shape[-1]
     number_BTV = jax.lax.broadcasted_iota(jnp.int32, logits_BTV.shape, 2)
     if axis is not None:
         number_BTV = number_BTV + jax.lax.axis_index(axis) * vocab
@@ -97,7 +97,7 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
 
 def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax.Array:
     """What is found in all parts of the vocabulary together."""
-    axis = spread.current().tensor
+    axis = sharding_context.current().tensor
     return found_BT if axis is None else reduction(found_BT, axis)
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.errors import UserError
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 
 
 def require_even(positions: int, *, context: int = 1, sequence: int = 1) -> None:
@@ -30,7 +30,7 @@ def require_even(positions: int, *, context: int = 1, sequence: int = 1) -> None
 def held(x: jax.Array, axis: int = 1) -> jax.Array:
     """This device's part of an array with whole sequences along `axis`: the chunks that lie on it; all if none are
     split."""
-    name = spread.current().context
+    name = sharding_context.current().context
     if name is None:
         return x
     devices, me = jax.lax.axis_size(name), jax.lax.axis_index(name)
@@ -42,13 +42,13 @@ def held(x: jax.Array, axis: int = 1) -> jax.Array:
 
 def count(held_positions: int) -> int:
     """The positions of the whole sequence of which a device holds so many."""
-    name = spread.current().context
+    name = sharding_context.current().context
     return held_positions * (1 if name is None else jax.lax.axis_size(name))
 
 
 def between_products(x: jax.Array, axis: int = 1) -> jax.Array:
     """This device's part of `x` where positions are split between the split products, else `x`."""
-    where = spread.current()
+    where = sharding_context.current()
     if not where.sequence or where.tensor is None:
         return x
     size = x.shape[axis] // jax.lax.axis_size(where.tensor)

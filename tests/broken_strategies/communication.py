@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel.program import data_parallel, gradients, mean_over, update
-from jaxbench.workloads import spread
+from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.program import gradients, mean_over, update
+from jaxbench.workloads import sharding_context
 
 FAULTS = ("dropped", "doubled", "stray")
 
@@ -33,7 +34,7 @@ def build(workload, devices, fault):
 
     def step(state, batch):
         local = dataclasses.replace(state, key=jax.random.fold_in(state.key, jax.lax.axis_index("data")))
-        with spread.over(axis="data"):
+        with sharding_context.over(axis="data"):
             grads, model_state, metrics = gradients(workload, local, batch)
         model_state, metrics = mean_over("data", (model_state, metrics))
         return update(workload, state, averaged(grads), model_state), metrics

@@ -5,7 +5,10 @@ import jax
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel.program import data_parallel, gradients, mean_over, update
+from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.program import gradients, mean_over, update
+
+AXIS = "data"
 
 
 def build(workload, devices):

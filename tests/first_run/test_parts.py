@@ -40,7 +40,7 @@ def test_every_part_can_be_planned(facts: dict[str, Any]) -> None:
         module = discovery.load_experiment(part.words[1])
         config = config_lib.compose(part.words[1], module, discovery.load_preset(preset))
         config = commandline.changed(config, [word for word in part.words if word.startswith("--config.")])
-        settings = config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
+        settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
         points = plan.make(settings, facts)
         assert points and discovery.build(part.words[1], config).name
         if part.stage == parts.SMOKE:

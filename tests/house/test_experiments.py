@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""An experiment says what is measured: no clock, no file, no picture, no mesh; it is short and found by name."""
+"""An experiment says what is measured: no clock, no file, no picture, no mesh axis; it is short and found by name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from house.tree import findings, python_files
 
 from jaxbench import discovery
+from jaxbench.parallel.axes import AXES
 
 MAX_LINES = {"experiments": 120, "configs": 120}
 MODULES = {"time", "timeit", "datetime", "matplotlib", "pandas", "os", "pathlib"}
@@ -40,6 +41,12 @@ def intrusions(path: str, text: str) -> list[str]:
             names = [node.id]
         elif isinstance(node, ast.Attribute):
             names = [node.attr]
+        elif isinstance(node, ast.Call):
+            found += [
+                f"{path}:{node.lineno}: the mesh axis '{word.value}'"
+                for word in node.args
+                if isinstance(word, ast.Constant) and word.value in AXES
+            ]
         banned = MODULES | NAMES if isinstance(node, (ast.Import, ast.ImportFrom)) else NAMES
         found += [f"{path}:{node.lineno}: {name}" for name in names if name in banned]
     return found
@@ -57,6 +64,7 @@ def test_planted_violations_are_found() -> None:
         "from jax.sharding import PartitionSpec as P",
         "mesh = jax.sharding.Mesh(devices, 'data')",
         "g = jax.lax.pmean(g, 'data')",
+        "sent = share.over('tensor')",
         "x = 1\n" * 121,
     ):
         assert intrusions("experiments/cnn.py", line), line

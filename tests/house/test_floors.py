@@ -158,7 +158,7 @@ def test_planted_violations_are_found() -> None:
     assert wrong_imports("jaxbench/report/html.py", "from jaxbench.measure import clock")
     assert wrong_imports("jaxbench/analysis/fits.py", "import optax")
     assert wrong_imports("jaxbench/runner/sweep.py", "from jaxbench.report import html")
-    assert wrong_imports("experiments/cnn.py", "from jaxbench.parallel import pmap")
+    assert wrong_imports("experiments/cnn.py", "from jaxbench.parallel.strategies import pmap")
     assert wrong_imports("jaxbench/attic/x.py", "")
     assert not wrong_imports("jaxbench/runner/sweep.py", "import jax\nfrom jaxbench.measure import clock")
     assert not wrong_imports("jaxbench/measure/passport.py", "from .clock import now\nfrom jaxbench import __version__")

@@ -13,7 +13,7 @@ from broken_strategies import naive
 from workload_cases import KEY, linear_workload, one_device
 
 from jaxbench.measure import check, oracle
-from jaxbench.parallel import pmap
+from jaxbench.parallel.strategies import pmap
 from jaxbench.workloads.levers import precision
 
 START = {"w": np.zeros(4, np.float32)}

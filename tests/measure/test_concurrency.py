@@ -9,7 +9,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxbench.errors import MoreCollectives
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.machine.start import require_threads, threads
-from jaxbench.measure.concurrency import collectives_at_once
+from jaxbench.measure.concurrency import concurrent_collectives
 
 AROUND = [(i, (i + 1) % 8) for i in range(8)]
 
@@ -45,11 +45,11 @@ def chain(x, times):
     ],
 )
 def test_the_widest_place_of_a_program(function, arrays, expected):
-    assert collectives_at_once(compiled(function, arrays)) == expected
+    assert concurrent_collectives(compiled(function, arrays)) == expected
 
 
 def test_text_without_a_program_has_none():
-    assert collectives_at_once("") == 0
+    assert concurrent_collectives("") == 0
 
 
 def test_two_threads_a_device_for_one_collective_at_once():

@@ -15,7 +15,7 @@ from workload_cases import experiment_workload, linear_workload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure import loss_kind, needed
 from jaxbench.measure.loss_kind import ACROSS, HIDDEN, MEAN, PARTLY, SUM, WEIGHTED
-from jaxbench.parallel import jit_auto, pmap, shard_map
+from jaxbench.parallel.strategies import jit_auto, pmap, shard_map
 from jaxbench.runner import pieces
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean, gathered
 from jaxbench.workloads.examples import first

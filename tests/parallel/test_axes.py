@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.parallel import axes
 
@@ -30,18 +31,18 @@ def test_what_is_no_mesh_is_refused(text, said):
 
 def test_a_mesh_that_does_not_multiply_to_the_devices_names_one_that_does():
     with pytest.raises(UserError, match=r"data=2,tensor=2 has 4 places, there are 8 devices: use data=4,tensor=2,"):
-        axes.sizes("hybrid", 8, "data=2,tensor=2")
+        parallel.mesh_sizes("hybrid", 8, "data=2,tensor=2")
     with pytest.raises(UserError, match=r"there are 2 devices: use data=2,"):
-        axes.sizes("hybrid", 2, "data=3")
+        parallel.mesh_sizes("hybrid", 2, "data=3")
 
 
 def test_only_hybrid_takes_a_mesh_and_it_needs_one():
-    assert axes.sizes("tensor", 4, "strategy") == {"tensor": 4}
-    assert axes.sizes("jit_auto", 4, "strategy") == {"data": 4}
+    assert parallel.mesh_sizes("tensor", 4, "strategy") == {"tensor": 4}
+    assert parallel.mesh_sizes("jit_auto", 4, "strategy") == {"data": 4}
     with pytest.raises(UserError, match=r"'tensor' has a mesh of its own: use --config.strategy=hybrid"):
-        axes.sizes("tensor", 4, "data=4")
+        parallel.mesh_sizes("tensor", 4, "data=4")
     with pytest.raises(UserError, match=r"use --config.lever.mesh=data=4"):
-        axes.sizes("hybrid", 4, "strategy")
+        parallel.mesh_sizes("hybrid", 4, "strategy")
 
 
 @pytest.mark.parametrize("devices", [1, 2, 4, 6, 8])

@@ -30,7 +30,7 @@ def whole() -> oracle.Reference:
 
 
 @pytest.mark.parametrize("devices", [2, 8])
-@pytest.mark.parametrize("strategy", parallel.OF_ANY_MODEL)
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_every_strategy_and_what_it_sends(strategy: str, devices: int, whole: oracle.Reference) -> None:
     for remat in ("none", "block"):
         workload = towers(remat)

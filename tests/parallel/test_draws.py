@@ -13,8 +13,9 @@ from workload_cases import KEY
 
 from jaxbench import parallel
 from jaxbench.measure import check, oracle
-from jaxbench.parallel import pipeline, reduction
+from jaxbench.parallel import reduction
 from jaxbench.parallel.program import Program
+from jaxbench.parallel.strategies import pipeline
 
 
 def distance(workload, program: Program) -> float:
@@ -27,7 +28,7 @@ def distance(workload, program: Program) -> float:
 
 
 @pytest.mark.parametrize("devices", [2, 8])
-@pytest.mark.parametrize("strategy", parallel.OF_ANY_MODEL)
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_every_strategy(strategy: str, devices: int) -> None:
     if strategy == "jit_explicit":
         pytest.skip("this model names no shardings")

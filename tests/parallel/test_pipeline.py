@@ -97,13 +97,13 @@ def test_activations_in_the_hosts_memory_are_refused():
     stages = dataclasses.replace(workload.partition.stages, remat="offload")
     workload = dataclasses.replace(workload, partition=dataclasses.replace(workload.partition, stages=stages))
     with pytest.raises(UserError, match="remat=dots_saveable, not offload"):
-        parallel.load("pipeline").build(workload, jax.devices()[:2])
+        parallel.build("pipeline", workload, jax.devices()[:2])
 
 
 def test_loss_scaling_is_refused():
     workload = experiment_workload("gpt", **{**SHAPE, "model.layers": 2, "lever.precision": "float16"})
     with pytest.raises(UserError, match="precision=float16 .* use bfloat16"):
-        parallel.load("pipeline").build(workload, jax.devices()[:2])
+        parallel.build("pipeline", workload, jax.devices()[:2])
 
 
 def test_the_state_round_trips_and_each_stage_has_its_blocks():

@@ -138,13 +138,13 @@ def test_state_lies_as_the_table_says_and_round_trips(mesh):
 @pytest.mark.parametrize(
     ("strategy", "name", "devices", "changes", "said"),
     [
-        ("tensor", "gpt", 8, {"model.heads": 4}, r"the 4 of the axis 'heads' do not divide over 8 devices of the mesh"),
-        ("tensor", "gpt", 8, {"model.vocab": 60}, r"the 60 of the axis 'vocab' .* use tensor=6, for example, or 64"),
-        ("tensor", "cnn", 2, {}, r"'cnn' does not say what can be split over the axis tensor: gpt does"),
+        ("tensor", "gpt", 8, {"model.heads": 4}, r"the 4 of 'heads' do not divide over 8 devices of the mesh"),
+        ("tensor", "gpt", 8, {"model.vocab": 60}, r"the 60 of 'vocab' .* use tensor=6, for example, or 64"),
+        ("tensor", "cnn", 2, {}, r"'cnn' does not say what can be split over the axis tensor; gpt does"),
         ("context", "gpt", 8, {"model.context": 24}, r"24 positions cannot be split over 8 devices .*context=32"),
         ("context", "mlp", 2, {}, r"'mlp' has no positions"),
         ("expert", "gpt", 2, {}, r"'gpt' has no experts: use --config.model.experts=8"),
-        ("pipeline", "mlp", 2, {}, r"'mlp' is no row of blocks"),
+        ("pipeline", "mlp", 2, {}, r"'mlp' is not a stack of blocks"),
         ("pipeline", "gpt", 4, {"model.layers": 6}, r"the 6 blocks of 'gpt' do not divide over 4 stages: .*layers=8"),
     ],
 )

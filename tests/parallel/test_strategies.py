@@ -18,7 +18,8 @@ from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel.program import data_parallel, gradients, update
+from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.program import gradients, update
 
 
 @functools.cache

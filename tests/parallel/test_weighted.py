@@ -15,8 +15,9 @@ from workload_cases import KEY
 
 from jaxbench import parallel
 from jaxbench.measure import check, oracle
-from jaxbench.parallel import pipeline, reduction
+from jaxbench.parallel import reduction
 from jaxbench.parallel.program import gradients
+from jaxbench.parallel.strategies import pipeline
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean
 from jaxbench.workloads.base import Partition, Stages
 
@@ -82,7 +83,7 @@ def whole(workload: TrainWorkload) -> oracle.Trained:
 
 
 @pytest.mark.parametrize("devices", [2, 8])
-@pytest.mark.parametrize("strategy", parallel.OF_ANY_MODEL)
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
 def test_every_strategy_divides_by_the_whole_weight(strategy: str, devices: int) -> None:
     workload = padded()
     found = moved(parallel.build(strategy, workload, jax.devices()[:devices]), workload)

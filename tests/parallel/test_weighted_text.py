@@ -18,7 +18,7 @@ from workload_cases import KEY, experiment_workload, one_device
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import oracle
-from jaxbench.parallel import pipeline
+from jaxbench.parallel.strategies import pipeline
 from jaxbench.workloads import TrainWorkload, from_nnx
 from jaxbench.workloads.losses_sequence import next_token
 from jaxbench.workloads.models import gpt
@@ -65,14 +65,14 @@ def judged(workload: TrainWorkload, program: parallel.Program, reference: oracle
     "strategy", ["jit_auto", "jit_explicit", "pmap", "shard_map", "zero2", "fsdp", "tensor", "context"]
 )
 def test_every_strategy_and_what_it_sends(strategy: str, padded: TrainWorkload, reference: oracle.Reference) -> None:
-    program = parallel.load(strategy).build(padded, jax.devices()[:2])
+    program = parallel.build(strategy, padded, jax.devices()[:2])
     assert not judged(padded, program, reference)
 
 
 @pytest.mark.parametrize("strategy", ["jit_auto", "pmap", "fsdp", "pipeline"])
 def test_micro_batches(strategy: str, padded: TrainWorkload, reference: oracle.Reference) -> None:
     workload = dataclasses.replace(padded, micro_batches=2)
-    program = parallel.load(strategy).build(workload, jax.devices()[:2])
+    program = parallel.build(strategy, workload, jax.devices()[:2])
     assert not judged(workload, program, reference)
 
 
@@ -85,7 +85,7 @@ def test_a_pipeline_beside_data_and_tensor(padded: TrainWorkload, reference: ora
 def test_the_plain_sum_over_sum_is_wrong_in_parts(padded: TrainWorkload, reference: oracle.Reference) -> None:
     mine = plain(padded)
     for workload, strategy in ((mine, "pmap"), (dataclasses.replace(mine, micro_batches=2), "jit_auto")):
-        (reason,) = judged(workload, parallel.load(strategy).build(workload, jax.devices()[:2]), reference)
+        (reason,) = judged(workload, parallel.build(strategy, workload, jax.devices()[:2]), reference)
         assert "NOT within" in reason
 
 

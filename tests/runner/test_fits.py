@@ -11,9 +11,11 @@ from rich.console import Console
 
 from jaxbench import levers
 from jaxbench.errors import UserError
-from jaxbench.runner import fits, law, longest, run, search
+from jaxbench.runner import fits, run, studies
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
+from jaxbench.runner.studies import max_batch, max_sequence, memory_by_depth, study
+from jaxbench.runner.studies.study import Limit, Study
 
 GIB = 2**30
 HAS, EACH, FIXED = int(15.75 * GIB), GIB // 10, GIB  # a device's memory, what an example takes, and everything else
@@ -41,7 +43,7 @@ class Compiler:
             raise WorkerError(reason, stage="compile")
         answer = {"peak_bytes": needs, "temp_bytes": needs, "compile_s": 1.0, "flops": 1.0}
         held = None if self.measured is None else round(self.measured * needs)
-        return {"peak_bytes": needs, "measured_bytes": held} if request["do"] == "prove" else answer
+        return {"peak_bytes": needs, "measured_bytes": held} if request["do"] == "run_within" else answer
 
     def close(self):
         pass
@@ -49,8 +51,7 @@ class Compiler:
 
 @pytest.fixture(autouse=True)
 def compiler(monkeypatch):
-    for module in (search, longest, law):
-        monkeypatch.setattr(module, "Worker", Compiler)
+    monkeypatch.setattr(study, "Worker", Compiler)
     monkeypatch.setattr(Compiler, "asked", 0)
     return monkeypatch
 
@@ -61,13 +62,23 @@ def point(**changes):
     return Point(**{"point": "p", **about, "levers": arm.levers, "platform": "tpu", **changes})
 
 
-def about(folder, **model):
-    return {"experiment": "e", "config": {"model": model}, "folder": folder, "console": Console(quiet=True)}
+def find(folder, file, *, limit_bytes=HAS, search="", depths="", **model):
+    """What the study that is asked for writes."""
+    studies.run(
+        Study(
+            points=[point()],
+            experiment="e",
+            config={"search": search, "depths": depths, "model": model},
+            limit=Limit(bytes=limit_bytes, source="a test"),
+            folder=folder,
+            console=Console(quiet=True),
+        )  # fmt: skip
+    )
+    return json.loads((folder / file).read_text())
 
 
 def largest(folder, limit_bytes=HAS):
-    search.run(point(), limit=search.Limit(bytes=limit_bytes, source="a test"), **about(folder))
-    return json.loads((folder / search.FILE).read_text())
+    return find(folder, max_batch.FILE, limit_bytes=limit_bytes, search="max")
 
 
 @pytest.mark.parametrize("says", [SENTENCE, SILENT])
@@ -99,7 +110,7 @@ def test_a_proof_that_held_more_than_the_limit_does_not_fit(tmp_path, compiler, 
 
 def test_what_no_batch_fits_is_a_sentence_of_the_compilers(tmp_path, compiler):
     compiler.setattr(Compiler, "ask", refuse(SENTENCE.format(used=18.84, over=3.09)))
-    with pytest.raises(UserError, match=r"not even a batch of 1 fits .*Used 18.84G of 15.75G.*remat=block"):
+    with pytest.raises(UserError, match=r"a batch of 1 does not fit .*Used 18.84G of 15.75G.*remat=block"):
         largest(tmp_path)
 
 
@@ -110,7 +121,7 @@ def test_another_error_is_no_answer(tmp_path, compiler):
         with pytest.raises(UserError, match="cannot compile a step"):
             largest(tmp_path)
         with pytest.raises(UserError, match="cannot be compiled"):
-            law.run([point()], asked=(8,), **about(tmp_path, layers=4))
+            find(tmp_path, memory_by_depth.FILE, depths="8", layers=4)
     assert not fits.refused(WorkerError(SILENT, stage="measure"))
 
 
@@ -124,19 +135,17 @@ def refuse(reason):
 @pytest.mark.parametrize("says", [SENTENCE, SILENT])
 def test_a_refusal_is_an_answer_in_the_search_for_a_length(tmp_path, compiler, says):
     compiler.setattr(Compiler, "says", says)
-    longest.run([point()], limit=search.Limit(bytes=HAS, source="a test"), **about(tmp_path, context=16))
-    (row,) = json.loads((tmp_path / longest.FILE).read_text())["rows"]
+    (row,) = find(tmp_path, max_sequence.FILE, search="context", context=16)["rows"]
     most = (HAS - FIXED) // EACH
-    assert most / (1 + 1 / longest.SHARPNESS) - 2 <= row["longest"] <= most
+    assert most / (1 + 1 / max_sequence.SHARPNESS) - 2 <= row["longest"] <= most
     assert Compiler.asked < 12
-    (tmp_path / longest.FILE).unlink()
-    with pytest.raises(UserError, match=r"not even a sequence of 512 fits .*RESOURCE_EXHAUSTED.*config.model.context"):
-        longest.run([point()], limit=search.Limit(bytes=HAS, source="a test"), **about(tmp_path, context=512))
+    (tmp_path / max_sequence.FILE).unlink()
+    with pytest.raises(UserError, match=r"a sequence of 512 .* does not fit .*EXHAUSTED.*config.model.context"):
+        find(tmp_path, max_sequence.FILE, search="context", context=512)
 
 
 def test_a_depth_that_is_refused_has_no_scratch_memory(tmp_path):
-    law.run([point()], asked=(4, 512), **about(tmp_path, layers=4))
-    rows = json.loads((tmp_path / law.FILE).read_text())["rows"]
+    rows = find(tmp_path, memory_by_depth.FILE, depths="4,512", layers=4)["rows"]
     assert [(row["blocks"], row["temp_bytes"]) for row in rows] == [(4, FIXED + 4 * EACH), (512, None)]
 
 
@@ -148,4 +157,4 @@ def test_a_dry_run_says_that_a_point_does_not_fit():
 
 
 def test_no_setting_makes_a_device_larger():
-    assert search.limit(9, {"device_memory_bytes": 7}) == search.limit(0, {"device_memory_bytes": 7})
+    assert study.limit(9, {"device_memory_bytes": 7}) == study.limit(0, {"device_memory_bytes": 7})

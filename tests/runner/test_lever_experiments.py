@@ -38,7 +38,7 @@ def test_there_is_an_experiment_for_every_lever():
     assert {"precision", "remat", "batch", "accumulate", "freeze", "ladder", "phases", "input", "profile"} < set(names)
     for name in names:
         config = small(name)
-        swept = config_lib.parse(config, parallel.strategies(), parallel.of_any_model()).swept
+        swept = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()).swept
         assert swept or config.profile or config.report.view in views.SPREAD_VIEWS, name
 
 

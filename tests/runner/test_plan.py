@@ -17,7 +17,7 @@ def settings(**changes):
     config = config_lib.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
     with config.unlocked():
         config.update_from_flattened_dict({"batch": 24, **changes})
-    return config_lib.parse(config, parallel.strategies(), parallel.of_any_model())
+    return config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
 
 
 def test_a_laptop_gets_1_2_4_8_and_says_what_is_oversubscribed():
@@ -59,7 +59,7 @@ def test_a_count_that_nobody_typed_and_that_does_not_divide_is_left_out():
 @pytest.mark.parametrize("machine", [CPU, GPUS, {**GPUS, "devices": 8}])
 def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, machine):
     config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset(preset))
-    assert plan.make(config_lib.parse(config, parallel.strategies(), parallel.of_any_model()), machine)
+    assert plan.make(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()), machine)
 
 
 @pytest.mark.parametrize(

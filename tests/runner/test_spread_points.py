@@ -25,7 +25,7 @@ def config_of(name, **changes):
 
 
 def planned(name, **changes):
-    settings = config_lib.parse(config_of(name, **changes), parallel.strategies(), parallel.of_any_model())
+    settings = config_lib.parse(config_of(name, **changes), parallel.strategy_names(), parallel.of_any_model())
     return plan.make(settings, MACHINE)
 
 
@@ -73,9 +73,9 @@ def test_a_model_that_cannot_grow_is_refused():
 @pytest.mark.parametrize(
     ("strategy", "levers", "said"),
     [
-        ("tensor", {"schedule": "1f1b"}, "schedule=1f1b is for a pipeline"),
-        ("context", {"sequence_parallel": "on"}, "sequence_parallel=on is for products split over the axis tensor"),
-        ("shard_map", {"part": "forward", "schedule": "1f1b"}, "schedule=1f1b is for a pipeline"),
+        ("tensor", {"schedule": "1f1b"}, "schedule=1f1b needs a pipeline"),
+        ("context", {"sequence_parallel": "on"}, "sequence_parallel=on needs products"),
+        ("shard_map", {"part": "forward", "schedule": "1f1b"}, "schedule=1f1b needs a pipeline"),
         ("shard_map", {"part": "forward", "reduction": "ring"}, "reduction=ring is another reduction"),
         ("tensor", {"mesh": "data=2"}, "'tensor' has a mesh of its own"),
     ],

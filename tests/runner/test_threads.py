@@ -31,7 +31,13 @@ def test_the_program_runs_in_a_second_process(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     config = config_lib.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("smoke"), tiny=True)
     asked = point("shard_map")
-    setup = {**asked.worker()[1], "experiment": "mlp", "config": config.to_dict(), "worker": "test", "at_once": 0}
+    setup = {
+        **asked.worker()[1],
+        "experiment": "mlp",
+        "config": config.to_dict(),
+        "worker": "test",
+        "concurrent_collectives": 0,
+    }
     worker = Worker(setup, tmp_path / "log")
     try:
         answer = worker.ask({"do": "prepare", "point": asked.to_json()})

@@ -12,7 +12,7 @@ from kernel_cases import kernels
 
 from jaxbench.measure import kernel, runnable
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.one_piece import in_one_piece
+from jaxbench.workloads.fusion_fence import fenced
 
 ELEMENTS = 2**17
 SCRATCH = 1024  # bytes: loop counters and scalars
@@ -44,8 +44,8 @@ def test_a_step_writes_the_result_and_one_value_of_the_argument(case: KernelWork
 
 
 def test_without_it_the_compiler_copies_the_argument_and_computes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `in_one_piece` is for: should this fail, XLA has learned and it can go."""
-    monkeypatch.setattr(kernel, "in_one_piece", lambda function: function)
+    """What `fenced` is for: should this fail, XLA has learned and it can go."""
+    monkeypatch.setattr(kernel, "fenced", lambda function: function)
     (case,) = kernels("fusion", ops="chain", sizes=str(ELEMENTS), impls="fused")
     bare = KernelWorkload(
         op="bare", dtype="float32", elements=ELEMENTS, flops=None, bytes_moved=None, arguments=case.arguments,
@@ -83,7 +83,7 @@ def test_what_is_in_one_piece_may_hold_calls() -> None:
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_on_accelerators_a_piece_stands_between_barriers(platform: str) -> None:
-    piece = jax.jit(in_one_piece(jnp.tanh))
+    piece = jax.jit(fenced(jnp.tanh))
     text = piece.trace(jnp.ones(8)).lower(lowering_platforms=(platform,)).as_text()
     assert re.findall(r"optimization_barrier|stablehlo.tanh", text) == [
         "optimization_barrier",

@@ -258,7 +258,7 @@ def test_a_tied_table_gives_one_gradient_on_any_number_of_groups() -> None:
         return jnp.sum(jnp.sin(tied.scores(jnp.cos(tied.rows()))))
 
     whole = once(jax.grad(loss))(table)
-    with per_device.spread.over(parts=3):
+    with per_device.sharding_context.over(parts=3):
         np.testing.assert_allclose(once(lambda t: jax.grad(loss)(t))(table), whole, rtol=1e-5, atol=1e-5)
 
 
@@ -273,5 +273,5 @@ def most_read(layers: int) -> int:
 
 def test_the_gradient_of_the_residual_stream_is_not_computed_again_in_every_block(monkeypatch) -> None:
     assert most_read(1) == most_read(3)
-    monkeypatch.setattr(gpt, "stored_gradient", lambda x: x)
-    assert most_read(1) < most_read(3)  # should this fail, XLA has learned and `stored_gradient` can go
+    monkeypatch.setattr(gpt, "materialized_gradient", lambda x: x)
+    assert most_read(1) < most_read(3)  # should this fail, XLA has learned and `materialized_gradient` can go

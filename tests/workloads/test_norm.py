@@ -17,7 +17,7 @@ from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import check, oracle
 from jaxbench.parallel.program import gradients, jit_once
-from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, spread
+from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, sharding_context
 from jaxbench.workloads.losses import evaluation
 from jaxbench.workloads.models import blocks
 from jaxbench.workloads.models.norm import BatchNorm
@@ -42,7 +42,7 @@ def reference(x, groups=1):
 @pytest.mark.parametrize(("statistics", "parts", "groups"), [("device", 1, 1), ("device", 4, 4), ("global", 4, 1)])
 def test_values_and_running_statistics(statistics, parts, groups):
     norm, x = BatchNorm(2, statistics=statistics), images(3, 2)
-    with spread.over(parts=parts):
+    with sharding_context.over(parts=parts):
         y = norm(x)
     expected, mean, variance = reference(x, groups)
     np.testing.assert_allclose(y, expected, atol=1e-5)
@@ -131,7 +131,7 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
     verdict = check.judge(check.train(program, program.step, KEY, batch), expected, mine)
     assert verdict.ok, verdict.reason
     state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
-    with spread.over(parts=8):
+    with sharding_context.over(parts=8):
         _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
     with jax.set_mesh(program.mesh):
         after, _ = program.step(program.init(KEY), program.put(batch))
@@ -153,7 +153,7 @@ def test_recomputation_changes_neither_gradients_nor_statistics(remat):
     state = oracle.initial_state(plain, KEY, device=jax.devices()[0])
     batch = plain.synthetic(KEY, BATCH)
     for parts in (1, 8):
-        with spread.over(parts=parts):
+        with sharding_context.over(parts=parts):
             expected = jit_once(partial(gradients, plain))(state, batch)
             found = jit_once(partial(gradients, recomputed))(state, batch)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, expected)

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from jaxbench.errors import UserError
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import PureModel, arguments, library, mode, parameters, zeros
 from jaxbench.workloads.base import PyTree
 
@@ -33,7 +33,7 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
         return transformed.init(key, *zeros(arguments(example)), **mode(takes, training=True))
 
     def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
-        with _normalising_over(hk, spread.current().axis):
+        with _normalising_over(hk, sharding_context.current().axis):
             return transformed.apply(params, model_state, key, *arguments(x), **mode(takes, training=training))
 
     return PureModel(init, run)

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream, zeros
 from jaxbench.workloads.base import PyTree
 
@@ -39,7 +39,7 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
     def call(held: PyTree, x: Any, rngs: dict[str, jax.Array], training: bool) -> tuple[Any, PyTree]:
         mutable = [name for name in held if name != "params"]
         flags = mode(takes, training=training)
-        with _normalising_over(spread.current().axis):
+        with _normalising_over(sharding_context.current().axis):
             return modules[training].apply(held, *arguments(x), rngs=rngs, mutable=mutable, **flags)
 
     avals = jax.eval_shape(variables, jax.ShapeDtypeStruct((2,), "uint32"))

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream
 from jaxbench.workloads.base import PyTree
 
@@ -41,7 +41,7 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         rngs = _filled(abstract_rngs, _drawn(nnx.to_pure_dict(abstract_rngs), key))
         values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
         model = nnx.merge(trained if training else inference, *values)
-        _normalise_over(model, spread.current().axis)
+        _normalise_over(model, sharding_context.current().axis)
         more = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
         y = model(*arguments(x), **mode(takes, training=training), **more)
         kept = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # what was sown is no state

@@ -22,8 +22,8 @@ import numpy as np
 from scipy import special
 
 from jaxbench.workloads.cases import Array, KernelWorkload
+from jaxbench.workloads.fusion_fence import fenced
 from jaxbench.workloads.kernels.precision import epsilon, itemsize
-from jaxbench.workloads.one_piece import in_one_piece
 
 IMPLS = ("op_by_op", "barriers", "fused")
 DTYPES = ("float32", "float64")
@@ -157,12 +157,12 @@ def _stored(function: Callable[..., Any], *operands: Any) -> Any:
             filled[place] = array
         return function(*filled)
 
-    return in_one_piece(operation)(*[operands[i] for i in places])
+    return fenced(operation)(*[operands[i] for i in places])
 
 
 def _compiled(function: Callable[..., Any], impl: str) -> Callable[..., Any]:
     do = _stored if impl == "barriers" else plainly
-    return in_one_piece(lambda *arrays: function(do, *arrays))
+    return fenced(lambda *arrays: function(do, *arrays))
 
 
 def _eager(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:

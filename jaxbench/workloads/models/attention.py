@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 
 Arrays = tuple[jax.Array, ...]
 
@@ -25,7 +25,7 @@ Arrays = tuple[jax.Array, ...]
 def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
     """softmax(q k^T / sqrt(H)) v over this and earlier positions, (B, N, T, H). The softmax is float32."""
     q_BNTH = q_BNTH * q_BNTH.shape[-1] ** -0.5
-    axis = spread.current().context
+    axis = sharding_context.current().context
     if axis is not None:
         return _ring(axis)(q_BNTH, k_BNTH, v_BNTH)
     t = q_BNTH.shape[2]

@@ -20,9 +20,9 @@ from jaxbench.workloads import positions
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.models import blocks
 from jaxbench.workloads.models.attention import causal
+from jaxbench.workloads.models.materialized_gradient import materialized_gradient
 from jaxbench.workloads.models.mixture import Mixture, capacity
-from jaxbench.workloads.models.split import Vocabulary, column, row
-from jaxbench.workloads.models.stored import stored_gradient
+from jaxbench.workloads.models.tensor_parallel import Vocabulary, column, row
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
 
@@ -126,8 +126,8 @@ class Block(nnx.Module):
         self.perceptron = _mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
-        x_BTD = stored_gradient(x_BTD)
-        x_BTD = stored_gradient(x_BTD + self.attention(self.norm_attention(x_BTD)))
+        x_BTD = materialized_gradient(x_BTD)
+        x_BTD = materialized_gradient(x_BTD + self.attention(self.norm_attention(x_BTD)))
         return x_BTD + self.perceptron(self.norm_perceptron(x_BTD))
 
 

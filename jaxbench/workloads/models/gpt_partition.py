@@ -17,7 +17,7 @@ from jaxbench.workloads.adapters import from_nnx
 from jaxbench.workloads.base import Batch, Metrics, Partition, PyTree, Share, Stages, Wire
 from jaxbench.workloads.losses_sequence import score
 from jaxbench.workloads.models import gpt, mixture
-from jaxbench.workloads.models.split import Vocabulary
+from jaxbench.workloads.models.tensor_parallel import Vocabulary
 
 # The logical axis of each dimension; what is not named here (positions, norms, the biases of the products split by
 # rows, the router) is whole on every device.

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 
 CAPACITY_FACTOR = 1.25  # Switch's default: places of all experts, in positions of the sequence
 BALANCE = 0.01  # weight of the balance loss, Switch's alpha
@@ -79,7 +79,7 @@ def routed(chance_BTE: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array, 
 
 def _exchanged(x_BECD: jax.Array, *, outward: bool) -> jax.Array:
     """To the devices of the experts, (B, E, C, D) to (B of all, E of a device, C, D); or back."""
-    axis = spread.current().expert
+    axis = sharding_context.current().expert
     if axis is None:
         return x_BECD
     return jax.lax.all_to_all(x_BECD, axis, *((1, 0) if outward else (0, 1)), tiled=True)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 
 STATISTICS = ("device", "global")
 
@@ -52,7 +52,7 @@ class BatchNorm(nnx.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         if self.use_running_average:
             return self._normalised(x, self.mean[...], self.variance[...])
-        lies = spread.current()
+        lies = sharding_context.current()
         if self.statistics == "device" and lies.parts > 1:
             # Contiguous groups of a batch that is split over devices lie whole on one each: nothing is communicated.
             groups = x.reshape(lies.parts, x.shape[0] // lies.parts, *x.shape[1:])

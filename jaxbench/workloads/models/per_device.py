@@ -17,12 +17,12 @@ from collections.abc import Callable
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.workloads import spread
+from jaxbench.workloads import sharding_context
 
 
 def split(x: jax.Array) -> jax.Array:
     """(B, ...) to (P, B / P, ...): contiguous groups of a batch that is split over devices lie whole on one each."""
-    parts = spread.current().parts
+    parts = sharding_context.current().parts
     return x.reshape(parts, x.shape[0] // parts, *x.shape[1:])
 
 

@@ -1,0 +1,36 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Arrays as flat shards of equal size, one for each device of an axis: how ZeRO shards an array none of whose
+dimensions divides over the devices.
+
+The last shard is padded with zeros. Only element-wise work can be done on a shard; an optimizer that does more is given
+the whole array (see `optimizer_view`).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def padded(size: int, parts: int) -> int:
+    """`size` elements, rounded up to a multiple of `parts`."""
+    return -(-size // parts) * parts
+
+
+def cut(x: jax.Array, parts: int) -> jax.Array:
+    """The elements row by row, padded with zeros to a multiple of `parts`: (padded,)."""
+    return jnp.pad(x.reshape(-1), (0, padded(x.size, parts) - x.size))
+
+
+def own_shard(x: jax.Array, axis: str) -> jax.Array:
+    """Inside a mapped function: this device's shard of an array that each device has, (padded / parts,)."""
+    parts = jax.lax.axis_size(axis)
+    flat = cut(x, parts)
+    size = flat.size // parts
+    return jax.lax.dynamic_slice_in_dim(flat, jax.lax.axis_index(axis) * size, size)
+
+
+def mean_shard(x: jax.Array, axis: str) -> jax.Array:
+    """Inside a mapped function: this device's shard of the mean over devices, by a reduce-scatter."""
+    parts = jax.lax.axis_size(axis)
+    return jax.lax.psum_scatter(cut(x, parts), axis, tiled=True) / parts

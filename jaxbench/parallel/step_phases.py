@@ -1,0 +1,73 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The phases of a data-parallel step, as programs of their own: what a phase costs is what leaving it out saves.
+
+    forward, gradient (adds backward), local (adds the update), step (adds the gradient's mean over devices)
+
+Each program is the next one with something left out, written with `shard_map` as in the strategy of that name. What a
+phase computes for the next one is returned, so that the compiler cannot drop it. `inference` is the model's answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from jaxbench.errors import UserError
+from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel import draws
+from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.program import Program, TrainState, forward, gradients, mean_over, update
+from jaxbench.workloads import sharding_context
+from jaxbench.workloads.base import Batch, TrainWorkload
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Program:
+    """A Program whose `step` runs the phases up to `part`, a value of the lever; unchanged state passes through.
+
+    The outputs of `step` are the metrics. Those of the other parts of a training step are what each device has, along a
+    leading device axis: the metrics, for `forward` and `gradient` also "model_state", for `gradient` also "gradients".
+    After `local` every device holds a state of its own. The outputs of `inference` are those of ``workload.predict``.
+
+    Raises:
+      UserError: `inference` of a workload that has no `predict`.
+    """
+    if part == "inference" and workload.predict is None:
+        raise UserError(
+            f"--config.lever.part={part} needs a `predict`, which '{workload.name}' does not have: use step."
+        )
+    mesh = data_mesh(devices, AxisType.Auto)
+
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
+        if part == "inference":
+            assert workload.predict is not None
+            return state, workload.predict(state.params, state.model_state, batch)
+        with sharding_context.over(axis="data"):
+            state, outputs = _training(workload, part, state, batch)
+        return state, outputs if part == "step" else jax.tree.map(lambda x: x[None], outputs)
+
+    whole, split = PartitionSpec(), PartitionSpec("data")
+    specs = whole, whole if part == "step" else split
+    # Unchecked, because where the mean is left out, what differs between devices is declared to be equal.
+    step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
+    shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
+    jitted = jax.jit(step, donate_argnums=0, out_shardings=shardings)
+    program = dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
+    return program if part == "step" else dataclasses.replace(program, expected=lambda _: {}, sums=0)
+
+
+def _training(workload: TrainWorkload, part: str, state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
+    """On one device. Returns (state, outputs)."""
+    key = draws.local_key(state.key, ("data",))
+    local = dataclasses.replace(state, key=key)
+    if part == "forward":
+        model_state, metrics = forward(workload, local, batch)
+        return state, {**metrics, "model_state": model_state}
+    grads, model_state, metrics = gradients(workload, local, batch)
+    if part == "gradient":
+        return state, {**metrics, "model_state": model_state, "gradients": grads}
+    if part == "step":
+        grads, model_state, metrics = mean_over("data", (grads, model_state, metrics))
+    return update(workload, state, grads, model_state), metrics

@@ -1,0 +1,26 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Several strategies at once, on the mesh that `--config.lever.mesh=data=2,tensor=4` names (see `parallel.axes`)."""
+
+from __future__ import annotations
+
+import jax
+
+from jaxbench.parallel import sharded_step
+from jaxbench.parallel.axes import Sizes
+from jaxbench.parallel.program import Program
+from jaxbench.parallel.strategies import pipeline
+from jaxbench.workloads.base import TrainWorkload
+
+AXIS = None
+
+
+def build(
+    workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe", sequence: bool = False
+) -> Program:
+    """Returns the Program on the mesh of `sizes`: a pipeline if this has the axis stage.
+
+    Raises UserError for what the workload cannot be split over, and for axes that do not go together.
+    """
+    if "stage" in sizes:
+        return pipeline.build(workload, devices, sizes, schedule=schedule)
+    return sharded_step.build(workload, devices, sizes, sequence=sequence)

@@ -1,0 +1,22 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Data parallelism by `jit` with automatic sharding: the compiler finds and places the gradient's all-reduce.
+
+The step is written for the whole batch. The batch arrives split over "data" and the state replicated; XLA's partitioner
+sees that a replicated parameter's gradient from a split batch is a sum over devices.
+"""
+
+from __future__ import annotations
+
+import jax
+from jax.sharding import AxisType
+
+from jaxbench.parallel import data_parallel
+from jaxbench.parallel.program import Program
+from jaxbench.workloads.base import TrainWorkload
+
+AXIS = data_parallel.AXIS
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
+    """Returns the Program over `devices`."""
+    return data_parallel.by_compiler(workload, devices, AxisType.Auto)

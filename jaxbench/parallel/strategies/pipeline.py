@@ -1,0 +1,152 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Pipeline parallelism: each device has some of the blocks, and micro-batches pass from one device to the next.
+
+The work of each tick comes from a table (`schedule`). A compiled loop over its rows does the work and sends the results
+to the neighbours: one permutation a tick in each direction, even when there is nothing to send. Between the forward and
+the backward pass of a micro-batch, a stage keeps what the lever `remat` says: all activations, or what is needed to
+recompute the rest, as in GPipe. What comes before the first block and after the last one is computed by the stages that
+have these blocks. Its parameters, such as an embedding that is used at both ends, are whole on every stage, and their
+gradients are summed over stages.
+
+The stages run in lockstep, because the loop is one program: a tick takes as long as its longest work. Where some stages
+run forward and others backward in one tick (1f1b), this costs up to the difference of the two; in gpipe it costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import partial
+
+import jax
+from jax.sharding import PartitionSpec
+
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.parallel import draws, optimizer_need, pipeline_view, sharded_step
+from jaxbench.parallel import schedule as schedules
+from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of, splits
+from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
+from jaxbench.parallel.program import Program, TrainState, mean_over, update
+from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
+from jaxbench.parallel.stage import AXIS, Stage
+from jaxbench.workloads import sharding_context, weighted
+from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
+
+WITH = TOGETHER[0]
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe") -> Program:
+    """Returns the Program over `devices`, with as many micro-batches as the workload has.
+
+    sizes: of a mesh with the axes data, stage and tensor. schedule: gpipe | 1f1b | interleaved.
+
+    Raises UserError for a model without stages, for blocks that do not divide over them, for an axis that a pipeline
+    cannot have, and for activations that are kept in the host's memory.
+    """
+    _require(workload, sizes)
+    table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
+    layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
+    means, view = sharded_step.mean_axes(sizes), pipeline_view.of(workload, mesh, layout)
+
+    def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
+        params = sharded_step.varying(state.params, (*means, AXIS))
+        with sharding_context.over(axis=means or None, **sharded_step.where(sizes)):
+            key = draws.local_key(state.key, means)
+            grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
+        grads = {OUTER: jax.tree.map(lambda g: jax.lax.psum(g, AXIS), grads[OUTER]), BLOCKS: grads[BLOCKS]}
+        metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
+        if means:
+            grads, metrics = mean_over(means, (grads, metrics))
+        if weighted.is_weighted(metrics["loss"]):  # the gradient is that of the total
+            grads = jax.tree.map(lambda g: weighted.divided(g, metrics["loss"].weight), grads)
+        return grads, state.model_state, weighted.settled(metrics, lambda weight: weight)
+
+    updating = partial(update, workload) if view is None else view.update
+    step = sharded_step.Step(local_gradients, updating, layout.specs().params, view)
+    form = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
+    program = sharded_step.program(workload, layout, mesh, sizes, step, form, sums=1 + bool(means))
+    return dataclasses.replace(program, order=partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches))
+
+
+def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
+    """A pipeline's micro-batches are neighbours in the batch; elsewhere micro-batch i has examples i, i + count, ..."""
+
+    def ordered(x: jax.Array) -> jax.Array:
+        return x.reshape(parts, count, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
+
+    return jax.tree.map(ordered, batch)
+
+
+def _require(workload: TrainWorkload, sizes: Sizes) -> None:
+    sharded_step.require(workload, sizes)
+    if not splits(workload.partition, AXIS):
+        raise Unsupported(f"'{workload.name}' is not a stack of blocks that can be stages of a pipeline; gpt is.")
+    if workload.loss_scale is not None:
+        raise Unsupported(
+            "--config.lever.precision=float16 scales the loss before it is differentiated, but a pipeline "
+            "differentiates each stage on its own: use bfloat16."
+        )
+    assert workload.partition is not None and workload.partition.stages is not None
+    if workload.partition.stages.remat == "offload":
+        raise Unsupported(
+            "a pipeline keeps activations in the memory of its stages: use --config.lever.remat=dots_saveable, not "
+            "offload."
+        )
+    for axis, size in sizes.items():
+        if axis not in WITH and size > 1:
+            raise UserError(
+                f"a pipeline takes the axes {', '.join(WITH)}, but the mesh has {axis}={size}: leave it out."
+            )
+
+
+def expected(
+    workload: TrainWorkload,
+    layout: PipelineLayout,
+    sizes: Sizes,
+    table: Schedule,
+    global_batch: int,
+    *,
+    platform: str = "cpu",
+) -> Wire:
+    """The closed form: one activation a tick to each neighbour; over stages, the gradients of what all of them hold;
+    over `data`, all gradients. What the layers send over `tensor` counts in every tick, as it is in the loop's body."""
+    form: Wire = {}
+    specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
+    unused = optimizer_need.unused_gradients(workload, layout.canonical)
+    leaves, structure = jax.tree.flatten(layout.canonical.params)
+    used = layout.merged(jax.tree.unflatten(structure, [place not in unused for place, _ in enumerate(leaves)]), _any)
+    every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), strict=True)
+    for (path, aval), spec, is_used in every:
+        on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
+        summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
+        # XLA for a GPU makes one sum over both axes of one after the other.
+        least = is_used * (min(1, summed) if platform == "gpu" else summed)
+        sharded_step.add(form, "all-reduce", least * on_device, summed * on_device)
+    examples = global_batch // batch_parts(sizes) // workload.micro_batches
+    ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
+    if sizes.get(AXIS, 1) > 1:
+        sharded_step.add(form, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
+    assert workload.partition is not None
+    share = Share(examples=examples, sizes=sizes, blocks=layout.chunk)
+    for kind, name in _KINDS.items():
+        passes = dataclasses.replace(share, passes=frozenset({name}))
+        for what, (least, most) in workload.partition.wire(passes).items():
+            sharded_step.add(form, what, ticks[kind] * least, ticks[kind] * most)
+    return form
+
+
+def _any(*used: bool) -> bool:
+    return any(used)
+
+
+_KINDS = {FORWARD: "forward", BACKWARD: "backward"}
+
+
+def _activation_numbers(workload: TrainWorkload, examples: int) -> int:
+    """The numbers in what one micro-batch passes from stage to stage."""
+    assert workload.partition is not None and workload.partition.stages is not None
+    first, key = workload.partition.stages.first, jax.ShapeDtypeStruct((2,), "uint32")
+    batch = workload.batch_avals(examples)
+    x = jax.eval_shape(lambda key, batch: first(workload.init(key)[0], None, batch, key), key, batch)
+    return x.size

@@ -1,0 +1,48 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Data parallelism by `jax.pmap`: the classic form, with an explicit leading device axis on every array.
+
+Since JAX 0.8 pmap is built on `jit(shard_map)`, so it runs the same algorithm; what differs is the wrapper, the stacked
+layout of the state and the cost of getting into it.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jaxbench.parallel import draws
+from jaxbench.parallel.data_parallel import AXIS, local_gradients
+from jaxbench.parallel.program import Program, TrainState, create_state, jit_once, mean_over, update
+from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
+    """Returns the Program over `devices`; state and batch arrays have a leading axis of that length."""
+    count = len(devices)
+    # In the order of the list: pmap accepts no other where the devices of a host would not be neighbours in the mesh.
+    mesh = Mesh(np.array(devices), (AXIS,), axis_types=(AxisType.Auto,))
+    stacked = NamedSharding(mesh, PartitionSpec(AXIS))
+
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        grads, model_state, metrics = mean_over(AXIS, local_gradients(workload, state, batch))
+        return update(workload, state, grads, model_state), metrics
+
+    def stack(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), tree)
+
+    stacked_init = jit_once(lambda key: stack(create_state(workload, key)), out_shardings=stacked)
+    return Program(
+        mesh=mesh,
+        init=stacked_init,
+        step=jax.pmap(step, axis_name=AXIS, donate_argnums=0, devices=devices),
+        state_sharding=stacked,
+        batch_sharding=stacked,
+        put=lambda batch: jax.device_put(
+            jax.tree.map(lambda x: x.reshape(count, x.shape[0] // count, *x.shape[1:]), batch), stacked
+        ),
+        export=lambda state: jax.tree.map(lambda x: np.asarray(x.addressable_shards[0].data)[0], state),
+        load=lambda state: jax.device_put(jax.device_get(stack(state)), stacked, may_alias=False),
+        keys=draws.keys_of_parts(count),
+    )

@@ -1,0 +1,34 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Data parallelism by `jax.shard_map`: a per-device program that averages its own gradients.
+
+Inside shard_map a replicated parameter is *invariant* over the mesh, and the gradient of an invariant input is already
+summed over devices; averaging that sum again would scale the update by the device count while the first loss stays
+right. So the parameters are first cast to *varying*: then the gradient is the shard's own and `pmean` is a mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+from jax.sharding import AxisType, PartitionSpec
+
+from jaxbench.machine.mesh import data_mesh
+from jaxbench.parallel.data_parallel import AXIS, data_parallel, local_gradients
+from jaxbench.parallel.program import Program, TrainState, mean_over, update
+from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
+
+
+def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
+    """Returns the Program over `devices`."""
+    mesh = data_mesh(devices, AxisType.Auto)
+
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        params, model_state = jax.lax.pcast((state.params, state.model_state), (AXIS,), to="varying")
+        varying = dataclasses.replace(state, params=params, model_state=model_state)
+        grads, model_state, metrics = mean_over(AXIS, local_gradients(workload, varying, batch))
+        return update(workload, state, grads, model_state), metrics
+
+    whole, split = PartitionSpec(), PartitionSpec(AXIS)
+    step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole))
+    return data_parallel(workload, mesh, step)

@@ -1,0 +1,128 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The largest batch that fits: predicted from the compiler's own memory figure, then proven by running it.
+
+A batch is predicted to fit if what the compiled step says it holds (`peak_bytes`) is within the limit. The largest such
+batch is found without running anything. Then child processes run it and its neighbours: one that dies for want of
+memory is an answer, as is a compiler that refuses. On a CPU the limit is enforced while a batch runs; elsewhere a batch
+that ran and held more than the limit did not fit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from jaxbench.errors import UserError
+from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.runner.client import WorkerError
+from jaxbench.runner.studies.study import Memory, Study, largest_within
+
+FILE = "search.json"
+NAME = "max_batch"
+MAX_PROOFS = 16
+# One arena, and every array mapped by itself and given back at once: resident memory is then what the arrays take.
+EXACT_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+
+
+def asked(config: dict[str, Any]) -> bool:
+    """Whether the config wants this study."""
+    return bool(config["search"] == "max")
+
+
+def run(study: Study) -> dict[str, Any]:
+    """Searches on the run's first point. Raises UserError when not even the smallest batch fits or compiles."""
+    return _Search(study).run()
+
+
+class _Search:
+    def __init__(self, study: Study):
+        self.study, self.point, self.limit = study, study.points[0], study.limit
+        self.step = self.point.devices * ACCUMULATE.of(self.point.levers)
+        self.compiled: dict[int, Memory] = {}
+        self.proven: list[dict[str, Any]] = []
+
+    def run(self) -> dict[str, Any]:
+        worker = self.study.worker(NAME, self.point, EXACT_MEMORY)
+
+        def peak_bytes(batch: int) -> int:
+            self.compiled[batch] = self.study.compiled(worker, self._of(batch))
+            return self.compiled[batch].peak_bytes
+
+        try:
+            with self.study.console.status("searching the largest batch: compiling"):
+                predicted = largest_within(peak_bytes, self.limit.bytes, first=self.step, step=lambda _: self.step)
+        except WorkerError as error:
+            raise UserError(f"the search for the largest batch cannot compile a step: {error}.") from error
+        finally:
+            worker.close()
+        smaller = "use a smaller model, more devices or --config.lever.remat=block"
+        self.study.require_fits(f"a batch of {self.step}", self.compiled[self.step], smaller)
+        with self.study.console.status("searching the largest batch: running it"):
+            largest = self._prove(predicted)
+        return self._found(predicted, largest)
+
+    def _prove(self, predicted: int) -> int:
+        """Runs the predicted batch, then narrows down to one that runs and whose next larger does not.
+
+        Returns the largest that ran. It takes up to MAX_PROOFS processes, and goes no further above the prediction than
+        half of it again.
+        """
+        low, high = (predicted, None) if self._runs(predicted) else (0, predicted)
+        most = predicted + max(self.step, predicted // 2 // self.step * self.step)
+        while len(self.proven) < MAX_PROOFS and low < most and (high is None or high - low > self.step):
+            if high is None:
+                batch = min(most, low + self.step if low == predicted else 2 * low - predicted + self.step)
+            else:
+                batch = low + max(self.step, (high - low) // 2 // self.step * self.step)
+            if self._runs(batch):
+                low = batch
+            else:
+                high = batch
+        return low
+
+    def _runs(self, batch: int) -> bool:
+        """Whether a child process takes the batch through a step within the limit."""
+        worker = self.study.worker(NAME, self.point, EXACT_MEMORY)
+        known = self.compiled.get(batch)
+        proof: dict[str, Any] = {"batch": batch, "peak_bytes": known and known.peak_bytes, "measured_bytes": None}
+        try:
+            answer = worker.ask({"do": "run_within", "point": self._of(batch), "limit_bytes": self.limit.bytes})
+            reason = self._above(answer)
+            proof |= {"ok": not reason, "reason": reason, **answer}
+        except WorkerError as error:
+            proof |= {"ok": False, "reason": str(error)}
+        finally:
+            worker.close()
+        self.proven.append(proof)
+        return bool(proof["ok"])
+
+    def _above(self, answer: dict[str, Any]) -> str:
+        """Why a batch that ran does not fit all the same; "" where it does. A CPU's process cannot take more."""
+        held, how = answer["measured_bytes"], "measured"
+        if held is None:
+            held, how = answer["peak_bytes"], "by the compiler's count, for the device does not say"
+        if self.point.platform == "cpu" or held <= self.limit.bytes:
+            return ""
+        return f"it ran and held {held:,} bytes ({how}), more than the limit of {self.limit.bytes:,}"
+
+    def _of(self, batch: int) -> dict[str, Any]:
+        return {**dataclasses.asdict(self.point), "global_batch": batch, "point": f"search/{batch}"}
+
+    def _found(self, predicted: int, largest: int) -> dict[str, Any]:
+        ran = [proof for proof in self.proven if proof["measured_bytes"]]
+        return {
+            "point": self.point.point,
+            "levers": self.point.levers,
+            "limit_bytes": self.limit.bytes,
+            "limit_source": self.limit.source,
+            "step": self.step,
+            "tried": [
+                {"batch": batch, "peak_bytes": memory.peak_bytes}
+                | ({"refused": memory.refused} if memory.refused else {})
+                for batch, memory in sorted(self.compiled.items())
+            ],
+            "predicted": predicted,
+            "proven": self.proven,
+            "largest": largest,
+            "error": ran[0]["peak_bytes"] / ran[0]["measured_bytes"] - 1 if ran else None,
+        }

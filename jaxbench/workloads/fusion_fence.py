@@ -1,0 +1,41 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A fence round a function: XLA optimizes inside it, and fuses or moves nothing across it.
+
+A kernel is measured inside a step that reads one value of its result and changes one value of its argument
+(`parallel/chain.py`). Without a fence, XLA mixes the two: it computed a chain of element-wise operations twice, once
+for the result and once for the one value that is read, and copied the argument twice, because it could no longer see
+which use comes first. On accelerators an optimization barrier is enough. XLA's CPU compiler removes barriers before it
+fuses operations; there, a call that is not inlined does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.experimental.xla_metadata import set_xla_metadata
+
+# The attribute of a call that XLA's inliner looks at.
+_INLINEABLE = "inlineable"
+
+
+def fenced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns `function` (arrays -> array or tuple of arrays), with nothing moved into it, out of it or across it."""
+
+    @jax.jit
+    def kernel(*arguments: jax.Array) -> Any:
+        with set_xla_metadata(**{_INLINEABLE: None}):  # calls inside the function are still inlined
+            return function(*arguments)
+
+    def as_a_call(*arguments: jax.Array) -> Any:
+        with set_xla_metadata(**{_INLINEABLE: "false"}):
+            return kernel(*arguments)
+
+    def with_barriers(*arguments: jax.Array) -> Any:
+        return jax.lax.optimization_barrier(function(*jax.lax.optimization_barrier(arguments)))
+
+    def fenced_function(*arguments: jax.Array) -> Any:
+        return jax.lax.platform_dependent(*arguments, cpu=as_a_call, default=with_barriers)
+
+    return fenced_function

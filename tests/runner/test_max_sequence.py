@@ -1,0 +1,82 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The longest sequence that fits: found to an eighth from what the compiler says, once, and refused in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from jaxbench.analysis import longest as reader
+from jaxbench.errors import UserError
+from jaxbench.runner import studies
+from jaxbench.runner.plan import Point
+from jaxbench.runner.studies import max_sequence, study
+from jaxbench.runner.studies.study import Limit, Study
+
+COUNTS = (1, 2, 4)
+
+
+class Compiler:
+    """Stands in for a worker process: memory of the square of the length over the devices, and something besides."""
+
+    asked = 0
+
+    def __init__(self, setup, log):
+        self.length, self.devices = setup["config"]["model"]["context"], setup["devices"]
+
+    def ask(self, request):
+        Compiler.asked += 1
+        assert request["do"] == "compile"
+        return {"peak_bytes": peak(self.length, self.devices), "temp_bytes": 0}
+
+    def close(self):
+        pass
+
+
+def peak(length, devices):
+    return 10_000 + length**2 // devices
+
+
+def search(folder, monkeypatch, *, limit, model=None):
+    monkeypatch.setattr(study, "Worker", Compiler)
+    points = [
+        Point(point=f"context/strong/{n}", strategy="context", scaling="strong", devices=n, global_batch=4,
+              oversubscribed=False, platform="cpu")
+        for n in COUNTS
+    ]  # fmt: skip
+    config = {"search": "context", "depths": "", "model": {"context": 64} if model is None else model}
+    about = {"experiment": "context_parallel", "config": config, "folder": folder, "console": Console(quiet=True)}
+    studies.run(Study(points=points, limit=Limit(bytes=limit, source="a test"), **about))
+    return reader.read(folder)
+
+
+def test_it_is_exact_to_an_eighth_and_in_few_compilations(tmp_path, monkeypatch):
+    Compiler.asked, limit = 0, 10_000_000
+    found = search(tmp_path, monkeypatch, limit=limit)
+    assert [row["devices"] for row in found["rows"]] == list(COUNTS)
+    for row in found["rows"]:
+        fits, n = row["longest"], row["devices"]
+        assert peak(fits, n) <= limit < peak(round(fits * (1 + 1 / max_sequence.SHARPNESS)) + 2 * n, n)
+        assert dict(map(tuple, row["tried"]))[fits] == peak(fits, n)
+    assert Compiler.asked <= 12 * len(COUNTS)
+
+
+def test_a_second_start_searches_nothing(tmp_path, monkeypatch):
+    first = search(tmp_path, monkeypatch, limit=10_000_000)
+    Compiler.asked = 0
+    assert search(tmp_path, monkeypatch, limit=20_000_000) == first
+    assert not Compiler.asked
+
+
+def test_what_cannot_be_searched_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match=r"a sequence of 64 on 1 device needs 14,096 bytes .*search_bytes=28192"):
+        search(tmp_path, monkeypatch, limit=100)
+    with pytest.raises(UserError, match=r"no config.model.context of its own; gpt has"):
+        search(tmp_path, monkeypatch, limit=100, model={"context": 0})
+
+
+def test_a_damaged_file_is_a_sentence(tmp_path):
+    (tmp_path / reader.FILE).write_text('{"rows": 3}')
+    with pytest.raises(UserError, match="is damaged"):
+        reader.read(tmp_path)
+    assert reader.read(tmp_path / "nowhere") is None
