@@ -14,6 +14,7 @@ from rich.text import Text
 
 from jaxbench.doctor import (
     accelerators,
+    core_contention,
     frequency,
     load,
     memory,
@@ -22,7 +23,6 @@ from jaxbench.doctor import (
     stability,
     storage,
     timer,
-    together,
     versions,
 )
 from jaxbench.doctor.finding import Finding, as_json, worst
@@ -56,7 +56,7 @@ def questions(folder: Path, seconds: float) -> Iterator[Question]:
     yield "Watching what else runs (1 s)", load.examine
     yield "Reading the cores", processor.examine
     yield "Reading their clock", frequency.examine
-    yield "Working on every core, alone and together (5 s)", together.examine
+    yield "Working on every core, alone and together (5 s)", core_contention.examine
     yield "Reading memory", memory.examine
     yield "Writing to the disk", lambda: storage.examine(folder)
     yield "Reading the time", timer.examine

@@ -70,7 +70,7 @@ class Worker:
 
     def __init__(self, core: int):
         self._process = subprocess.Popen(
-            module("jaxbench.doctor.together", str(core)),
+            module("jaxbench.doctor.core_contention", str(core)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
