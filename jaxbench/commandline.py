@@ -128,7 +128,7 @@ def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
         raise UserError(f"jaxbench {name} takes one {verb.argument}: {example}.")
 
 
-_KINDS = {"bool": "true or false", "float": "a number", "int": "a whole number"}
+_KINDS = {"bool": ("true or false", "true"), "float": ("a number", "0.02"), "int": ("a whole number", "1")}
 
 
 def _sentence(error: flags.Error) -> str:
@@ -136,9 +136,10 @@ def _sentence(error: flags.Error) -> str:
     text = " ".join(str(error).split())
     if illegal := re.match(r"flag --([\w.]+)=(.*?): ", text):
         name, value = illegal.groups()
-        return f"--{name}={value} is not {_KINDS.get(flags.FLAGS[name].flag_type(), 'legal')}."
+        kind, example = _KINDS.get(flags.FLAGS[name].flag_type(), ("legal", str(flags.FLAGS[name].default)))
+        return f"--{name}={value} is not {kind}: use {example}, for example."
     if missing := re.fullmatch(r"Missing value for flag -*([\w.]+)\.?", text):
-        return f"--{missing.group(1)} needs a value: --{missing.group(1)}=..."
+        return f"--{missing.group(1)} needs a value: --{missing.group(1)}=VALUE."
     return f"{text.rstrip('.')}."
 
 

@@ -47,7 +47,7 @@ def names_of(*legal: str) -> Read:
 def whole(least: int, most: int) -> Read:
     def read(path: str, value: int) -> int:
         if not least <= value <= most:
-            raise UserError(f"--config.{path}={value} is out of range: use {least:,} to {most:,}.".replace(",", " "))
+            raise UserError(f"--config.{path}={value} is out of range: use {least} to {most}.")
         return value
 
     return read
