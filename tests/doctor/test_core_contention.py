@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 
 import numpy as np
 import pytest
 from doctor.fabricated import by_name
-from jaxbench.doctor.core_contention import Rates
 
-from jaxbench.doctor import core_contention, network
+from jaxbench.doctor import core_contention, resources
+from jaxbench.doctor.core_contention import Rates
 
 
 def rates(*, together_rate: float = 100.0, second: float = 100.0, share: float = 1.0, rounds: int = 8) -> Rates:
@@ -48,7 +47,11 @@ def test_one_core_has_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_large_machine_is_sampled() -> None:
     assert core_contention.spread(2) == [0, 1] and core_contention.spread(1) == [0]
-    assert core_contention.spread(64)[0] == 0 and core_contention.spread(64)[-1] == 63 and len(core_contention.spread(64)) == 8
+    assert (
+        core_contention.spread(64)[0] == 0
+        and core_contention.spread(64)[-1] == 63
+        and len(core_contention.spread(64)) == 8
+    )
 
 
 def test_workers_answer() -> None:
@@ -58,38 +61,29 @@ def test_workers_answer() -> None:
 
 @pytest.mark.parametrize("code", ["pass", "import sys; sys.stdin.readline(); print('nonsense')"])
 def test_a_worker_that_dies_is_a_finding(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_contention, "module", lambda *words: [sys.executable, "-c", code])
+    monkeypatch.setattr(core_contention, "python", lambda *words: [sys.executable, "-c", code])
     found = core_contention.examine(0.1)
     assert [finding.state for finding in found] == ["unknown"]
 
 
 def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_contention, "module", lambda *words: [sys.executable, "-c", "import time; time.sleep(600)"])
-    with closing(core_contention.Worker(0)) as worker, pytest.raises(core_contention.Silent):
+    monkeypatch.setattr(core_contention, "python", lambda *_: [sys.executable, "-c", "import time; time.sleep(600)"])
+    worker = core_contention.worker(0)
+    with pytest.raises(core_contention.Silent):
         core_contention.ask([worker], 0.01, limit_s=0.2)
+    worker.kill()
+    worker.communicate()
 
 
-def test_two_processes_meet() -> None:
-    (found,) = network.examine(limit_s=60)
+def test_a_port_to_meet_at() -> None:
+    found = resources.port()
     assert found.state == "good" and found.numbers["round_trip_s"] > 0
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("pass", "no second process came to it within 0.3 s"),
-        ("import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))", "can be used"),
-    ],
-)
-def test_a_second_process_that_does_not_come_or_leaves(code: str, said: str) -> None:
-    limit_s = 0.3 if code == "pass" else 60
-    (found,) = network.examine(limit_s=limit_s, command=[sys.executable, "-c", code])
-    assert found.state == "bad" and said in found.said and "127.0.0.1" in found.advice
 
 
 def test_no_port_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(network.socket, "create_server", refuse)
-    assert "Operation not permitted" in network.examine()[0].said
+    monkeypatch.setattr(resources.socket, "create_server", refuse)
+    found = resources.port()
+    assert found.state == "bad" and "Operation not permitted" in found.said and "127.0.0.1" in found.advice
