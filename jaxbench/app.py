@@ -2,27 +2,28 @@
 """jaxbench VERB ...
 
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
-  try EXPERIMENT     what a model is, and which strategies take it and are right; no timing
+  try EXPERIMENT     describe a model, and check which strategies train it correctly; no timing
   train EXPERIMENT   train it on real data to its target accuracy
-  new FILE.py        write an example to start from (--from=nnx, linen, functions, equinox or haiku)
-  machine            what this machine can do: its peaks, launch cost and links, and its card, machine.json
-  first-run          all of it once, small, and one page of what is as expected and what is not: half an hour at most
+  new FILE.py        write an example model to start from (--from=nnx, linen, functions, equinox or haiku)
+  machine            measure this machine: peaks, launch cost and links; writes its card, machine.json
+  first-run          try everything once, small, and write one page of what is as expected; at most half an hour
   report --run=DIR   rebuild the tables, figures and page of a run
-  compare --a=DIR --b=DIR      is run B faster, slower, the same as A, or can that not be told?
+  compare --a=DIR --b=DIR      is run B faster than A, slower, the same, or is that inconclusive?
   ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   the same question, measured until it is answered
-  calibrate EXPERIMENT         what this machine differs from itself by; gates take their threshold from it
-  baseline --run=DIR --name=N  keep a run, for check EXPERIMENT --name=N to be held against
-  card --run=DIR     a run as one document; cards: all that are kept; repro --card=FILE: measure it again
+  calibrate EXPERIMENT         how much runs of one program differ on this machine: the threshold of check
+  baseline --run=DIR --name=N  keep a run as a baseline
+  check EXPERIMENT --name=N    measure again, for CI: is it slower than that baseline?
+  card --run=DIR     a run as one document; cards: show all; repro --card=FILE: measure one again
   doctor             is this machine fit to measure on?
-  list               the experiments and presets there are
+  list               list the experiments and presets
 
-Flags: --preset=auto|smoke|paper, --workdir=DIR (an old one is continued), --dry_run, --verbosity=1 (stack traces),
---dry_run --target=h100:8 (compile for hardware that is not here; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
+Flags: --preset=auto|smoke|paper, --workdir=DIR (continued if it has a run), --dry_run, --verbosity=1 (stack traces),
+--dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
---config.batch=64 --config.measure.rounds=10 --config.model.width=32. Every field stands in the run's config.json.
+--config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field.
 
-Verdicts take --metric=step_s|throughput, --margin=0.02, compare also --across=FIELD,... and ab --budget_s=600. They end
-with 0: same or faster, 1: slower, 2: cannot tell, 3: no answer.
+compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,..., ab --budget_s=600.
+Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer.
 """
 
 from __future__ import annotations
@@ -41,79 +42,21 @@ from jaxbench.errors import UserError
 FLAGS = flags.FLAGS
 
 
-def run(experiment: str, console: Console) -> int:
-    from jaxbench.characterise import adopt
+def run(experiment: str, workdir: Path, console: Console) -> int:
+    from jaxbench.machine_command import adopt
+    from jaxbench.runner import compile_only
     from jaxbench.runner import run as runner
 
+    if FLAGS.target and not FLAGS.dry_run:
+        raise UserError(f"--target={FLAGS.target} can only be compiled for, not run on: add --dry_run.")
     if FLAGS.target:
-        return compile_only(experiment, console)
-    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(experiment)
-    try:
-        if FLAGS.dry_run:
-            return 0 if runner.dry_run(experiment, FLAGS.config, console) else 1
-        runner.run(experiment, FLAGS.config, workdir, console)
-    except KeyboardInterrupt:
-        return stopped(workdir, console)
+        compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
+        return report(workdir, console)
+    if FLAGS.dry_run:
+        return 0 if runner.dry_run(experiment, FLAGS.config, console) else 1
+    runner.run(experiment, FLAGS.config, workdir, console)
     adopt(workdir, console)
     return report(workdir, console)
-
-
-def compile_only(experiment: str, console: Console) -> int:
-    from jaxbench.runner import compile_only as runner
-
-    if not FLAGS.dry_run:
-        raise UserError(f"--target={FLAGS.target} is compiled for and never run on: add --dry_run.")
-    kind = f"-{FLAGS.target.replace(':', '-')}"
-    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(experiment, kind)
-    try:
-        runner.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
-    except KeyboardInterrupt:
-        return stopped(workdir, console)
-    return report(workdir, console)
-
-
-def new(words: list[str], console: Console) -> int:
-    from jaxbench import new
-
-    if len(words) != 1:
-        raise UserError("jaxbench new takes one file to write: jaxbench new mine.py.")
-    new.write(Path(words[0]), str(FLAGS["from"].value))
-    console.print(f"Written: {words[0]}. To measure it: jaxbench run {words[0]}", highlight=False, soft_wrap=True)
-    return 0
-
-
-def machine(console: Console) -> int:
-    from jaxbench import characterise
-
-    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir("machine")
-    try:
-        outcome = characterise.machine(workdir, preset=FLAGS.preset, console=console)
-    except KeyboardInterrupt:
-        return stopped(workdir, console)
-    console.print(f"\nPage and card: {workdir / 'machine.html'}, {workdir / 'machine.json'}", soft_wrap=True)
-    return 0 if outcome.ok else 1
-
-
-def first_run(console: Console) -> int:
-    from jaxbench.first_run import session
-
-    if FLAGS.dry_run:
-        session.dry_run(console)
-        return 0
-    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir("first-run")
-    try:
-        ok = session.first_run(workdir, console)
-    except KeyboardInterrupt:
-        return stopped(workdir, console)
-    console.print(
-        f"\nTo attach to an issue: {workdir / 'first-run.html'}, {workdir / 'first-run.json'}", soft_wrap=True
-    )
-    return 0 if ok else 1
-
-
-def stopped(workdir: Path, console: Console) -> int:
-    console.print(f"Stopped. What is finished is kept: the same command with WORKDIR={workdir} continues.")
-    return 130
 
 
 def trial(experiment: str, console: Console) -> int:
@@ -122,29 +65,46 @@ def trial(experiment: str, console: Console) -> int:
     return 0 if runner.run(experiment, FLAGS.config, console) else 1
 
 
-def train(experiment: str, console: Console) -> int:
+def train(experiment: str, workdir: Path, console: Console) -> int:
     from jaxbench.training import run as runner
 
-    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(experiment, "-train")
-    try:
-        return runner.train(experiment, FLAGS.config, workdir, console)
-    except KeyboardInterrupt:  # before the first step; from then on a signal is answered by a checkpoint
-        console.print(f"Stopped before the first step: the same command with WORKDIR={workdir} starts again.")
-        return 130
+    return runner.train(experiment, FLAGS.config, workdir, console)
 
 
-def new_workdir(experiment: str, kind: str = "") -> Path:
-    """A new folder under results/, named by the experiment and the time."""
-    return Path("results") / f"{Path(experiment).stem}{kind}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+def new(file: str, console: Console) -> int:
+    from jaxbench import new
+
+    new.write(Path(file), str(FLAGS["from"].value))
+    console.print(f"Written: {file}. To measure it: jaxbench run {file}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def machine(workdir: Path, console: Console) -> int:
+    from jaxbench import machine_command
+
+    outcome = machine_command.machine(workdir, preset=FLAGS.preset, console=console)
+    console.print(f"\nPage and card: {workdir / 'machine.html'}, {workdir / 'machine.json'}", soft_wrap=True)
+    return 0 if outcome.ok else 1
+
+
+def first_run(workdir: Path, console: Console) -> int:
+    from jaxbench.first_run import session
+
+    if FLAGS.dry_run:
+        session.dry_run(console)
+        return 0
+    ok = session.first_run(workdir, console)
+    files = f"{workdir / 'first-run.html'}, {workdir / 'first-run.json'}"
+    console.print(f"\nTo attach to an issue: {files}", soft_wrap=True)
+    return 0 if ok else 1
 
 
 def report(workdir: Path, console: Console) -> int:
     from jaxbench.report import build
 
     outcome = build.write(workdir, console=console)
-    console.print(
-        f"\nPage, figures, table and every sample: {workdir / 'report.html'}", highlight=False, soft_wrap=True
-    )
+    page = workdir / "report.html"
+    console.print(f"\nPage, figures, table and every sample: {page}", highlight=False, soft_wrap=True)
     return 0 if outcome.ok else 1
 
 
@@ -156,17 +116,6 @@ def doctor(console: Console) -> int:
     return 0 if examine.ok(findings) else 1
 
 
-def verdict(verb: str, name: str, words: list[str], console: Console) -> int:
-    """One of the verbs that answer. name: of the folder for what it measures, if it measures."""
-    from jaxbench import verdict_verbs
-
-    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(name, f"-{verb}")
-    try:
-        return int(getattr(verdict_verbs, verb)(*words, workdir, FLAGS, console))
-    except KeyboardInterrupt:
-        return stopped(workdir, console)
-
-
 def list_all(console: Console) -> int:
     for title, files in (("experiments", discovery.experiments()), ("presets", discovery.presets())):
         console.print(title, style="bold")
@@ -175,42 +124,66 @@ def list_all(console: Console) -> int:
     return 0
 
 
+def answer(verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
+    """A verb of `compare_commands`."""
+    from jaxbench import compare_commands
+
+    return int(getattr(compare_commands, verb)(*arguments, workdir, FLAGS, console))
+
+
+def new_workdir(verb: str, arguments: list[str]) -> Path:
+    """A new folder under results/, named by the experiment or the verb, and the time."""
+    words = [Path(arguments[0]).stem] if arguments else []
+    if verb != "run":
+        words.append(verb)
+    if FLAGS.target:
+        words.append(FLAGS.target.replace(":", "-"))
+    return Path("results") / f"{'-'.join(words)}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+
+
 def dispatch(argv: list[str]) -> int:
-    """`argv`: the program, a verb, and for run and train an experiment. Returns the exit code."""
+    """`argv`: the program, a verb and its arguments, as `commandline.parse` leaves them. Returns the exit code."""
     console = Console(width=None if sys.stdout.isatty() else 100, markup=False)
-    match argv[1:]:
+    verb, *arguments = argv[1:] or ["help"]
+    workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
+    try:
+        return carry_out(verb, arguments, workdir, console)
+    except KeyboardInterrupt:
+        again = f" What is finished is kept: the same command with WORKDIR={workdir} continues."
+        console.print(f"Stopped.{again if workdir.exists() else ''}")
+        return 130
+
+
+def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
+    match [verb, *arguments]:
         case ["run", experiment]:
-            return run(experiment, console)
-        case ["train", experiment]:
-            return train(experiment, console)
+            return run(experiment, workdir, console)
         case ["try", experiment]:
             return trial(experiment, console)
-        case ["new", *words]:
-            return new(words, console)
+        case ["train", experiment]:
+            return train(experiment, workdir, console)
+        case ["new", file]:
+            return new(file, console)
         case ["machine"]:
-            return machine(console)
+            return machine(workdir, console)
         case ["first-run"]:
-            return first_run(console)
-        case ["ab" | "check" | "calibrate" as verb, experiment]:
-            return verdict(verb, experiment, [experiment], console)
-        case ["compare" | "baseline" | "card" | "repro" as verb]:
-            return verdict(verb, "", [], console)
+            return first_run(workdir, console)
+        case ["report"] if not FLAGS.run:
+            raise UserError("jaxbench report needs --run=DIR, the folder of a run.")
+        case ["report"]:
+            return report(Path(FLAGS.run), console)
         case ["cards", *filters]:
             from jaxbench.cards import gallery
 
             return gallery.cards(gallery.FOLDER, filters, console)
         case ["doctor"]:
             return doctor(console)
-        case ["report"]:
-            if not FLAGS.run:
-                raise UserError("jaxbench report needs --run=DIR, the folder of a run.")
-            return report(Path(FLAGS.run), console)
         case ["list"]:
             return list_all(console)
-        case [] | ["help", *_]:
+        case ["help", *_]:
             console.print(__doc__, highlight=False, soft_wrap=True)
             return 0
-    raise UserError(f"'{' '.join(argv[2:])}' is too much for jaxbench {argv[1]}: see jaxbench help.")
+    return answer(verb, arguments, workdir, console)
 
 
 def main() -> None:

@@ -1,11 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Reading the command line: flags, the experiment's config with its overrides, and errors as one sentence."""
+"""Reading the command line: verbs, flags, the experiment's config with its overrides, and errors as one sentence."""
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +21,56 @@ from jaxbench.errors import UserError, did_you_mean
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
 flags.DEFINE_string("workdir", None, "The run folder; the default is a new one under results/.")
 flags.DEFINE_bool("dry_run", False, "Say what would be measured, how long and with how much memory; measure nothing.")
-flags.DEFINE_string(
-    "target", None, "With --dry_run: hardware that is not here to compile for, such as h100:8 or v5e:4x4."
-)
+flags.DEFINE_string("target", None, "With --dry_run: absent hardware to compile for, such as h100:8 or v5e:4x4.")
 flags.DEFINE_string("from", "nnx", "new: what the example is written in: nnx, linen, functions, equinox or haiku.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
 flags.DEFINE_string("a", None, "compare: a run folder. ab: the settings of one arm.")
 flags.DEFINE_string("b", None, "compare: the other run folder, which is judged. ab: the settings of the other arm.")
-flags.DEFINE_string("across", "", "compare: the fields that differ because that is the question.")
+flags.DEFINE_string("across", "", "compare: the fields that may differ, because their effect is the question.")
 flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
-flags.DEFINE_float("margin", 0.02, "compare, ab: a smaller difference is none, as a share.")
+flags.DEFINE_float("margin", 0.02, "compare, ab: the largest relative difference that counts as the same.")
 flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no further pair of processes is begun.")
-flags.DEFINE_string("name", "", "baseline, check: what the baseline is called.")
+flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card.")
 
-# The whole list; a test holds it frozen. What is measured is set by --config.<field>, not by flags.
-VERDICTS = ("compare", "ab", "baseline", "check", "calibrate")
-NO_ANSWER = 3  # exit code of a verdict that there is none of
-VERDICT_FLAGS = ("a", "b", "across", "metric", "margin", "budget_s", "name", "card")
-OWN_FLAGS = ("preset", "workdir", "dry_run", "target", "from", "run", *VERDICT_FLAGS, "verbosity", "config.<field>")
-VERBS = (
-    "run", "try", "train", "new", "machine", "first-run", "report", *VERDICTS, "card", "cards", "repro", "doctor",
-    "list", "help",
-)  # fmt: skip
-CONFIGURED = ("run", "try", "train", "ab", "calibrate")  # they take --config settings
+NO_ANSWER = 3  # exit code of a verb that answers, where there is no answer
+
+
+@dataclass(frozen=True)
+class Verb:
+    """What may follow a verb. argument: what its one argument is, "" for none, "..." for any number of words.
+
+    configured: it takes --config settings of its experiment. answers: its exit code is an answer, as in `judge`.
+    """
+
+    argument: str = ""
+    flags: tuple[str, ...] = ()
+    configured: bool = False
+    answers: bool = False
+
+
+VERBS = {
+    "run": Verb("experiment", ("preset", "workdir", "dry_run", "target"), configured=True),
+    "try": Verb("experiment", ("preset",), configured=True),
+    "train": Verb("experiment", ("preset", "workdir"), configured=True),
+    "new": Verb("file to write", ("from",)),
+    "machine": Verb("", ("preset", "workdir")),
+    "first-run": Verb("", ("workdir", "dry_run")),
+    "report": Verb("", ("run",)),
+    "compare": Verb("", ("a", "b", "across", "metric", "margin", "workdir"), answers=True),
+    "ab": Verb("experiment", ("a", "b", "metric", "margin", "budget_s", "preset", "workdir"), True, True),
+    "baseline": Verb("", ("run", "name"), answers=True),
+    "check": Verb("experiment", ("name", "workdir"), answers=True),
+    "calibrate": Verb("experiment", ("preset", "workdir"), configured=True, answers=True),
+    "card": Verb("", ("run",)),
+    "cards": Verb("..."),
+    "repro": Verb("", ("card", "workdir"), answers=True),
+    "doctor": Verb(),
+    "list": Verb(),
+    "help": Verb("..."),
+}
+# All flags; a test holds the list frozen. What is measured is set by --config.<field>, not by flags.
+OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
 
 PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
 PAIR_ROUNDS = 15  # of ab: they take about as long as starting and preparing two processes does
@@ -53,43 +81,82 @@ def parse(argv: list[str]) -> list[str]:
 
     Returns argv without its flags; their values are in flags.FLAGS. Raises UserError.
     """
-    if {"-h", "--help"} & set(argv):
+    if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
         argv = [argv[0], "help"]
     try:
-        verb, *rest = flags.FLAGS(argv, known_only=True)[1:] or ["help"]
-        if verb not in VERBS:
-            raise UserError(f"there is no verb '{verb}': {did_you_mean(verb, VERBS)}")
-        names = [word for word in rest if not word.startswith("--config")]
-        unknown = [word for word in names if word.startswith("-")]
-        if unknown:
-            name = unknown[0].lstrip("-").partition("=")[0]
-            raise UserError(f"there is no flag --{name}: {did_you_mean(name, OWN_FLAGS)}")
-        if verb in CONFIGURED:
-            _define_config(verb, names, argv)
-        elif verb == "check" and len(names) != 1:
-            raise UserError("jaxbench check takes one experiment, that of the baseline.")
-        elif len(names) < len(rest):
-            raise UserError(f"jaxbench {verb} takes no --config settings: jaxbench run EXPERIMENT does.")
+        name, *rest = flags.FLAGS(argv, known_only=True)[1:] or ["help"]
+        if name not in VERBS:
+            raise UserError(f"there is no verb '{name}': {did_you_mean(name, VERBS)}")
+        verb, arguments = VERBS[name], _arguments(rest)
+        if len(arguments) < len(rest) and not verb.configured:
+            raise UserError(f"jaxbench {name} takes no --config settings: jaxbench run EXPERIMENT does.")
+        _check_flags(name, verb)
+        _check_arguments(name, verb, arguments)
+        if verb.configured:
+            _define_config(name, arguments[0], argv)
         return flags.FLAGS(argv)
     except flags.Error as error:
-        raise UserError(f"{' '.join(str(error).split())}.") from error
+        raise UserError(_sentence(error)) from error
 
 
-def _define_config(verb: str, names: list[str], argv: list[str]) -> None:
-    if len(names) != 1:
-        known = ", ".join(discovery.experiments())
-        raise UserError(f"jaxbench {verb} takes one experiment: {known}, or the path of a .py file.")
+def _arguments(words: list[str]) -> list[str]:
+    """The words that are neither a flag nor a --config setting. Raises UserError for an unknown flag."""
+    settings = [word for word in words if re.match("--?config", word)]
+    for word in settings:
+        if not re.match(r"--config\.[^=]+=", word):
+            raise UserError(f"'{word}' is no setting: write --config.<field>=<value>, such as --config.batch=64.")
+    others = [word for word in words if word not in settings]
+    for word in others:
+        if word.startswith("-"):
+            name = word.lstrip("-").partition("=")[0]
+            known = [*OWN_FLAGS, "verbosity", "config.<field>"]
+            raise UserError(f"there is no flag --{name}: {did_you_mean(name, known)}")
+    return others
+
+
+def _check_flags(name: str, verb: Verb) -> None:
+    for flag in OWN_FLAGS:
+        if flags.FLAGS[flag].present and flag not in verb.flags:
+            takes = f"it takes --{', --'.join(verb.flags)}" if verb.flags else "it takes no flags"
+            raise UserError(f"jaxbench {name} does not take --{flag}: {takes}.")
+
+
+def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
+    most = {"": 0, "...": len(arguments)}.get(verb.argument, 1)
+    if len(arguments) > most:
+        takes = f"one {verb.argument}" if verb.argument else "no argument"
+        raise UserError(f"unexpected argument '{arguments[most]}': jaxbench {name} takes {takes}.")
+    if verb.argument not in ("", "...") and not arguments:
+        example = "mine.py" if name == "new" else f"{', '.join(discovery.experiments())}, or the path of a .py file"
+        raise UserError(f"jaxbench {name} takes one {verb.argument}: {example}.")
+
+
+_KINDS = {"bool": ("true or false", "true"), "float": ("a number", "0.02"), "int": ("a whole number", "1")}
+
+
+def _sentence(error: flags.Error) -> str:
+    """What absl says of a flag, in the words of this program."""
+    text = " ".join(str(error).split())
+    if illegal := re.match(r"flag --([\w.]+)=(.*?): ", text):
+        name, value = illegal.groups()
+        kind, example = _KINDS.get(flags.FLAGS[name].flag_type(), ("legal", str(flags.FLAGS[name].default)))
+        return f"--{name}={value} is not {kind}: use {example}, for example."
+    if missing := re.fullmatch(r"Missing value for flag -*([\w.]+)\.?", text):
+        return f"--{missing.group(1)} needs a value: --{missing.group(1)}=VALUE."
+    return f"{text.rstrip('.')}."
+
+
+def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
     if verb != "train":
-        import jax  # not above: the doctor must be able to say that jax does not start
+        from jaxbench.machine import start  # not above: the doctor must be able to say that jax does not start
 
-        # Only workers may start accelerators. A model file that computes at import must not take their memory here.
-        jax.config.update("jax_platforms", "cpu")
-    module, preset = discovery.load_experiment(names[0]), discovery.load_preset(flags.FLAGS.preset)
-    config = config_lib.compose(Path(names[0]).stem, module, preset, tiny=verb != "train")
-    if verb in VERDICTS:
+        start.only_cpu_here()
+    module, preset = discovery.load_experiment(experiment), discovery.load_preset(flags.FLAGS.preset)
+    config = config_lib.compose(Path(experiment).stem, module, preset, tiny=verb != "train")
+    if verb in ("ab", "calibrate"):
         _prepare_verdict(verb, config)
-    if verb == "train" and config.get("measures") == "cases":
-        raise UserError(f"'{names[0]}' is no model and is not trained: jaxbench run {names[0]} measures it.")
+    if verb in ("train", "try") and config.get("measures") == "cases":
+        raise UserError(f"'{experiment}' is not a model, so jaxbench {verb} cannot take it: use jaxbench run.")
     _define(config, argv, flags.FLAGS)
     if verb == "train":
         config_lib.check_training(argv, config)
@@ -110,14 +177,24 @@ def _prepare_verdict(verb: str, config: ConfigDict) -> None:
 
 def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> None:
     config_lib.check_overrides(argv, config)
+    for word in argv:
+        if word.startswith("--config.report.view="):
+            _check_view(word.partition("=")[2])
     config_flags.DEFINE_config_dict("config", config, flag_values=values, sys_argv=argv)
+
+
+def _check_view(view: str) -> None:
+    from jaxbench.report import views
+
+    if view and view not in views.SPREAD_VIEWS:
+        raise UserError(f"--config.report.view={view} is unknown: {did_you_mean(view, views.SPREAD_VIEWS)}")
 
 
 def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
     """A copy with these --config settings. Raises UserError for any other word."""
     other = [word for word in words if not word.startswith("--config.") or "=" not in word]
     if other:
-        raise UserError(f"'{other[0]}' is no setting: write --config.strategy=pmap, say.")
+        raise UserError(f"'{other[0]}' is no setting: write --config.strategy=pmap, for example.")
     argv, values = ["jaxbench", *words], flags.FlagValues()
     _define(config.copy_and_resolve_references(), argv, values)
     values(argv)
@@ -134,8 +211,7 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
             if logging.level_debug():
                 traceback.print_exc()
             sys.stderr.write(f"jaxbench: {error}\n")
-            # 2 is an answer of the verbs that answer: without one they end with 3.
-            asked = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-            sys.exit(NO_ANSWER if asked in (*VERDICTS, "repro") else 2)
+            verb = VERBS.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), Verb())
+            sys.exit(NO_ANSWER if verb.answers else 2)  # 2 is one of the answers
 
     return run

@@ -1,19 +1,21 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The config tree: the harness's defaults, an experiment's own, a preset's changes, and the reading of all of them.
+"""The config tree: the harness's fields, each declared once, then an experiment's own and a preset's changes.
 
 A config is plain data (numbers, strings, booleans) from start to end. Lists are written as comma-separated strings, as
-they are typed: ``--config.mesh.devices=1,2,4``. `Settings` is the harness's part of it, parsed and checked.
+they are typed: ``--config.mesh.devices=1,2,4``. `Settings` and `CaseSettings` are the harness's part of it, read and
+checked: one line of theirs says where a field stands, what it is by default and how it is read.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from ml_collections import ConfigDict
 
@@ -22,64 +24,234 @@ from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import flatten
 
-SCALINGS = ("strong", "weak")
-PLATFORMS = ("auto", "cpu", "gpu", "tpu")
+Read = Callable[[str, Any], Any]  # (path, value) -> what the harness works with; raises UserError
+S = TypeVar("S", bound="_Measured")
+
+
+def one_of(*legal: str) -> Read:
+    return lambda path, value: _legal(path, str(value), legal)
+
+
+def names_of(*legal: str) -> Read:
+    """Comma-separated names, each once."""
+
+    def read(path: str, value: Any) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(word.strip() for word in str(value).split(",") if word.strip()))
+        if not names:
+            raise UserError(f"--config.{path} is empty: {did_you_mean('', legal)}")
+        return tuple(_legal(path, name, legal) for name in names)
+
+    return read
+
+
+def whole(least: int, most: int) -> Read:
+    def read(path: str, value: int) -> int:
+        if not least <= value <= most:
+            raise UserError(f"--config.{path}={value} is out of range: use {least} to {most}.")
+        return value
+
+    return read
+
+
+def positive(path: str, value: float) -> float:
+    if not 0 < value < math.inf:
+        raise UserError(f"--config.{path}={value} must be above 0 and finite, such as 0.05.")
+    return float(value)
+
+
+def as_is(path: str, value: Any) -> Any:
+    """Read where it is used."""
+    del path
+    return value
+
+
+def overlay(path: str, value: Any) -> str:
+    return _legal(path, str(value), ("", *published.overlays()))
+
+
+def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
+    """ "1,2,4" -> (1, 2, 4). "auto", or "auto:4" for at most 4, -> None: by what the machine has."""
+    text = str(value)
+    if re.fullmatch(r"\s*auto\s*(:\s*0*[1-9]\d*\s*)?", text):
+        return None
+    words = text.strip("()[] ").rstrip(",").split(",")
+    counts = tuple(int(word) if word.strip().isdecimal() else 0 for word in words)
+    if min(counts) < 1 or len(set(counts)) < len(counts):
+        raise UserError(f"--config.{path}={text} is not a list of different device counts: use 1,2,4 or auto:4.")
+    return tuple(sorted(counts))
+
+
+def most_devices(path: str, value: Any) -> int | None:
+    """ "auto:4" -> 4. Others -> None."""
+    most = str(value).partition(":")[2]
+    return int(most) if most and device_counts(path, value) is None else None
+
+
+def _legal(path: str, value: str, legal: Iterable[str]) -> str:
+    if value not in legal:
+        raise UserError(f"--config.{path}={value} is unknown: {did_you_mean(value, filter(None, legal))}")
+    return value
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of the config. default: None where the field is declared at another place."""
+
+    path: str
+    default: Any
+    read: Read
+
+
+def setting(path: str, default: Any, read: Read) -> Any:
+    """An attribute of settings that is read from the config's field at `path`."""
+    return dataclasses.field(metadata={"field": Field(path, default, read)})
+
+
+MOST_SEED = 2**32 - 1  # of a key's 32 bits; larger seeds give the keys of smaller ones, or none
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Measured:
+    """What both kinds of run have. Times in seconds."""
+
+    experiment: str
+    seed: int = setting("seed", 0, whole(0, MOST_SEED))
+    platform: str = setting("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu"))
+    devices: tuple[int, ...] | None = setting("mesh.devices", "auto", device_counts)
+    max_devices: int | None = setting("mesh.devices", None, most_devices)
+    rounds: int = setting("measure.rounds", 10, whole(1, 10_000))
+    # Among how many processes, one after the other, the rounds are divided; `jaxbench compare` needs 3.
+    processes: int = setting("measure.processes", 1, whole(1, 10_000))
+    blocks: int = setting("measure.blocks", 1, whole(1, 1_000))  # timed in a round
+    block_s: float = setting("measure.block_s", 0.05, positive)  # what a block lasts at least
+
+    def __post_init__(self) -> None:
+        if self.processes > self.rounds:
+            raise UserError(
+                f"--config.measure.processes={self.processes} cannot share {self.rounds} rounds: use 1 to "
+                f"{self.rounds}, or more --config.measure.rounds."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(_Measured):
+    """The harness's part of a training experiment's config."""
+
+    strategies: tuple[str, ...] = setting("strategy", "jit_auto", as_is)  # names, or "all"; read by `parse`
+    scalings: tuple[str, ...] = setting("scaling", "strong,weak", names_of("strong", "weak"))
+    batch: int = setting("batch", 64, whole(1, 2**31 - 1))  # global in strong scaling, per device in weak scaling
+    # What grows with the devices in weak scaling; "model": by the experiment's own grow().
+    weak: str = setting("weak", "batch", one_of("batch", "model"))
+    # "auto" may mean more devices than CPU cores.
+    oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)
+    # "max": the largest batch that fits; "context": the longest sequence. search_bytes 0: what the device has.
+    search: str = setting("search", "", one_of("", "max", "context"))
+    search_bytes: int = setting("search_bytes", 0, whole(0, 2**63 - 1))
+    # Fields with several values, such as precision=default,bfloat16, are swept.
+    arms: tuple[levers.Arm, ...] = setting(
+        "lever", levers.defaults().to_dict(), lambda path, value: tuple(levers.arms(value))
+    )
+    swept: tuple[str, ...] = setting("lever", None, lambda path, value: levers.swept(value))
+    profile: bool = setting("profile", False, as_is)  # trace one block of each point, and say what its time goes to
+    # Steps of real training per point before it is timed; their loss and accuracy stand beside its speed.
+    train_steps: int = setting("measure.train_steps", 0, whole(0, 1_000_000))
+
+
+# What a training experiment's config has besides.
+TRAINING_ONLY = (
+    Field("measure.gradients", False, as_is),  # also measure what one device holds of them
+    Field("depths", "", as_is),  # "4,8,16": compile at these numbers of blocks too, for the memory of each lever.remat
+    Field("model", {}, as_is),
+    Field("optimizer.name", "sgd", as_is),
+    Field("optimizer.learning_rate", 0.1, positive),
+    Field("data.path", "", as_is),
+    # Of `jaxbench train`, which checks them: training/plan.py.
+    Field("train.strategy", "jit_auto", as_is),
+    Field("train.batch", 64, as_is),
+    Field("train.epochs", 20, as_is),
+    Field("train.target", 0.97, as_is),
+    Field("train.checkpoint_every", 50, as_is),
+    Field("train.keep", 3, as_is),
+    Field("train.tensorboard", False, as_is),
+    Field("report.overlay", "tf_dgx1_p100_synth", overlay),
+    Field("report.view", "", as_is),  # a figure more, about how a model is spread, such as zero; commandline checks it
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseSettings(_Measured):
+    """The harness's part of a config of kernels, transfers and collectives."""
+
+    rounds: int = setting("measure.rounds", 5, whole(1, 10_000))
+    block_s: float = setting("measure.block_s", 0.02, positive)
+    mesh_shape: str = setting("mesh.shape", "auto", as_is)  # "2x4", or "auto"
+    cores: tuple[str, ...] = setting("cores", "all", names_of("all", "1"))  # CPU cores of kernels
+    most_bytes: int = setting("most_bytes", 0, whole(0, 2**63 - 1))  # leave out larger cases; 0: by the memory there is
+
+
+CASES_ONLY = (
+    Field("measures", "cases", as_is),
+    Field("ops", "all", as_is),  # names, comma-separated
+    Field("sizes", "auto", as_is),  # "1024,1e6,64Ki"
+    Field("dtypes", "float32", as_is),
+)
+FIXED = ("experiment", "measures")  # fields that nobody sets from the command line
+
+
+def _fields(settings: type[_Measured], more: Iterable[Field]) -> list[Field]:
+    return [f.metadata["field"] for f in dataclasses.fields(settings) if "field" in f.metadata] + [*more]
+
+
+def _tree(fields: Iterable[Field]) -> ConfigDict:
+    tree: dict[str, Any] = {}
+    for field in fields:
+        *groups, last = field.path.split(".")
+        group = tree
+        for name in groups:
+            group = group.setdefault(name, {})
+        if field.default is not None:
+            group[last] = field.default
+    return ConfigDict(tree)
 
 
 def defaults() -> ConfigDict:
     """The harness's fields. An experiment adds model.*, optimizer.* and what else it needs."""
-    config = ConfigDict()
-    config.seed = 0
-    config.strategy = "jit_auto"  # names, comma-separated, or "all"
-    config.scaling = "strong,weak"
-    config.batch = 64  # global batch of strong scaling, per-device batch of weak scaling
-    config.weak = "batch"  # what grows with the devices in weak scaling: "batch", or "model" by the experiment's grow()
-    config.lever = levers.defaults()  # fields with several values, such as precision=default,bfloat16, are swept
-    # devices: "1,2,4", or "auto", or "auto:4" (at most 4). oversubscribe: "auto" may mean more devices than CPU cores.
-    config.mesh = ConfigDict({"platform": "auto", "devices": "auto", "oversubscribe": True})
-    # "max": the largest batch that fits, within search_bytes (0: what the device has). "context": the longest sequence
-    config.search = ""
-    config.search_bytes = 0
-    config.depths = ""  # "4,8,16": compile the step at these numbers of blocks too, for the memory of each lever.remat
-    config.profile = False  # trace one block of each point, and say what its time goes to
-    # train_steps: steps of real training per point before it is timed, whose loss and accuracy stand beside its speed
-    # processes: among how many, one after the other, the rounds are divided; `jaxbench compare` needs 3
-    # gradients: also measure what one device holds of them
-    config.measure = ConfigDict(
-        {"rounds": 10, "blocks": 1, "block_s": 0.05, "processes": 1, "train_steps": 0, "gradients": False}
-    )
-    config.model = ConfigDict()
-    config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
-    config.data = ConfigDict({"path": ""})
-    config.train = ConfigDict(
-        {
-            "strategy": "jit_auto",
-            "batch": 64,
-            "epochs": 20,
-            "target": 0.97,
-            "checkpoint_every": 50,
-            "keep": 3,
-            "tensorboard": False,
-        }
-    )
-    # view: a figure more, about how a model is spread: zero, tensor, pipeline, context, hybrid, moe, contrastive
-    config.report = ConfigDict({"overlay": "tf_dgx1_p100_synth", "view": ""})
-    return config
+    return _tree(_fields(Settings, TRAINING_ONLY))
 
 
 def case_defaults() -> ConfigDict:
     """The harness's fields for kernels, transfers and collectives: an experiment whose config says measures="cases"."""
-    config = ConfigDict()
-    config.seed = 0
-    config.measures = "cases"
-    config.ops = "all"  # names, comma-separated, or "all"
-    config.sizes = "auto"  # "1024,1e6,64Ki", or "auto"
-    config.dtypes = "float32"
-    config.cores = "all"  # CPU cores of kernels: "all", "1", or "1,all"
-    config.most_bytes = 0  # leave out what holds more at once; 0: a part of the memory
-    config.mesh = ConfigDict({"platform": "auto", "devices": "auto", "shape": "auto"})  # shape: "2x4", or "auto"
-    config.measure = ConfigDict({"rounds": 5, "blocks": 1, "block_s": 0.02, "processes": 1})
+    return _tree(_fields(CaseSettings, CASES_ONLY))
+
+
+def _read(settings: type[S], more: Iterable[Field], config: ConfigDict, **known: Any) -> S:
+    for field in more:
+        field.read(field.path, _at(config, field.path))
+    for attribute in dataclasses.fields(settings):
+        if "field" in attribute.metadata and attribute.name not in known:
+            field = attribute.metadata["field"]
+            known[attribute.name] = field.read(field.path, _at(config, field.path))
+    return settings(experiment=config.experiment, **known)
+
+
+def _at(config: ConfigDict, path: str) -> Any:
+    for name in path.split("."):
+        config = config[name]
     return config
+
+
+def parse(config: ConfigDict, strategies: list[str], every: list[str]) -> Settings:
+    """Reads the harness fields. strategies: the names there are; every: those that "all" means.
+
+    Raises UserError naming the field and its value.
+    """
+    chosen = tuple(every) if config.strategy == "all" else names_of(*strategies)("strategy", config.strategy)
+    return _read(Settings, TRAINING_ONLY, config, strategies=chosen)
+
+
+def parse_cases(config: ConfigDict) -> CaseSettings:
+    """Reads the harness fields of a config that says measures="cases". Raises UserError naming the field."""
+    return _read(CaseSettings, CASES_ONLY, config)
 
 
 def compose(experiment: str, module: ModuleType, preset: ModuleType, *, tiny: bool = True) -> ConfigDict:
@@ -141,17 +313,17 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
     for word in argv:
         match = re.fullmatch(r"--config\.([^=]+)=(.*)", word, re.DOTALL)
         if not match:
-            if word.startswith("--config"):
-                raise UserError(f"'{word}' is no setting: write --config.<field>=<value>, such as --config.batch=64.")
             continue
         name, text = match.groups()
         if name not in fields:
             raise UserError(f"--config.{name} is unknown: {did_you_mean(name, fields)}")
-        kind = type(fields[name])
+        if name in FIXED:
+            raise UserError(f"--config.{name} cannot be set: it is {fields[name]}, by the experiment that was named.")
+        kind, read = _KINDS.get(type(fields[name]), ("", str))
         try:
-            _READERS.get(kind, str)(text)
+            read(text)
         except (ValueError, KeyError) as error:
-            raise UserError(f"--config.{name}={text} is not of type {kind.__name__}, as {fields[name]} is.") from error
+            raise UserError(f"--config.{name}={text} is not {kind}: use {fields[name]}, for example.") from error
 
 
 def check_training(argv: list[str], config: ConfigDict) -> None:
@@ -162,10 +334,10 @@ def check_training(argv: list[str], config: ConfigDict) -> None:
             raise UserError(f"--config.{name}={text} is for 'run': use --config.train.{name}={text} for training.")
 
 
-_READERS: dict[type, Callable[[str], Any]] = {
-    int: int,
-    float: float,
-    bool: lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
+_KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
+    int: ("a whole number", int),
+    float: ("a number", float),
+    bool: ("true or false", lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()]),
 }
 
 
@@ -191,149 +363,3 @@ def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
 def plain(config: ConfigDict) -> dict[str, Any]:
     """The config as nested dictionaries, ready for JSON."""
     return config.to_dict()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """The harness's part of a config. Times in seconds."""
-
-    experiment: str
-    seed: int
-    strategies: tuple[str, ...]
-    scalings: tuple[str, ...]
-    batch: int
-    weak: str
-    platform: str
-    devices: tuple[int, ...] | None  # None: by what the machine has
-    max_devices: int | None
-    oversubscribe: bool
-    train_steps: int
-    search: str
-    search_bytes: int
-    arms: tuple[levers.Arm, ...]
-    swept: tuple[str, ...]
-    profile: bool
-    rounds: int
-    processes: int = 1
-    blocks: int
-    block_s: float
-
-
-def parse(config: ConfigDict, strategies: list[str], every: list[str]) -> Settings:
-    """Reads the harness fields. strategies: the names there are; every: those that "all" means.
-
-    Raises UserError naming the field and its value.
-    """
-    overlay = str(config.report.overlay)
-    if overlay:
-        _one_of("report.overlay", overlay, published.overlays())
-    platform = _one_of("mesh.platform", config.mesh.platform, PLATFORMS)
-    devices, max_devices = _devices(str(config.mesh.devices))
-    asked = "strategy", str(config.strategy)
-    return Settings(
-        experiment=config.experiment,
-        seed=_at_least("seed", config.seed, 0),
-        strategies=tuple(every) if config.strategy == "all" else _names(*asked, strategies),
-        scalings=_names("scaling", str(config.scaling), SCALINGS),
-        batch=_at_least("batch", config.batch, 1),
-        weak=_one_of("weak", str(config.weak), ("batch", "model")),
-        platform=platform,
-        devices=devices,
-        max_devices=max_devices,
-        oversubscribe=config.mesh.oversubscribe,
-        search=_one_of("search", str(config.search), ("", "max", "context")),
-        search_bytes=_at_least("search_bytes", config.search_bytes, 0),
-        train_steps=_at_least("measure.train_steps", config.measure.train_steps, 0),
-        arms=tuple(levers.arms(config.lever)),
-        swept=levers.swept(config.lever),
-        profile=config.profile,
-        rounds=_at_least("measure.rounds", config.measure.rounds, 1),
-        processes=_processes(config.measure),
-        blocks=_at_least("measure.blocks", config.measure.blocks, 1),
-        block_s=_positive("measure.block_s", config.measure.block_s),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CaseSettings:
-    """The harness's part of a config of kernels, transfers and collectives. Times in seconds."""
-
-    experiment: str
-    seed: int
-    platform: str
-    devices: tuple[int, ...] | None
-    max_devices: int | None
-    mesh_shape: str
-    cores: tuple[str, ...]  # "all", "1"
-    most_bytes: int  # 0: by the memory there is
-    rounds: int
-    processes: int = 1
-    blocks: int
-    block_s: float
-
-
-def parse_cases(config: ConfigDict) -> CaseSettings:
-    """Reads the harness fields of a config that says measures="cases". Raises UserError naming the field."""
-    devices, max_devices = _devices(str(config.mesh.devices))
-    return CaseSettings(
-        experiment=config.experiment,
-        seed=_at_least("seed", config.seed, 0),
-        platform=_one_of("mesh.platform", config.mesh.platform, PLATFORMS),
-        devices=devices,
-        max_devices=max_devices,
-        mesh_shape=str(config.mesh.shape),
-        cores=_names("cores", str(config.cores), ("all", "1")),
-        most_bytes=_at_least("most_bytes", config.most_bytes, 0),
-        rounds=_at_least("measure.rounds", config.measure.rounds, 1),
-        processes=_processes(config.measure),
-        blocks=_at_least("measure.blocks", config.measure.blocks, 1),
-        block_s=_positive("measure.block_s", config.measure.block_s),
-    )
-
-
-def _devices(text: str) -> tuple[tuple[int, ...] | None, int | None]:
-    """ "auto" -> (None, None); "auto:4" -> (None, 4); "1,2,4" -> ((1, 2, 4), None)."""
-    head, _, most = text.partition(":")
-    try:
-        if head.strip() == "auto":
-            return None, _at_least("mesh.devices", int(most), 1) if most else None
-        counts = tuple(int(word) for word in text.strip("()[] ").rstrip(",").split(","))
-    except ValueError:
-        counts = ()
-    if not counts or min(counts) < 1 or len(set(counts)) < len(counts):
-        raise UserError(f"--config.mesh.devices={text} is not a list of different device counts such as 1,2,4 or auto.")
-    return tuple(sorted(counts)), None
-
-
-def _names(field: str, text: str, legal: Any) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-    if not names:
-        raise UserError(f"--config.{field} is empty: choose from {', '.join(legal)}.")
-    return tuple(_one_of(field, name, legal) for name in names)
-
-
-def _one_of(field: str, value: str, legal: Any) -> str:
-    if value not in legal:
-        raise UserError(f"--config.{field}={value} is unknown: {did_you_mean(value, legal)}")
-    return value
-
-
-def _at_least(field: str, value: int, least: int) -> int:
-    if value < least:
-        raise UserError(f"--config.{field}={value} is too small: it must be at least {least}.")
-    return value
-
-
-def _positive(field: str, value: float) -> float:
-    if not 0 < value < math.inf:
-        raise UserError(f"--config.{field}={value} must be above 0 and finite, such as 0.05.")
-    return float(value)
-
-
-def _processes(measure: ConfigDict) -> int:
-    if not 1 <= measure.processes <= measure.rounds:
-        raise UserError(
-            f"--config.measure.processes={measure.processes} cannot share {measure.rounds} rounds: "
-            f"use 1 to {measure.rounds}, or more --config.measure.rounds."
-        )
-    return int(measure.processes)

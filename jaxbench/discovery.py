@@ -144,9 +144,9 @@ def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
     if path.suffix != ".py" and len(path.parts) <= 1:
         raise UserError(f"unknown {what} '{name_or_path}': {did_you_mean(name_or_path, known)}")
     if path.is_dir() or path.suffix != ".py":
-        raise UserError(f"'{name_or_path}' is not a Python file: give the name of a {what} or the path of a .py file.")
+        raise UserError(f"'{name_or_path}' is not a Python file: name a known {what}, or the path of a .py file.")
     if not path.is_file():
-        raise UserError(f"there is no file '{name_or_path}' (the folder of this run is '{Path.cwd()}').")
+        raise UserError(f"there is no file '{name_or_path}' (relative paths begin in '{Path.cwd()}').")
     return path.resolve()
 
 

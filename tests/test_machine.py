@@ -11,7 +11,7 @@ import pytest
 from doorway import jaxbench
 from rich.console import Console
 
-from jaxbench import characterise
+from jaxbench import machine_command
 from jaxbench.errors import UserError
 
 CPU = ("--config.mesh.platform=cpu", "--config.measure.rounds=1", "--config.measure.block_s=0.001")
@@ -28,7 +28,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_part_is_a_run_folder_and_the_page_links_to_them(measured: Path) -> None:
     page = (measured / "machine" / "machine.html").read_text()
-    for name in characterise.EXPERIMENTS:
+    for name in machine_command.EXPERIMENTS:
         assert (measured / "machine" / name / "summary.csv").exists()
         assert f'href="{name}/report.html"' in page
         assert (measured / "machine" / name / "machine.json").exists()  # the peaks its own gates were judged by
@@ -54,7 +54,7 @@ def test_a_later_run_takes_the_card_beside_it_and_no_other_machines(measured: Pa
     (measured / "machine.json").write_text(json.dumps(card))
     (measured / "own" / "machine.json").unlink()
     said = Console(record=True, width=200)
-    characterise.adopt(measured / "own", said)
+    machine_command.adopt(measured / "own", said)
     assert not (measured / "own" / "machine.json").exists()
     assert "is not used" in said.export_text()
 
@@ -63,7 +63,7 @@ def test_a_damaged_card_is_one_sentence(measured: Path) -> None:
     (measured / "own" / "machine.json").unlink(missing_ok=True)
     (measured / "machine.json").write_text("{")
     with pytest.raises(UserError, match="machine.json"):
-        characterise.adopt(measured / "own", Console(quiet=True))
+        machine_command.adopt(measured / "own", Console(quiet=True))
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from jaxbench.doctor import (
-    accelerators,
-    frequency,
-    load,
-    memory,
-    network,
-    processor,
-    stability,
-    storage,
-    timer,
-    together,
-    versions,
-)
-from jaxbench.doctor.finding import Finding, as_json, worst
+from jaxbench.doctor import accelerators, core_contention, load, processor, resources, stability, versions
+from jaxbench.doctor.finding import Finding, worst
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_json
 
@@ -45,69 +33,48 @@ def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Fi
     with Live(console=console, auto_refresh=False, transient=True) as line:
         for doing, question in questions(folder, seconds):
             line.update(Text(f"{doing} ..."), refresh=True)
-            findings += answered(doing, question)
+            try:
+                findings += question()
+            except (OSError, ValueError) as error:  # what cannot be read is a finding too
+                findings.append(Finding(doing, "unknown", f"This could not be examined ({error})."))
     show(findings, console)
     return findings
 
 
 def questions(folder: Path, seconds: float) -> Iterator[Question]:
     """In this order: what else runs is asked before anything of ours runs, heat after all of it."""
-    throttled = frequency.throttles()
-    yield "Watching what else runs (1 s)", load.examine
-    yield "Reading the cores", processor.examine
-    yield "Reading their clock", frequency.examine
-    yield "Working on every core, alone and together (5 s)", together.examine
-    yield "Reading memory", memory.examine
-    yield "Writing to the disk", lambda: storage.examine(folder)
-    yield "Reading the time", timer.examine
-    yield "Meeting another process", network.examine
+    throttled = processor.throttles()
+    yield "Watching what else runs", load.examine
+    yield "Reading the cores and their clock", processor.examine
+    yield "Working on every core, alone and all at once", core_contention.examine
+    yield "Trying memory, disk, timer and port", lambda: resources.examine(folder)
     yield "Comparing versions", versions.examine
-    platform = ""
-
-    def devices() -> list[Finding]:
-        nonlocal platform
-        answer = accelerators.seen()
-        platform = str((answer.value or {}).get("platform", ""))
-        return accelerators.examine(accelerators.look(), answer, versions.installed())
-
-    yield "Asking JAX for devices", devices
-    if platform:
-        doing = f"Multiplying matrices ({seconds:g} s)"
-        yield doing, lambda: kernel(platform, seconds)
-    yield "Reading the clock again", lambda: [frequency.heat(throttled, frequency.throttles())]
+    answer = accelerators.seen()
+    yield "Asking JAX for devices", lambda: accelerators.examine(accelerators.look(), answer, versions.installed())
+    if answer.value:
+        platform = str(answer.value["platform"])
+        yield f"Multiplying matrices ({seconds:g} s)", lambda: kernel(platform, seconds)
+    yield "Reading the clock again", lambda: [processor.heat(throttled, processor.throttles())]
 
 
 def kernel(platform: str, seconds: float) -> list[Finding]:
     """The reference kernel, and what else ran at that time: a load that comes late looks like drift."""
-    before, spent_s = load.read(Path("/")), load.own_s()
+    before, spent_s = load.ticks(Path("/")), load.own_s()
     findings = stability.examine(stability.measure(platform, seconds))
-    return [*findings, *load.meanwhile(before, load.read(Path("/")), load.own_s() - spent_s)]
-
-
-def answered(doing: str, question: Callable[[], list[Finding]]) -> list[Finding]:
-    """What cannot be read is a finding too."""
-    try:
-        return question()
-    except (OSError, ValueError) as error:
-        return [Finding(doing.partition(" (")[0], "unknown", f"This could not be examined ({error}).")]
+    return [*findings, *load.meanwhile(before, load.ticks(Path("/")), load.own_s() - spent_s)]
 
 
 def ok(findings: Sequence[Finding]) -> bool:
-    return worst(findings) != "bad"
+    return worst(finding.state for finding in findings) != "bad"
 
 
 def verdict(findings: Sequence[Finding]) -> str:
     """One sentence; what is unknown is no reproach."""
-    names = {state: _names(findings, state) for state in ("bad", "doubtful")}
-    if names["bad"]:
-        return f"This machine is not fit to measure on: {names['bad']}."
-    if names["doubtful"]:
-        return f"This machine is fit to measure on, with doubts: {names['doubtful']}."
-    return "This machine is fit to measure on."
-
-
-def _names(findings: Sequence[Finding], state: str) -> str:
-    return ", ".join(dict.fromkeys(finding.name for finding in findings if finding.state == state))
+    state = worst(finding.state for finding in findings)
+    names = ", ".join(dict.fromkeys(finding.name for finding in findings if finding.state == state))
+    if state == "bad":
+        return f"This machine is not fit to measure on: {names}."
+    return f"This machine is fit to measure on{f', with doubts: {names}' if state == 'doubtful' else ''}."
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
@@ -115,23 +82,16 @@ def show(findings: Sequence[Finding], console: Console) -> None:
     for column in ("", "what", "found"):
         table.add_column(column)
     for finding in findings:
-        said = Text(finding.said)
-        if finding.advice:
-            said.append(f"\n{finding.advice}", style="italic")
-        table.add_row(Text(finding.state, style=STYLES[finding.state]), Text(finding.name), said)
+        said = Text(finding.said).append(f"\n{finding.advice}" if finding.advice else "", style="italic")
+        table.add_row(Text(finding.state, style=STYLES[finding.state]), finding.name, said)
     console.print(table)
     console.print(Text(verdict(findings), style="bold"))
 
 
 def write(findings: Sequence[Finding], path: Path) -> None:
     """`doctor.json`: every finding with its numbers, and the verdict. Raises UserError."""
-    value = {
-        "ok": ok(findings),
-        "verdict": verdict(findings),
-        "findings": [as_json(finding) for finding in findings],
-    }
+    value = {"ok": ok(findings), "verdict": verdict(findings), "findings": [each.as_json() for each in findings]}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, value)
     except OSError as error:
-        raise UserError(f"cannot write '{path}' ({error.strerror}): choose another WORKDIR.") from error
+        raise UserError(f"cannot write '{path}' ({error.strerror}): choose another folder to start in.") from error

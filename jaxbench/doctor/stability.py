@@ -15,24 +15,24 @@ import numpy as np
 from scipy import stats
 
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.doctor.child import Answer, ask, module
-from jaxbench.doctor.finding import Finding, graded
+from jaxbench.doctor.child import Answer, ask, python
+from jaxbench.doctor.finding import Finding, graded, judged
 
 BLOCK_S = 0.5
 MINUTE_S = 60.0
 MIN_BLOCKS = 5
 CONFIDENCE, POWER = 0.95, 0.80
 START_LIMIT_S = 120.0
-# Relative: good up to, bad above.
-SCATTER = {"good": 0.05, "bad": 0.50}
-DRIFT = {"good": 0.01, "bad": 0.10}
-RESOLVABLE = {"good": 0.01, "bad": 0.05}
+# Relative: (good up to, bad above).
+SCATTER = (0.05, 0.50)
+DRIFT = (0.01, 0.10)
+RESOLVABLE = (0.01, 0.05)
 
 
 def measure(platform: str, seconds: float, command: Sequence[str] | None = None) -> Answer:
     """Runs the reference kernel in a child; see `kernel.run` for the answer."""
-    words = command or module("jaxbench.doctor.kernel", platform, str(seconds))
-    return ask(words, limit_s=START_LIMIT_S + seconds, environment={"TF_CPP_MIN_LOG_LEVEL": "2"})
+    words = command or python("-m", "jaxbench.doctor.kernel", platform, str(seconds))
+    return ask(words, limit_s=START_LIMIT_S + seconds, TF_CPP_MIN_LOG_LEVEL="2")
 
 
 def block_means(began_s: np.ndarray, took_s: np.ndarray, block_s: float = BLOCK_S) -> np.ndarray:
@@ -53,14 +53,10 @@ def resolvable(blocks: np.ndarray, *, block_s: float = BLOCK_S, total_s: float =
     delta = (t_0.975 + t_0.8) s sqrt(2 / n) / mean, with n = total_s / 2 / block_s blocks an arm, 2 n - 2 degrees of
     freedom, and s the standard deviation of the block means: at 95 % confidence (two-sided) a true difference of delta
     is found with 80 % power. It is the two-sample formula (Cohen 1988, ch. 2; NIST e-Handbook 7.2.2.2), with Student's
-    t in place of the normal. What changes more slowly than the arms take turns hits both alike and is counted here all
-    the same: with positive `autocorrelation` of the blocks, delta is too large rather than too small.
+    t in place of the normal. With positive `autocorrelation` of the blocks, delta is too large rather than too small.
 
-    Args:
-      blocks: (k,) block means, which count as independent.
-
-    Returns:
-      delta, and the 95 % interval that comes from knowing s by k blocks only (chi-squared); unknown below MIN_BLOCKS.
+    Returns delta of `blocks`, (k,) means that count as independent, and the 95 % interval that comes from knowing s by
+    k blocks only (chi-squared); unknown below MIN_BLOCKS.
     """
     known = len(blocks) - 1
     if known + 1 < MIN_BLOCKS:
@@ -86,8 +82,7 @@ def examine(answer: Answer) -> list[Finding]:
         return [Finding("reference kernel", "bad", said, "Nothing can be measured before it does.")]
     began, took = (np.array(answer.value[key], dtype=float) for key in ("began_s", "took_s"))
     if len(took) < 2:
-        said = "The reference kernel ran less than twice."
-        return [Finding("reference kernel", "unknown", said, "Give it more time.")]
+        return [Finding("reference kernel", "unknown", "The reference kernel ran once at most.", "Give it more time.")]
     what = f"{answer.value['rows']} x {answer.value['rows']} float32 on {answer.value['device_kind']}"
     return [scatter(took, what), drift(took), smallest(block_means(began, took))]
 
@@ -97,11 +92,9 @@ def scatter(took: np.ndarray, what: str) -> Finding:
     middle, cv = float(np.median(took)), float(took.std(ddof=1) / took.mean())
     tail = float(np.quantile(took, 0.99)) / middle
     said = f"A product of {what} takes {1e3 * middle:.3g} ms: CV {100 * cv:.2g} %, p99 {tail:.2f} x the median"
-    said += f" ({len(took)} calls)."
-    state = graded(cv, **SCATTER)
-    advice = "" if state == "good" else "Single times scatter: trust medians over many rounds, and look at other load."
     numbers = {"kernel_s": middle, "kernel_cv": cv, "kernel_p99_over_median": tail, "kernel_calls": len(took)}
-    return Finding("reference kernel", state, said, advice, numbers)
+    advice = "Single times scatter: trust medians over many rounds, and look at other load."
+    return judged("reference kernel", graded(cv, *SCATTER), f"{said} ({len(took)} calls).", advice, **numbers)
 
 
 def drift(took: np.ndarray) -> Finding:
@@ -110,9 +103,8 @@ def drift(took: np.ndarray) -> Finding:
     change = float(np.median(took[half:]) / np.median(took[:half]) - 1)
     said = f"From its first to its second half the kernel became {100 * abs(change):.2g} % "
     said += "slower." if change > 0 else "faster."
-    state = graded(abs(change), **DRIFT)
-    advice = "" if state == "good" else "The machine changes while it works (heat, other load): give runs more rounds."
-    return Finding("drift", state, said, advice, {"kernel_drift": change})
+    advice = "The machine changes while it works (heat, other load): give runs more rounds."
+    return judged("drift", graded(abs(change), *DRIFT), said, advice, kernel_drift=change)
 
 
 def smallest(blocks: np.ndarray) -> Finding:
@@ -122,7 +114,7 @@ def smallest(blocks: np.ndarray) -> Finding:
         return Finding(name, "unknown", said, f"Give it {MIN_BLOCKS * BLOCK_S:g} s at least.")
     said = f"In a minute, two arms that differ by {100 * found.value:.2g} % "
     said += f"[{100 * found.lo:.2g}, {100 * found.hi:.2g}] can be told apart (95 % confidence, 80 % power)."
-    state = graded(found.value, **RESOLVABLE)
-    advice = "" if state == "good" else "Smaller differences need more time: four times as long for half of it."
     numbers = {"resolvable": found.value, "resolvable_lo": found.lo, "resolvable_hi": found.hi, "blocks": len(blocks)}
-    return Finding(name, state, said, advice, {**numbers, "block_autocorrelation": autocorrelation(blocks)})
+    numbers |= {"block_autocorrelation": autocorrelation(blocks)}
+    advice = "Smaller differences need more time: four times as long for half of it."
+    return judged(name, graded(found.value, *RESOLVABLE), said, advice, **numbers)

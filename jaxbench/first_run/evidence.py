@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxbench import characterise
+from jaxbench import machine_command
 from jaxbench.analysis import case_expectations, case_rows, cases, expectations, points, scaling
 from jaxbench.analysis.expectations import Item
 from jaxbench.errors import UserError
@@ -45,7 +45,7 @@ def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
 
 
 def _runs(part: Part, folder: Path) -> Iterator[Path]:
-    names = [f"{part.run}/{name}" for name in characterise.EXPERIMENTS] if part.stage == MACHINE else [part.run]
+    names = [f"{part.run}/{name}" for name in machine_command.EXPERIMENTS] if part.stage == MACHINE else [part.run]
     return (folder / name for name in names if (folder / name / MANIFEST).exists())
 
 

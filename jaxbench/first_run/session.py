@@ -18,6 +18,7 @@ from jaxbench.first_run.document import BROKEN, DONE, OUTCOMES, SKIPPED, STOPPED
 from jaxbench.first_run.launch import Ended
 from jaxbench.first_run.parts import Part
 from jaxbench.first_run.progress import Parts
+from jaxbench.machine.start import only_cpu_here
 from jaxbench.records.store import hold
 from jaxbench.report import first_run as page
 from jaxbench.runner.progress import format_s
@@ -66,9 +67,7 @@ def dry_run(console: Console) -> None:
 
 def _asked(console: Console) -> tuple[dict[str, Any], list[Part]]:
     """The machine, and what a first run is on it."""
-    import jax
-
-    jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
+    only_cpu_here()
     machine = look("auto", console)
     return machine, parts.all_of(machine)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.errors import UserError
+from jaxbench.machine import source
 
 PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "absl-py")
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # beginnings of names
@@ -50,6 +51,7 @@ def capture(platform: str) -> dict[str, Any]:
         "python": os_platform.python_version(),
         "versions": versions(),
         "environment": {k: v for k, v in os.environ.items() if k in FLAGS or k.startswith(FLAG_GROUPS)},
+        "source_sha256": source.HERE["sha256"],
         "git": git_state(Path(__file__).resolve().parents[2]),
     }
 
@@ -130,6 +132,8 @@ def probe(platform: str) -> dict[str, Any]:
         ) from error
     lines = done.stdout.splitlines()
     answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
+    if "source" in answer:
+        source.require_same(answer.pop("source"))
     if "error" in answer:
         raise UserError(answer["error"])
     if done.returncode or not answer:
@@ -140,7 +144,8 @@ def probe(platform: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     try:
-        sys.stdout.write(json.dumps(capture(sys.argv[1])) + "\n")
+        found = capture(sys.argv[1])
     except UserError as error:
-        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
-        sys.exit(1)
+        found = {"error": str(error)}
+    sys.stdout.write(json.dumps({**found, "source": source.HERE}) + "\n")
+    sys.exit("error" in found)

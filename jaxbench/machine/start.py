@@ -10,12 +10,13 @@ import jax
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
 
-# What `config.mesh.platform` may say besides "auto".
-PLATFORMS = ("cpu", "gpu", "tpu")
-
-
 # Collectives of one program that may wait for other devices at the same time, unless the caller says otherwise.
 CONCURRENT_COLLECTIVES = 4
+
+
+def only_cpu_here() -> None:
+    """For the process that asks: only workers start accelerators, whose memory a model file must not take in both."""
+    jax.config.update("jax_platforms", "cpu")
 
 
 def start_fake_cpu(

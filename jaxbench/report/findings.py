@@ -94,7 +94,8 @@ def shortfalls(rows: list[Row], config: dict[str, Any]) -> list[str]:
     about: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if shortfall := _shortfall(row):
-            about.setdefault(shortfall, []).append(row.point.point)
+            what, why = shortfall
+            about.setdefault((what, why.rstrip(".")), []).append(row.point.point)
     said = [
         f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}{f': {why}' if why else ''}."
         for (what, why), points in about.items()

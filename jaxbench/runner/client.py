@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from jaxbench.machine import source
+
 START_LIMIT_S = 300.0
 ANSWER_LIMIT_S = 1800.0
 
@@ -57,7 +59,10 @@ class Worker:
         return {key: value for key, value in self._setup.items() if key == "concurrent_collectives"}
 
     def wait_ready(self) -> None:
-        """Waits until the worker has its devices, or has failed to get them, which the first `ask` will raise."""
+        """Waits until the worker has its devices, or has failed to get them, which the first `ask` will raise.
+
+        Raises UserError where it runs another copy of this package.
+        """
         if not self._started:
             self._started = True
             try:
@@ -90,6 +95,8 @@ class Worker:
 
     def _receive(self, stage: str, limit_s: float) -> dict[str, Any]:
         answer = json.loads(self._read_line(stage, limit_s))
+        if "source" in answer:
+            source.require_same(answer["source"])
         if "failed" in answer:
             failed = answer["failed"]
             raise WorkerError(**failed)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import hashlib
 import json
@@ -20,15 +21,18 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxbench import config as config_lib
-from jaxbench import discovery, parallel
+from jaxbench import discovery, levers, parallel
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest as manifest_lib
+from jaxbench.machine import start
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import fits, placement, plan, studies, sweep
+from jaxbench.runner.arm import build_workload, inspected
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import GUESS_S, format_s
+from jaxbench.runner.studies import memory_by_depth
 from jaxbench.runner.studies.study import Study, limit
 
 # A run folder is one machine and one software: continuing it on another would mix two answers.
@@ -66,6 +70,7 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
         facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
         return Asked(chosen, machine, placed, left_out, facts)
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    refuse_early(experiment, config)
     machine = look(settings.platform, console)
     points = plan.make(settings, machine)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
@@ -76,6 +81,18 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
         notes.append(f"Left out: {', '.join(asked)}: {plan.UNFUSED}")
     facts = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
     return Asked(settings, machine, points, notes, facts)
+
+
+def refuse_early(experiment: str, config: ConfigDict) -> None:
+    """Raises UserError for settings that the model refuses, in a second and before any process is started."""
+    start.only_cpu_here()
+    plain = copy.deepcopy(config)
+    with plain.unlocked():
+        plain.lever = levers.defaults()
+    inspected(plain, experiment)
+    if config.weak == "model" and "weak" in str(config.scaling):
+        build_workload(plain, experiment, grown=2)
+    memory_by_depth.depths(str(config.depths), config_lib.plain(config.model))
 
 
 def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
@@ -245,6 +262,8 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
             raise UserError(f"'{folder.path}' was measured with {key} {old}, now it is {new}: choose a new WORKDIR.")
     if manifest["git"] != session["git"]:
         folder.notes.append(f"{folder.path} was begun with jaxbench at {manifest['git']}, now it is {session['git']}.")
+    elif manifest.get("source_sha256") not in (None, session.get("source_sha256")):
+        folder.notes.append(f"the source of jaxbench has changed since {folder.path} was begun.")
     sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git")}]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)

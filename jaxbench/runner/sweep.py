@@ -150,6 +150,7 @@ class _Sweep:
         self.points = {point.point: point for point in points}
         self.ready: set[str] = set()
         self.failed: set[str] = set()
+        self.unsaid: dict[str, list[str]] = {}  # points by the reason for which they failed
 
     def run(self, fresh: Sequence[int]) -> None:
         """fresh: the rounds that new processes begin with."""
@@ -167,11 +168,13 @@ class _Sweep:
         if self.job.config.get("profile"):
             for name in sorted(self.ready):
                 self.trace(name)
+        self.say_failures()
 
     def prepare_all(self) -> None:
         for name, point in self.points.items():
             if name not in self.failed:
                 self.prepare(point)
+        self.say_failures()
 
     def prepare(self, point: Placed) -> None:
         text = f"compile and check {point.text}"
@@ -211,11 +214,19 @@ class _Sweep:
         self.progress.end(kind, point.point)
         return True
 
+    def say_failures(self) -> None:
+        """Each reason once, with the points that failed for it."""
+        for reason, names in self.unsaid.items():
+            first, more = names[0], len(names) - 1
+            who = first if not more else f"{first} and {more} more point{'s' if more > 1 else ''}"
+            logging.warning("%s failed: %s", who, reason)
+        self.unsaid.clear()
+
     def fail(self, point: Placed, error: WorkerError) -> None:
         if error.stage == "model":  # the model itself cannot be built: no point can be measured
             raise UserError(str(error)) from error
         if not error.unsupported:  # which the report says, once for a strategy
-            logging.warning("%s failed: %s", point.point, error)
+            self.unsaid.setdefault(str(error), []).append(point.point)
         self.job.run.append(
             FailureRecord(
                 **point.failure(),

@@ -19,12 +19,13 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxbench import config as config_lib
+from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
 from jaxbench.records.schema import Verdict
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
-from jaxbench.runner.run import absolute
+from jaxbench.runner.run import absolute, refuse_early
 
 DEVICES = (1, 2, 8)
 CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be started anew
@@ -42,8 +43,8 @@ class Outcome:
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Prints what there is to know. True: at least one strategy takes the model, and all that do are right."""
-    if config.get("measures") == "cases":
-        raise UserError(f"'{experiment}' is no model: jaxbench run {experiment} measures it.")
+    config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    refuse_early(experiment, config)
     plain, found = config_lib.plain(config), {}
     setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "config": plain}
     setup |= {"concurrent_collectives": CONCURRENT_COLLECTIVES}

@@ -30,6 +30,7 @@ from typing import Any, TextIO
 
 from jaxbench.catalog import targets
 from jaxbench.errors import MoreCollectives, Unsupported, UserError
+from jaxbench.machine import source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
 
@@ -60,7 +61,7 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
         return Bench(setup["config"], setup["experiment"], devices, setup["worker"])
 
     bench, answer = _attempt(begin)
-    _send(answers, answer or {"ready": True})
+    _send(answers, {**(answer or {"ready": True}), "source": source.HERE})
     for line in requests if bench else ():
         request = json.loads(line)
         result, answer = _attempt(lambda request=request: handle(bench, request))  # type: ignore[misc]

@@ -91,10 +91,8 @@ def device_count(settings: config_lib.Settings, machine: dict[str, Any], batch: 
     """The device count asked for, or the largest that has a core or an accelerator each and divides the batch."""
     if settings.devices is not None:
         if len(settings.devices) > 1:
-            asked = ",".join(map(str, settings.devices))
-            raise UserError(
-                f"--config.mesh.devices={asked}: training uses one device count, such as {settings.devices[-1]}."
-            )
+            *_, last = words = [str(count) for count in settings.devices]
+            raise UserError(f"--config.mesh.devices={','.join(words)}: training uses one device count, such as {last}.")
         return plan.device_counts(settings, machine)[0]
     most = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
     return max(n for n in plan.device_counts(settings, machine) if n == 1 or (n <= most and batch % n == 0))

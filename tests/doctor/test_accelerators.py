@@ -46,7 +46,7 @@ def test_a_child_that_fails_says_how(code: str, reason: str) -> None:
 
 def test_an_answer_stands_on_the_last_line() -> None:
     answer = child.ask(python("import os; print('noise'); print('{\"a\": ' + os.environ['A_B'] + '}')"), limit_s=30,
-                       environment={"A_B": "1"})  # fmt: skip
+                       A_B="1")  # fmt: skip
     assert answer.value == {"a": 1} and not answer.reason
 
 
@@ -77,7 +77,7 @@ def gone(pid: int) -> bool:
 @pytest.mark.parametrize(("text", "driver"), [(CLOSED, "535.54.03"), (OPEN, "580.65.06"), ("nonsense", "")])
 def test_the_driver_is_read_without_nvidia_smi(text: str, driver: str, tmp_path: Path) -> None:
     machine(tmp_path, {"proc/driver/nvidia/version": text, "dev/nvidia0": "", "dev/nvidia1": "", "dev/nvidiactl": ""})
-    assert accelerators.look(tmp_path, smi="") == Host(nvidia_driver=driver, nvidia=2)
+    assert accelerators.look(tmp_path) == Host(nvidia_driver=driver, nvidia=2)
 
 
 def test_cards_tpus_and_amd(tmp_path: Path) -> None:
@@ -85,20 +85,8 @@ def test_cards_tpus_and_amd(tmp_path: Path) -> None:
     files = {f"{pci}/{n}/vendor": vendor for n, vendor in enumerate(("0x10de", "0x10de", "0x8086"))}
     files |= {f"{pci}/{n}/class": kind for n, kind in enumerate(("0x030200", "0x040300", "0x030000"))}
     machine(tmp_path, {**files, "dev/kfd": "", "dev/accel0": "", "dev/accel1": ""})
-    assert accelerators.look(tmp_path, smi="") == Host(nvidia_cards=1, amd=True, tpu=2)
-    assert accelerators.look(tmp_path / "nothing", smi="") == Host()
-
-
-def test_nvidia_smi_is_asked_where_there_is_no_file(tmp_path: Path) -> None:
-    smi = tmp_path / "nvidia-smi"
-    for body, expected in (
-        ("echo 550.1; echo 550.1", Host(nvidia_driver="550.1", nvidia=2)),
-        ("echo 'NVIDIA-SMI has failed because'; exit 9", Host()),
-    ):
-        smi.write_text(f"#!/bin/sh\n{body}\n")
-        smi.chmod(0o755)
-        assert accelerators.look(tmp_path, smi=str(smi)) == expected
-    assert accelerators.look(tmp_path, smi=str(tmp_path / "missing")) == Host()
+    assert accelerators.look(tmp_path) == Host(nvidia=1, amd=True, tpu=2)
+    assert accelerators.look(tmp_path / "nothing") == Host()
 
 
 @pytest.mark.parametrize(
@@ -109,7 +97,7 @@ def test_nvidia_smi_is_asked_where_there_is_no_file(tmp_path: Path) -> None:
         (Host("580.1", 1), sees("cpu", "cpu"), BASE, {}, "doubtful", "EXTRAS=cuda13"),
         (Host("535.1", 1), sees("cpu", "cpu"), BASE, {}, "doubtful", "EXTRAS=cuda12"),
         (Host("470.1", 1), sees("cpu", "cpu"), BASE, {}, "doubtful", "Update NVIDIA's driver (470.1) to 525"),
-        (Host("", 0, 1), sees("cpu", "cpu"), BASE, {}, "doubtful", "Install NVIDIA's driver, 580 or newer"),
+        (Host("", 1), sees("cpu", "cpu"), BASE, {}, "doubtful", "Install NVIDIA's driver, 580 or newer"),
         (Host("580.1", 1), sees("cpu", "cpu"), CUDA, {}, "doubtful", "JAX_PLATFORMS=cuda"),
         (Host("580.1", 2), sees("gpu", "H100"), CUDA, {}, "doubtful", "JAX_PLATFORMS=cuda"),
         (Host("580.1", 2), sees("gpu", "H100"), CUDA, {"CUDA_VISIBLE_DEVICES": "0"}, "doubtful", "DEVICES='0' may"),
@@ -135,7 +123,7 @@ def test_a_jax_that_does_not_start_is_bad_and_the_driver_is_still_judged() -> No
 
 
 def test_a_gpu_without_a_driver() -> None:
-    found = by_name(accelerators.examine(Host(nvidia_cards=1), sees("cpu", "cpu"), BASE, {}))
+    found = by_name(accelerators.examine(Host(nvidia=1), sees("cpu", "cpu"), BASE, {}))
     assert found["NVIDIA driver"].state == "doubtful" and found["JAX"].said == "JAX sees cpu: 1 x cpu."
 
 

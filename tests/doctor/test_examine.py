@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jaxbench.doctor import accelerators, examine, load, network, stability, together
+from jaxbench.doctor import accelerators, core_contention, examine, load, stability
 from jaxbench.doctor.child import Answer
 from jaxbench.doctor.finding import Finding, graded
 from jaxbench.errors import UserError
@@ -68,7 +68,7 @@ def test_the_table_says_everything_and_ends_with_the_verdict(monkeypatch: pytest
 
 
 def test_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "new" / examine.FILE
+    path = tmp_path / examine.FILE
     examine.write([GOOD, DOUBT], path)
     value = json.loads(path.read_text())
     assert value["ok"] is True and value["verdict"] == examine.verdict([DOUBT])
@@ -81,8 +81,7 @@ def test_the_file(tmp_path: Path) -> None:
 def test_every_question_is_asked_and_none_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The real questions, without those that take long; each of those has tests of its own."""
     monkeypatch.setattr(load, "WATCH_S", 0.01)
-    monkeypatch.setattr(together, "examine", lambda: [])
-    monkeypatch.setattr(network, "examine", lambda: [])
+    monkeypatch.setattr(core_contention, "examine", lambda: [])
     monkeypatch.setattr(accelerators, "seen", lambda: Answer(value={"platform": "cpu", "kinds": ["cpu"]}))
     monkeypatch.setattr(stability, "measure", lambda platform, seconds: Answer(reason=f"{platform} {seconds}"))
     findings = examine.examine(console(), folder=tmp_path, seconds=3.0)

@@ -8,14 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from doctor.fabricated import by_name, machine
 
-from jaxbench.doctor import frequency, load, processor
+from jaxbench.doctor import load, processor
 from jaxbench.doctor.finding import Finding
 
 CPU = "sys/devices/system/cpu"
 PAIRS = {f"{CPU}/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}" for cpu in range(4)}
+
+
+def rest() -> None:
+    """In place of working until the clock rises."""
 
 
 def test_sets_of_cpus() -> None:
@@ -24,7 +29,7 @@ def test_sets_of_cpus() -> None:
 
 def test_two_threads_a_core_count_once(tmp_path: Path) -> None:
     root = machine(tmp_path, {**PAIRS, f"{CPU}/online": "0-3"})
-    found = by_name(processor.examine(root, {0, 1, 2, 3}))
+    found = by_name(processor.examine(root, {0, 1, 2, 3}, rest))
     assert found["cores"].numbers == {"cpus": 4, "allowed_cpus": 4, "physical_cores": 2}
     assert found["cores"].state == found["hyper-threads"].state == "good"
     assert "2 physical cores" in found["cores"].said
@@ -32,17 +37,17 @@ def test_two_threads_a_core_count_once(tmp_path: Path) -> None:
 
 def test_the_other_thread_of_our_core_is_not_ours(tmp_path: Path) -> None:
     root = machine(tmp_path, {**PAIRS, f"{CPU}/online": "0-3"})
-    found = by_name(processor.examine(root, {0, 1}))
+    found = by_name(processor.examine(root, {0, 1}, rest))
     assert found["hyper-threads"].state == "doubtful" and found["hyper-threads"].numbers["outside_cpus"] == 2
-    one = by_name(processor.examine(root, {0}))["cores"]
+    one = by_name(processor.examine(root, {0}, rest))["cores"]
     assert one.state == "doubtful" and "1 physical core " in one.said and one.advice
 
 
 def test_an_empty_machine_is_unknown_and_nothing_fails(tmp_path: Path) -> None:
-    found = by_name(processor.examine(tmp_path, {0, 1}))
+    found = by_name(processor.examine(tmp_path, {0, 1}, rest))
     assert found["quota"].state == found["hyper-threads"].state == "unknown"
-    assert {f.state for f in frequency.examine(tmp_path, {0, 1}, work=lambda: None)} == {"unknown"}
-    assert frequency.throttles(tmp_path) is None and frequency.heat(None, None).state == "unknown"
+    assert {found[name].state for name in ("governor", "clock", "turbo")} == {"unknown"}
+    assert processor.throttles(tmp_path) is None and processor.heat(None, None).state == "unknown"
     assert [f.state for f in load.examine(tmp_path, wait=lambda seconds: None)] == ["unknown"]
 
 
@@ -113,8 +118,8 @@ def test_load_beside_our_cpus_is_a_doubt_only(tmp_path: Path) -> None:
 def test_our_own_work_is_not_other_load(busy: int, state: str) -> None:
     """Two CPUs for a second, on which a child of ours worked for one CPU second."""
     second = os.sysconf("SC_CLK_TCK")
-    after = {cpu: load.Ticks(busy * second // 200, second - busy * second // 200, 0, 1) for cpu in range(2)}
-    (found,) = load.meanwhile(dict.fromkeys(range(2), load.Ticks(cpus=1)), after, 1.0)
+    spent = np.array([busy * second // 200, second - busy * second // 200, 0])
+    (found,) = load.meanwhile(dict.fromkeys(range(2), np.zeros(3)), dict.fromkeys(range(2), spent), 1.0)
     assert found.state == state and found.numbers["busy_cpus"] == pytest.approx(busy / 100 - 1, abs=0.02)
     assert load.meanwhile({}, {}, 1.0) == []
 
@@ -126,7 +131,7 @@ def test_the_work_of_a_child_is_ours() -> None:
 
 
 def test_a_neighbour_that_rests_now_is_seen_since_boot() -> None:
-    assert load.stolen(load.Ticks(0, 200, 0, 2), load.Ticks(100, 800, 100, 2)).state == "bad"
+    assert load.stolen([np.array([0, 200, 0])], [np.array([100, 800, 100])]).state == "bad"
 
 
 CLOCK = {"scaling_governor": "performance", "scaling_cur_freq": 2900000, "cpuinfo_max_freq": 3000000}
@@ -145,7 +150,7 @@ CLOCK = {"scaling_governor": "performance", "scaling_cur_freq": 2900000, "cpuinf
 )
 def test_clock(files: dict[str, object], name: str, state: str, tmp_path: Path) -> None:
     root = machine(tmp_path, {f"{CPU}/cpu3/cpufreq/{key}": value for key, value in {**CLOCK, **files}.items()})
-    assert by_name(frequency.examine(root, {2, 3}, work=lambda: None))[name].state == state
+    assert by_name(processor.examine(root, {2, 3}, rest))[name].state == state
 
 
 @pytest.mark.parametrize(
@@ -158,15 +163,15 @@ def test_clock(files: dict[str, object], name: str, state: str, tmp_path: Path) 
     ],
 )
 def test_turbo(name: str, value: int, state: str, tmp_path: Path) -> None:
-    found = frequency.turbo(machine(tmp_path, {f"{CPU}/{name}": value}))
+    found = processor.turbo(machine(tmp_path, {f"{CPU}/{name}": value}))
     assert found.state == state and (name in found.advice) == (state == "doubtful")
 
 
 def test_heat(tmp_path: Path) -> None:
     folder = f"{CPU}/cpu0/thermal_throttle"
     machine(tmp_path, {f"{folder}/core_throttle_count": 0, f"{folder}/package_throttle_count": 0})
-    none = frequency.throttles(tmp_path)
+    none = processor.throttles(tmp_path)
     machine(tmp_path, {f"{CPU}/cpu1/thermal_throttle/core_throttle_count": 7})
-    seven = frequency.throttles(tmp_path)
+    seven = processor.throttles(tmp_path)
     assert (none, seven) == (0, 7)
-    assert [frequency.heat(*pair).state for pair in ((0, 0), (7, 7), (0, 7))] == ["good", "doubtful", "bad"]
+    assert [processor.heat(*pair).state for pair in ((0, 0), (7, 7), (0, 7))] == ["good", "doubtful", "bad"]

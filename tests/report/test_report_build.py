@@ -80,17 +80,18 @@ def test_missing_failed_partial_and_wrong_points_are_shown_and_not_ok(tmp_path: 
     lines = [r for r in lines if (r["point"], r.get("round")) != ("shard_map/strong/4", 2)]
     failure = schema.FailureRecord(
         point="shard_map/weak/8", experiment="cnn", strategy="shard_map", scaling="weak", devices=8, global_batch=2048,
-        stage="measure", reason="out of memory", detail="Traceback <b>here</b>",
+        stage="measure", reason="out of memory: use less.", detail="Traceback <b>here</b>",
     )  # fmt: skip
     lines.append(schema.to_json(failure))
     path.write_text("".join(json.dumps(r) + "\n" for r in lines))
     outcome = build.write(tmp_path)
     assert not outcome.ok
     said = " ".join(outcome.sentences)
+    assert ".." not in said
     for sentence in (
         "shard_map/strong/8 is missing: no round was measured.",
         "shard_map/strong/4 is partial: 3 of 4 rounds were measured.",
-        "shard_map/weak/8 is recorded as failed: measure: out of memory.",
+        "shard_map/weak/8 is recorded as failed: measure: out of memory: use less.",
         "shard_map/weak/1 is wrong: parameters: differ from those of one device.",
     ):
         assert sentence in said

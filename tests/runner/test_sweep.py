@@ -10,8 +10,13 @@ from pathlib import Path
 
 import pytest
 from doorway import QUICK_MLP, command, environment, jaxbench
+from rich.console import Console
 
 from jaxbench.records.store import RunFolder
+from jaxbench.runner import sweep
+from jaxbench.runner.client import WorkerError
+from jaxbench.runner.plan import Point
+from jaxbench.runner.progress import SweepProgress
 
 SLOW = (*QUICK_MLP, "--config.measure.rounds=16", "--config.measure.block_s=0.02")
 
@@ -100,3 +105,30 @@ def test_a_model_that_cannot_be_built_ends_the_run_with_its_sentence(tmp_path):
     assert done.returncode == 2
     assert "returned int, not a TrainWorkload" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+class Refusing:
+    """Workers that refuse every point, the last for a reason of its own."""
+
+    def ask(self, point, request):
+        raise WorkerError("no memory." if point == "p8" else "no such lever.", stage="build")
+
+    def lost(self):
+        return set()
+
+
+def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(sweep.logging, "warning", lambda text, *words: said.append(text % words))
+    about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 8, "oversubscribed": False}
+    points = [Point(point=f"p{n}", **about) for n in range(9)]
+    config = {"measure": {"rounds": 2, "processes": 1}, "seed": 0, "experiment": "mlp"}
+    job = sweep.Job(
+        run=RunFolder.begin(tmp_path / "run", config), points=points, config=config, experiment="mlp", session=0
+    )
+    with SweepProgress(Console(quiet=True), [("prepare", p.point) for p in points]) as progress:
+        one = sweep._Sweep(job, Refusing(), progress, points, {p.point: [0, 1] for p in points})
+        one.run([])
+    assert said == ["p0 and 7 more points failed: no such lever.", "p8 failed: no memory."]
+    job.run.close()
+    assert len(lines(tmp_path / "run")) == 9

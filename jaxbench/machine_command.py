@@ -21,13 +21,12 @@ CARD = "machine.json"
 
 def machine(workdir: Path, *, preset: str, console: Console) -> Outcome:
     """Measures what `workdir` lacks, writes its card there and beside it, and the page. Raises UserError."""
-    import jax
-
+    from jaxbench.machine import start
     from jaxbench.report import build
     from jaxbench.report import machine as machine_page
     from jaxbench.runner import run as runner
 
-    jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
+    start.only_cpu_here()
     workdir.mkdir(parents=True, exist_ok=True)
     folders = []
     for name in EXPERIMENTS:

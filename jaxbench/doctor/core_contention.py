@@ -10,7 +10,6 @@ Each also says how much CPU time it got of the time that passed: what is missing
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import subprocess
@@ -22,17 +21,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxbench.analysis.intervals import Estimate, estimate
-from jaxbench.doctor.child import module
-from jaxbench.doctor.finding import Finding, graded
+from jaxbench.doctor.child import python
+from jaxbench.doctor.finding import Finding, graded, judged
 from jaxbench.machine.cores import physical_cores
 
 SIZE = 256  # three matrices of float32 are 768 KiB
 BLOCK_S = 0.2
 SAMPLED = 8  # this many cores are also timed alone, spread over the machine: on a large one, all would take minutes
 DRAWS = 2000
-# Lost share of a core's speed, and missing share of the CPU time: good up to, bad above.
-LOSS = {"good": 0.05, "bad": 0.30}
-MISSING = {"good": 0.03, "bad": 0.20}
+# (good up to, bad above): lost share of a core's speed, missing share of the CPU time, the slowest core's lag.
+LOSS = (0.05, 0.30)
+MISSING = (0.03, 0.20)
+UNEVEN = (0.10, 0.50)
 _QUIET = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -65,46 +65,27 @@ def work(core: int) -> None:
         sys.stdout.flush()
 
 
-class Worker:
-    """A process pinned to one core."""
-
-    def __init__(self, core: int):
-        self._process = subprocess.Popen(
-            module("jaxbench.doctor.together", str(core)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, **_QUIET},
-        )
-
-    def begin(self, seconds: float) -> None:
-        try:
-            self._process.stdin.write(f"{seconds}\n".encode())  # type: ignore[union-attr]
-            self._process.stdin.flush()  # type: ignore[union-attr]
-        except OSError as error:
-            raise Silent from error
-
-    def answer(self, limit_s: float) -> tuple[float, float]:
-        """(products per second, CPU share)."""
-        out = self._process.stdout
-        assert out is not None
-        if not select.select([out], [], [], limit_s)[0]:
-            raise Silent
-        words = out.readline().split()
-        if len(words) != 2:
-            raise Silent
-        return float(words[0]), float(words[1])
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+def worker(core: int) -> subprocess.Popen[bytes]:
+    """A process that works, pinned to one core."""
+    words, environment = python("-m", "jaxbench.doctor.core_contention", str(core)), {**os.environ, **_QUIET}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(words, env=environment, bufsize=0, **pipes)  # type: ignore[call-overload]
 
 
-def ask(workers: Sequence[Worker], seconds: float, limit_s: float = 60.0) -> np.ndarray:
-    """These workers at the same time. Returns (workers, 2): products per second and CPU share."""
-    for worker in workers:
-        worker.begin(seconds)
-    return np.array([worker.answer(limit_s) for worker in workers])
+def ask(workers: Sequence[subprocess.Popen[bytes]], seconds: float, limit_s: float = 60.0) -> np.ndarray:
+    """These workers at the same time. Returns (workers, 2): products per second and CPU share. Raises Silent."""
+    answers = []
+    try:
+        for each in workers:
+            each.stdin.write(f"{seconds}\n".encode())  # type: ignore[union-attr]
+        for each in workers:
+            if not select.select([each.stdout], [], [], limit_s)[0]:  # type: ignore[type-var]
+                raise Silent
+            rate, share = each.stdout.readline().split()  # type: ignore[union-attr]
+            answers.append((float(rate), float(share)))
+    except (OSError, ValueError) as error:
+        raise Silent from error
+    return np.array(answers)
 
 
 def spread(count: int, most: int = SAMPLED) -> list[int]:
@@ -116,18 +97,19 @@ def measure(cores: Sequence[int], seconds: float) -> Rates:
     """Takes turns for about `seconds`, three rounds at least. Raises Silent."""
     sampled = spread(len(cores))
     rounds = int(np.clip(seconds / ((len(sampled) + 1) * BLOCK_S), 3, 20))
-    with contextlib.ExitStack() as stack:
-        workers = []
-        for core in cores:
-            workers.append(Worker(core))
-            stack.callback(workers[-1].close)
+    workers = [worker(core) for core in cores]
+    alone, together, share = [], [], []
+    try:
         ask(workers, BLOCK_S / 4)  # until all have started
-        alone, together, share = [], [], []
         for _ in range(rounds):
             alone.append([ask([workers[place]], BLOCK_S)[0, 0] for place in sampled])
             all_at_once = ask(workers, BLOCK_S)
             together.append(all_at_once[sampled, 0])
             share.append(all_at_once[:, 1])
+    finally:
+        for each in workers:
+            each.kill()
+            each.communicate()
     return Rates(np.array(alone), np.array(together), np.array(share))
 
 
@@ -154,23 +136,19 @@ def granted(rates: Rates) -> Finding:
     count = rates.cpu_share.shape[1]
     got = float(np.median(rates.cpu_share.sum(axis=1)))
     said = f"Of {count} cores, all at work, {got:.2f} were really granted."
-    state = graded(1 - got / count, **MISSING)
-    advice = "" if state == "good" else "Others use these cores, or a quota pauses them: see other load and quota."
-    return Finding("cores granted", state, said, advice, {"granted_cores": got, "cores": count})
+    advice = "Others use these cores, or a quota pauses them: see other load and quota."
+    return judged("cores granted", graded(1 - got / count, *MISSING), said, advice, granted_cores=got, cores=count)
 
 
 def side_by_side(rates: Rates) -> Finding:
     found = worth(rates)
-    said = (
-        f"A core beside busy ones does {100 * found.value:.0f} % [{100 * found.lo:.0f}, {100 * found.hi:.0f}] of what"
-    )
-    said += f" it does alone ({len(rates.alone)} rounds): expect no higher efficiency of any program."
-    state = graded(1 - found.value, **LOSS)
-    advice = (
-        "" if state == "good" else "Read scaling against this ceiling; look at turbo, hyper-threads and other load."
-    )
+    percent = f"{100 * found.value:.0f} % [{100 * found.lo:.0f}, {100 * found.hi:.0f}]"
+    said = f"A core beside busy ones does {percent} of what it does alone ({len(rates.alone)} rounds): no program can "
+    said += "scale more efficiently."
+    advice = "Read scaling against this ceiling; look at turbo, hyper-threads and other load."
     numbers = {"core_worth": found.value, "core_worth_lo": found.lo, "core_worth_hi": found.hi}
-    return Finding("cores side by side", state, said, advice, {**numbers, "rounds": len(rates.alone)})
+    numbers |= {"rounds": len(rates.alone)}
+    return judged("cores side by side", graded(1 - found.value, *LOSS), said, advice, **numbers)
 
 
 def evenness(rates: Rates) -> list[Finding]:
@@ -180,9 +158,8 @@ def evenness(rates: Rates) -> list[Finding]:
     speed = np.median(rates.alone, axis=0)
     ratio = float(speed.min() / speed.max())
     said = f"Alone, the slowest core does {100 * ratio:.0f} % of what the fastest does."
-    state = graded(1 - ratio, **{"good": 0.10, "bad": 0.50})
-    advice = "" if state == "good" else "Devices on unequal cores wait for the slowest: pin to equal ones (taskset)."
-    return [Finding("equal cores", state, said, advice, {"slowest_core_share": ratio})]
+    advice = "Devices on unequal cores wait for the slowest: pin to equal ones (taskset)."
+    return [judged("equal cores", graded(1 - ratio, *UNEVEN), said, advice, slowest_core_share=ratio)]
 
 
 if __name__ == "__main__":

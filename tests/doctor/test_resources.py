@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from doctor.fabricated import by_name, machine
 
-from jaxbench.doctor import memory, storage, timer
+from jaxbench.doctor import resources
 
 GB = 1_000_000_000
 
@@ -21,9 +21,10 @@ def meminfo(total: int, free: int, *, swap: int = 0, swap_free: int = 0) -> str:
 
 @pytest.mark.parametrize(("free", "state"), [(20, "good"), (3, "doubtful"), (0, "bad")])
 def test_memory(free: int, state: str, tmp_path: Path) -> None:
-    found = by_name(memory.examine(machine(tmp_path, {"proc/meminfo": meminfo(32 * GB, free * GB)})))
-    assert found["memory"].state == state and found["swap"].state == "good"
-    assert f"{free}.0 of 32.0 GB" in found["memory"].said
+    root = machine(tmp_path, {"proc/meminfo": meminfo(32 * GB, free * GB)})
+    found = resources.memory(root)
+    assert found.state == state and resources.swap(root).state == "good"
+    assert f"{free}.0 of 32.0 GB" in found.said
 
 
 @pytest.mark.parametrize(
@@ -31,36 +32,36 @@ def test_memory(free: int, state: str, tmp_path: Path) -> None:
 )
 def test_the_containers_limit_is_nearer(names: tuple[str, str], tmp_path: Path) -> None:
     limits = {f"sys/fs/cgroup/{name}": size for name, size in zip(names, (2 * GB, GB + GB // 2), strict=True)}
-    found = memory.examine(machine(tmp_path, {"proc/meminfo": meminfo(32 * GB, 20 * GB), **limits}))[0]
+    found = resources.memory(machine(tmp_path, {"proc/meminfo": meminfo(32 * GB, 20 * GB), **limits}))
     assert found.state == "bad" and found.numbers["available_memory_bytes"] == GB // 2
 
 
 @pytest.mark.parametrize("text", ["max", str(2**63 - 4096)])
 def test_no_limit(text: str, tmp_path: Path) -> None:
     names = ("memory.max", "memory/memory.limit_in_bytes")
-    assert memory.limit(machine(tmp_path, {f"sys/fs/cgroup/{name}": text for name in names})) is None
+    assert resources.container(machine(tmp_path, {f"sys/fs/cgroup/{name}": text for name in names})) is None
 
 
 def test_swap_and_an_empty_machine(tmp_path: Path) -> None:
-    assert {finding.state for finding in memory.examine(tmp_path)} == {"unknown"}
+    assert resources.memory(tmp_path).state == resources.swap(tmp_path).state == "unknown"
     machine(tmp_path, {"proc/meminfo": meminfo(32 * GB, 20 * GB, swap=8 * GB, swap_free=3 * GB)})
-    assert memory.examine(tmp_path)[1].state == "doubtful"
+    assert resources.swap(tmp_path).state == "doubtful"
 
 
 @pytest.mark.parametrize(("free", "state"), [(50 * GB, "good"), (GB, "doubtful"), (1000, "bad")])
 def test_room(free: int, state: str) -> None:
-    assert storage.room(free).state == state
+    assert resources.room(free).state == state
 
 
 def test_the_disk_is_written_where_the_folder_will_be(tmp_path: Path) -> None:
-    found = by_name(storage.examine(tmp_path / "not" / "yet"))
+    found = by_name(resources.examine(tmp_path / "not" / "yet"))
     assert found["disk speed"].numbers["write_bytes_per_s"] > 0
     assert not list(tmp_path.iterdir())
-    assert storage.judge_speed(1e6).state == "doubtful" and storage.judge_speed(1e9).state == "good"
+    assert resources.judge_speed(1e6).state == "doubtful" and resources.judge_speed(1e9).state == "good"
 
 
 def test_a_folder_that_cannot_be_written() -> None:
-    found = storage.speed(Path("/proc"))
+    found = resources.speed(Path("/proc"))
     assert found.state == "bad" and "'/proc' cannot be written" in found.said
 
 
@@ -68,14 +69,14 @@ def test_a_folder_that_cannot_be_written() -> None:
 def test_clock_source(name: str | None, state: str, tmp_path: Path) -> None:
     if name:
         machine(tmp_path, {"sys/devices/system/clocksource/clocksource0/current_clocksource": name})
-    assert timer.source(tmp_path).state == state
+    assert resources.source(tmp_path).state == state
 
 
 @pytest.mark.parametrize(
     ("step_s", "state"), [(5e-8, "good"), (1e-5, "doubtful"), (1e-2, "bad"), (0.0, "bad"), (-1e-6, "bad")]
 )
 def test_resolution(step_s: float, state: str) -> None:
-    found = timer.resolution(np.arange(1000) * step_s)
+    found = resources.resolution(np.arange(1000) * step_s)
     assert found.state == state
     if step_s > 0:
         assert found.numbers["timer_step_s"] == pytest.approx(step_s, rel=1e-6)
@@ -83,4 +84,4 @@ def test_resolution(step_s: float, state: str) -> None:
 
 def test_a_coarse_clock_that_is_read_fast_shows_its_step() -> None:
     readings = np.floor(np.arange(5000) * 1e-7 / 1e-5) * 1e-5
-    assert timer.resolution(readings).numbers["timer_step_s"] == pytest.approx(1e-5, rel=1e-6)
+    assert resources.resolution(readings).numbers["timer_step_s"] == pytest.approx(1e-5, rel=1e-6)

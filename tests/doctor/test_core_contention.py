@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 
 import numpy as np
 import pytest
 from doctor.fabricated import by_name
 
-from jaxbench.doctor import network, together
-from jaxbench.doctor.together import Rates
+from jaxbench.doctor import core_contention, resources
+from jaxbench.doctor.core_contention import Rates
 
 
 def rates(*, together_rate: float = 100.0, second: float = 100.0, share: float = 1.0, rounds: int = 8) -> Rates:
@@ -22,7 +21,7 @@ def rates(*, together_rate: float = 100.0, second: float = 100.0, share: float =
 
 @pytest.mark.parametrize(("rate", "state"), [(100, "good"), (85, "doubtful"), (50, "bad")])
 def test_two_cores_that_are_one(rate: float, state: str) -> None:
-    found = together.side_by_side(rates(together_rate=rate))
+    found = core_contention.side_by_side(rates(together_rate=rate))
     assert found.state == state
     assert found.numbers["core_worth"] == pytest.approx(rate / 100, rel=0.02)
     assert found.numbers["core_worth_lo"] <= found.numbers["core_worth"] <= found.numbers["core_worth_hi"]
@@ -30,66 +29,61 @@ def test_two_cores_that_are_one(rate: float, state: str) -> None:
 
 @pytest.mark.parametrize(("share", "state"), [(0.99, "good"), (0.9, "doubtful"), (0.5, "bad")])
 def test_cores_that_are_not_granted(share: float, state: str) -> None:
-    found = together.granted(rates(share=share))
+    found = core_contention.granted(rates(share=share))
     assert found.state == state and found.numbers["granted_cores"] == pytest.approx(2 * share)
 
 
 @pytest.mark.parametrize(("second", "state"), [(98, "good"), (70, "doubtful"), (30, "bad")])
 def test_big_and_little_cores(second: float, state: str) -> None:
-    assert together.evenness(rates(second=second))[0].state == state
+    assert core_contention.evenness(rates(second=second))[0].state == state
 
 
 def test_one_core_has_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Rates(np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1)))
-    monkeypatch.setattr(together, "physical_cores", lambda: [0])
-    monkeypatch.setattr(together, "measure", lambda cores, seconds: one)
-    assert list(by_name(together.examine())) == ["cores granted"]
+    monkeypatch.setattr(core_contention, "physical_cores", lambda: [0])
+    monkeypatch.setattr(core_contention, "measure", lambda cores, seconds: one)
+    assert list(by_name(core_contention.examine())) == ["cores granted"]
 
 
 def test_a_large_machine_is_sampled() -> None:
-    assert together.spread(2) == [0, 1] and together.spread(1) == [0]
-    assert together.spread(64)[0] == 0 and together.spread(64)[-1] == 63 and len(together.spread(64)) == 8
+    assert core_contention.spread(2) == [0, 1] and core_contention.spread(1) == [0]
+    assert (
+        core_contention.spread(64)[0] == 0
+        and core_contention.spread(64)[-1] == 63
+        and len(core_contention.spread(64)) == 8
+    )
 
 
 def test_workers_answer() -> None:
-    measured = together.measure(together.physical_cores()[:1], 0.1)
+    measured = core_contention.measure(core_contention.physical_cores()[:1], 0.1)
     assert measured.alone.shape == (3, 1) and (measured.alone > 0).all() and (measured.cpu_share > 0).all()
 
 
 @pytest.mark.parametrize("code", ["pass", "import sys; sys.stdin.readline(); print('nonsense')"])
 def test_a_worker_that_dies_is_a_finding(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "module", lambda *words: [sys.executable, "-c", code])
-    found = together.examine(0.1)
+    monkeypatch.setattr(core_contention, "python", lambda *words: [sys.executable, "-c", code])
+    found = core_contention.examine(0.1)
     assert [finding.state for finding in found] == ["unknown"]
 
 
 def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "module", lambda *words: [sys.executable, "-c", "import time; time.sleep(600)"])
-    with closing(together.Worker(0)) as worker, pytest.raises(together.Silent):
-        together.ask([worker], 0.01, limit_s=0.2)
+    monkeypatch.setattr(core_contention, "python", lambda *_: [sys.executable, "-c", "import time; time.sleep(600)"])
+    worker = core_contention.worker(0)
+    with pytest.raises(core_contention.Silent):
+        core_contention.ask([worker], 0.01, limit_s=0.2)
+    worker.kill()
+    worker.communicate()
 
 
-def test_two_processes_meet() -> None:
-    (found,) = network.examine(limit_s=60)
+def test_a_port_to_meet_at() -> None:
+    found = resources.port()
     assert found.state == "good" and found.numbers["round_trip_s"] > 0
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("pass", "no second process came to it within 0.3 s"),
-        ("import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))", "can be used"),
-    ],
-)
-def test_a_second_process_that_does_not_come_or_leaves(code: str, said: str) -> None:
-    limit_s = 0.3 if code == "pass" else 60
-    (found,) = network.examine(limit_s=limit_s, command=[sys.executable, "-c", code])
-    assert found.state == "bad" and said in found.said and "127.0.0.1" in found.advice
 
 
 def test_no_port_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(network.socket, "create_server", refuse)
-    assert "Operation not permitted" in network.examine()[0].said
+    monkeypatch.setattr(resources.socket, "create_server", refuse)
+    found = resources.port()
+    assert found.state == "bad" and "Operation not permitted" in found.said and "127.0.0.1" in found.advice

@@ -1,0 +1,69 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Parent and workers run the same copy of the package: real processes, and copies of the package on disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doorway import QUICK_MLP, ROOT, environment
+
+from jaxbench.errors import UserError
+from jaxbench.machine import manifest, source
+from jaxbench.runner.client import Worker
+
+CONFIG = {"measures": "cases", "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A second checkout, beside the copy that is installed."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("jaxbench", "experiments", "configs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def test_a_run_from_another_checkout_ends_with_both_places_named(copy: Path) -> None:
+    """`python -m` puts the folder it is started in before the installed package; workers do without that folder."""
+    words = [sys.executable, "-m", "jaxbench", "run", "mlp", "--workdir=run", *QUICK_MLP]
+    done = subprocess.run(words, cwd=copy, env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert f"'{copy / 'jaxbench'}'" in done.stderr and f"'{ROOT / 'jaxbench'}'" in done.stderr
+    assert not (copy / "run").exists()
+
+
+def test_the_description_of_the_machine_is_of_the_same_copy(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(copy))
+    manifest.probe.cache_clear()
+    with pytest.raises(UserError, match=f"'{source.PACKAGE}', its worker processes from '{copy / 'jaxbench'}'"):
+        manifest.probe("cpu")
+
+
+def worker(folder: Path, package: Path) -> Worker:
+    setup = {"platform": "cpu", "devices": 1, "experiment": "mlp", "config": CONFIG, "worker": "w"}
+    return Worker({**setup, "environment": {"PYTHONPATH": str(package)}}, folder / "log")
+
+
+def test_an_edit_to_a_timed_file_ends_the_run(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The edit is made in the copy that the worker runs, while this process stands for one that started before it."""
+    monkeypatch.setattr(source, "HERE", {**source.HERE, "folder": str(copy / "jaxbench")})
+    same = worker(tmp_path, copy)
+    same.wait_ready()  # the same text in another place has the same hash
+    same.close()
+    clock = copy / "jaxbench" / "measure" / "clock.py"
+    text = clock.read_text()
+    clock.write_text(f"{text}\n# edited\n")
+    os.utime(clock)
+    edited = worker(tmp_path, copy)
+    try:
+        with pytest.raises(UserError, match="changed during this run"):
+            edited.wait_ready()
+    finally:
+        edited.close()
+        clock.write_text(text)
