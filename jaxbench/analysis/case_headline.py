@@ -86,7 +86,7 @@ def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
                 size = payload(best.row.point.bytes_moved or 0)
                 parts.append(f"{interval(best.rate, per_second)} {words}, {best.row.point.op} of {size}{_note(best)}")
         if parts:
-            said.append(f"stream {dtype} {_where(group[0])}: {'; '.join(parts)}.")
+            said.append(f"{group[0].point.experiment} {dtype} {_where(group[0])}: {'; '.join(parts)}.")
     return said
 
 
