@@ -112,7 +112,7 @@ def amiss(found: Sequence[CompiledRow]) -> list[str]:
         elif row.fits is False:
             said = f"does not fit the {gigabytes(row.memory_bytes)} of a device"
             grouped.setdefault(said, []).append(row.name)
-    return [f"{', '.join(names)}: {why}{'' if why.endswith('.') else '.'}" for why, names in grouped.items()]
+    return [f"{', '.join(names)}: {why.rstrip('.')}." for why, names in grouped.items()]
 
 
 def gigabytes(size: float) -> str:

@@ -74,7 +74,9 @@ def test_a_finished_training_says_so_and_gives_the_same_hash(whole):
 @pytest.mark.parametrize("signals", [(1,), (STEPS_PER_EPOCH,), (5, 7, 9)])
 def test_a_stopped_training_continues_to_the_same_bits(whole, tmp_path, signals, monkeypatch):
     """Before the first checkpoint is due, at the end of an epoch, and several times."""
-    seconds = itertools.count()  # a clock that moves when it is read: seconds add up over resumes, whatever a disk takes
+    seconds = (
+        itertools.count()
+    )  # a clock that moves when it is read: seconds add up over resumes, whatever a disk takes
     monkeypatch.setattr(train_loop, "time", types.SimpleNamespace(perf_counter=lambda: float(next(seconds))))
     for number in signals:
         stopped = train_toy(tmp_path, wrap=stop_at(number))
