@@ -25,8 +25,9 @@ Get = str | tuple[str, ...] | Callable[[Any], Any]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may break into lines
 ALWAYS, DISTINCT = 9, 8  # on the terminal; the same, but for a column that says the same in every line
 TEXT_MAX = 24  # where room is short, the terminal folds longer texts before it leaves out columns
-_STYLES = {"ok": "green", "passed": "green", "wrong": "bold red", "failed": "bold red", "no": "bold red"}
-_STYLES |= {"unsupported": "dim"} | dict.fromkeys(("missing", "partial", "unchecked", "refused"), "yellow")
+_ALARMS = ("wrong", "failed", "no")
+_STYLES = {"ok": "green", "passed": "green", "unsupported": "dim"} | dict.fromkeys(_ALARMS, "bold red")
+_STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused"), "yellow")
 
 
 class Part(enum.IntEnum):
@@ -58,7 +59,7 @@ class Column:
       kind: NUMBER, TEXT or FOLD.
       style: the class of a cell by its value: a class of the style sheet, such as "ok" or "no".
       terminal: 0: not on the terminal; below ALWAYS: the lower, the earlier it is left out where room is short.
-      interval: when the terminal leaves out the column's intervals; 0: just before the column itself.
+      interval: when the terminal leaves out the column's intervals; 0: just before the column itself, if it ever does.
       short: the heading on the terminal.
 
     Of the columns of summary.csv:
@@ -176,17 +177,15 @@ class Table:
         """The columns that a terminal of this width has room for, and those of them that go without intervals."""
         shown = [at for at, column in enumerate(self.columns) if column.terminal and not self._constant(at)]
         brief: set[int] = set()
-        ranks = {
-            at: (self.columns[at].interval or self.columns[at].terminal, self.columns[at].terminal) for at in shown
-        }
-        steps = [(rank, -at, drop) for at, both in ranks.items() for drop, rank in enumerate(both)]
+        steps = [(self.columns[at].interval or self.columns[at].terminal, -at, False) for at in shown]
+        steps += [(self.columns[at].terminal, -at, True) for at in shown]
         for rank, at, drop in sorted(steps):  # of one rank the rightmost first
-            if sum(self._width(each, brief) + 2 for each in shown) - 2 <= width:
+            if rank >= DISTINCT or sum(self._width(each, brief) + 2 for each in shown) - 2 <= width:
                 break
-            if not drop:
-                brief.add(-at)
-            elif rank < DISTINCT:
+            if drop:
                 shown.remove(-at)
+            else:
+                brief.add(-at)
         return shown, brief
 
     def _constant(self, at: int) -> bool:
@@ -201,10 +200,15 @@ class Table:
         return min(longest, TEXT_MAX) if column.kind else longest
 
     def markdown(self, escape: Callable[[str], str] = str) -> list[str]:
-        """The lines of a Markdown table. escape: of every text."""
+        """The lines of a Markdown table, in which alarms are bold. escape: of every text."""
+
+        def written(cell: str | Cell) -> str:
+            text, kind = (cell, "") if isinstance(cell, str) else cell
+            return f"**{escape(text)}**" if kind in _ALARMS else escape(text)
+
         rows = [[escape(column.title) for column in self.columns]]
         rows.append([":--" if column.kind else "--:" for column in self.columns])
-        rows += [[escape(line.text(at, brief=False).plain) for at in range(len(self.columns))] for line in self.lines]
+        rows += [[written(cell) for cell in line.cells] for line in self.lines]
         return [f"| {' | '.join(row)} |" for row in rows]
 
 

@@ -20,6 +20,7 @@ from jaxbench import levers
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.records.store import RunFolder
 from jaxbench.report import case_findings, columns, findings, lever_findings, table
+from jaxbench.report.findings import Findings
 from jaxbench.report.numbers import ratio
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column
 
@@ -60,21 +61,22 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     """A path of attributes that a renaming broke would leave its column empty for ever."""
     machine = fabricate_cases.card()
     gpu: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
-    rows: list[Any] = []
+    found: list[Findings] = []
     for name, facts in (("cpu", dict(cores=2, wrong=("shard_map/weak/1",))), ("gpu", gpu)):
-        rows += findings.find(RunFolder(fabricate.run_folder(tmp_path / name, **facts))).entries()
+        found.append(findings.find(RunFolder(fabricate.run_folder(tmp_path / name, **facts))))
     for kind in ("precision", "inputs", "inference"):
-        rows += lever_findings.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))).entries()
+        found.append(lever_findings.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
     for view in ("matmul", "collectives", "transfer", "curves"):
         run = RunFolder(runs.folder(tmp_path / view, view, machine=machine if view == "matmul" else None))
-        rows += case_findings.find(run).entries()
+        found.append(case_findings.find(run))
+    rows = [entry for each in found for entry in each.entries()]
     records = list(table.records(columns.FILE, rows))
     known = {name for record in records for name, value in record.items() if value is not None}
     text = {"tokens_per_s", "real_tokens_per_s", "real_share"}  # of experiments on text
     newer = {"reduction", "schedule", "sequence_parallel"}  # levers that the fabricated runs do not have
     assert set(NAMES) - known - {"clock_note"} == text | newer
-    shown = [column for column in columns.COLUMNS if column.on and not any(column.cell(row) for row in rows)]
-    assert [column.name for column in shown] == []
+    shown = {column.name for each in found for column in each.table().columns}
+    assert shown == {column.name for column in columns.COLUMNS if column.on}
 
 
 ROWS = [{"who": "[b]a[/b]", "time": Estimate(value=2.0, lo=1.5, hi=2.5), "word": "wrong"}]
@@ -90,7 +92,7 @@ def test_one_declaration_is_every_medium() -> None:
     made = table.fill(COLUMNS, ROWS, note="a note")
     assert made.lines[0].cells == ("[b]a[/b]", "2.00 [1.50, 2.50]", Cell("wrong", "wrong"))
     assert made.markdown()[0] == "| who | x time | word |", "a column without any value is left out"
-    assert made.markdown()[2] == "| [b]a[/b] | 2.00 [1.50, 2.50] | wrong |"
+    assert made.markdown()[2] == "| [b]a[/b] | 2.00 [1.50, 2.50] | **wrong** |"
     assert list(csv.DictReader(io.StringIO(table.to_csv(COLUMNS, ROWS)))) == [
         {"who": "[b]a[/b]", "time": "2", "time_lo": "1.5", "time_hi": "2.5", "word": "wrong", "none": ""}
     ]
