@@ -56,7 +56,7 @@ def _matmul(rows: list[CaseRow]) -> list[str]:
         if best is None:
             continue
         p, share = best.row.point, _share(best)
-        of_peak = f", {percent(share)} of {best.row.peak_note.removeprefix('percent of ')}" if share.known else ""
+        of_peak = f", {percent(share)} of {best.row.peak}" if share.known else ""
         rate = interval(best.rate, functools.partial(flops, dtype=p.dtype))
         what = f"{op} {dtype} {_where(best.row)}: {rate} with {p.shape} ({p.impl}{_note(best)})"
         said.append(f"{what}{of_peak}.")
@@ -86,7 +86,7 @@ def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
                 size = payload(best.row.point.bytes_moved or 0)
                 parts.append(f"{interval(best.rate, per_second)} {words}, {best.row.point.op} of {size}{_note(best)}")
         if parts:
-            said.append(f"stream {dtype} {_where(group[0])}: {'; '.join(parts)}.")
+            said.append(f"{group[0].point.experiment} {dtype} {_where(group[0])}: {'; '.join(parts)}.")
     return said
 
 

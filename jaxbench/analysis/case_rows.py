@@ -24,7 +24,8 @@ class CaseRow(Rates):
       timing: `timing.step_s` is seconds per call, `timing.examples_per_s` calls per second.
       loop_s: seconds per iteration of the jitted loop, from its second clock; UNKNOWN without one.
       flop_per_s and the other rates: from step_s, never from the loop.
-      peak_share: the rate over its ceiling; UNKNOWN when there is none. peak_note: which ceiling, or why none.
+      peak_share: the rate over its ceiling; UNKNOWN when there is none. peak: which ceiling, "" when there is none.
+      peak_note: the same as a sentence, or why there is none.
       gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
       notes: sentences that a reader of the row must know.
     """
@@ -33,6 +34,7 @@ class CaseRow(Rates):
     timing: Timing
     loop_s: Estimate = UNKNOWN
     peak_share: Estimate = UNKNOWN
+    peak: str = ""
     peak_note: str = ""
     gates: tuple[Gate, ...] = ()
     gate: str = ""
@@ -88,10 +90,11 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
     per_second = rates(point, measured)
     call_s = measured.step_s.value
     asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)
-    share, note = limits.share(asked)
+    share = limits.share(asked)
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
         # The best of a run is no bound for the run that it was taken from: half of its noise lies above.
-        note += ", made of this very run" * note.startswith("percent of measured")
+        if share.source == "measured":
+            share = dataclasses.replace(share, peak=f"{share.peak}, made of this very run")
         asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=limits.OWN)
     judged = gates.judge(point, measured, loop, asked)
     gate, reason = gates.verdict(judged)
@@ -100,8 +103,9 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
         timing=measured,
         loop_s=loop.iteration_s,
         **vars(per_second),
-        peak_share=share,
-        peak_note=note,
+        peak_share=share.part,
+        peak=share.peak,
+        peak_note=share.note,
         gates=judged,
         gate=gate,
         gate_reason=reason,

@@ -8,17 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord
 from jaxbench.records.store import RunFolder
 
 MARK = "compiled, not run"
-COLUMNS = (
-    "point", "target", "experiment", "strategy", "scaling", "devices", "global_batch", "mesh", "status", "reason",
-    "peak_bytes", "compiler_peak_bytes", "device_memory_bytes", "fits", "collectives", "bytes", "wire_bytes",
-    "closed_form", "closed_form_reason", "parameters", "flops", "product_flops", "compile_s", "note",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +22,7 @@ class CompiledRow:
     """
 
     point: dict[str, Any]
+    target: str
     record: CompiledRecord | None
     reason: str = ""
     memory_bytes: int
@@ -94,6 +88,7 @@ def rows(run: RunFolder) -> list[CompiledRow]:
         made.append(
             CompiledRow(
                 point=point,
+                target=str(manifest["target"]),
                 record=found.get(point["point"]),
                 reason=failure.reason if failure is not None else "",
                 memory_bytes=int(manifest["device_memory_bytes"]),
@@ -117,7 +112,7 @@ def amiss(found: Sequence[CompiledRow]) -> list[str]:
         elif row.fits is False:
             said = f"does not fit the {gigabytes(row.memory_bytes)} of a device"
             grouped.setdefault(said, []).append(row.name)
-    return [f"{', '.join(names)}: {why}{'' if why.endswith('.') else '.'}" for why, names in grouped.items()]
+    return [f"{', '.join(names)}: {why.rstrip('.')}." for why, names in grouped.items()]
 
 
 def gigabytes(size: float) -> str:
@@ -130,31 +125,3 @@ def described(collectives: Sequence[Collective]) -> str:
         f"{each.kind} over {each.axis or 'unnamed groups'} ({each.group or '?'}): {each.bytes:,} bytes"
         for each in collectives
     )
-
-
-def table(found: Sequence[CompiledRow], manifest: dict[str, Any]) -> pd.DataFrame:
-    """Returns one row a point with exactly `COLUMNS`; None where a value is unknown."""
-    cells = [{**_cells(row), "target": manifest["target"], "note": MARK} for row in found]
-    return pd.DataFrame(cells, columns=list(COLUMNS), dtype=object)
-
-
-def _cells(row: CompiledRow) -> dict[str, Any]:
-    record, point = row.record, row.point
-    known: dict[str, Any] = {}
-    if record is not None:
-        names = ("experiment", "peak_bytes", "compiler_peak_bytes", "parameters", "flops", "product_flops", "compile_s")
-        known = {name: getattr(record, name) for name in names} | {
-            "mesh": ",".join(f"{axis}={size}" for axis, size in record.mesh.items()),
-            "collectives": described(record.collectives),
-            "bytes": sum(each.bytes for each in record.collectives),
-            "wire_bytes": row.wire_bytes,
-            "closed_form": row.right,
-            "closed_form_reason": row.why,
-        }
-    return known | {
-        **{name: point.get(name) for name in ("point", "strategy", "scaling", "devices", "global_batch")},
-        "status": row.status,
-        "reason": row.reason,
-        "device_memory_bytes": row.memory_bytes,
-        "fits": row.fits,
-    }

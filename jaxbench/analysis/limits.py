@@ -99,8 +99,26 @@ def demands(
     return tuple(asked)
 
 
-def share(asked: tuple[Demand, ...]) -> tuple[Estimate, str]:
-    """The part of its peak that a case reaches, and which peak; or UNKNOWN and why.
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """The part of its peak that a case reaches; UNKNOWN when there is none.
+
+    peak: which one, in words; "" when there is none, `why_not` then says why. source: of the peak, as in `Limit`.
+    """
+
+    part: Estimate = UNKNOWN
+    peak: str = ""
+    why_not: str = ""
+    source: str = ""
+
+    @property
+    def note(self) -> str:
+        """Which peak, or why none."""
+        return f"percent of {self.peak}" if self.peak else f"no percentage of peak: {self.why_not}"
+
+
+def share(asked: tuple[Demand, ...]) -> Share:
+    """The part of its peak that a case reaches.
 
     Of several ceilings the one counts that binds: at which a call would last longest.
     """
@@ -108,11 +126,11 @@ def share(asked: tuple[Demand, ...]) -> tuple[Estimate, str]:
     if not known:
         near = [d.limit for d in asked if _bound_by(d, asked)]
         reasons = [limit.text for limit in near if not limit.no_share] or [limit.no_share for limit in near]
-        return UNKNOWN, f"no percentage of peak: {'; '.join(reasons) or 'it does no work that has one'}"
+        return Share(why_not="; ".join(reasons) or "it does no work that has one")
     binding = max(known, key=lambda d: d.least_s)
-    rate, most, word = binding.rate, binding.limit.rate, _WORDS[binding.limit.source]
+    rate, most, source = binding.rate, binding.limit.rate, binding.limit.source
     part = Estimate(value=rate.value / most, lo=rate.lo / most, hi=rate.hi / most)
-    return part, f"percent of {word} peak: {binding.limit.text}"
+    return Share(part=part, peak=f"{_WORDS[source]} peak: {binding.limit.text}", source=source)
 
 
 _WORDS = {"catalogue": "catalogued", "measured": "measured"}

@@ -18,6 +18,7 @@ class Utilisation:
     """flop_per_s: of all devices together. mfu: a fraction of their peak, NaN when unknown. note: peak, or why not.
 
     measured_peak_share: without a catalogued peak, a fraction of what this machine's own matmul reached; NaN: unknown.
+    measured_note: the same in words; "" where it is unknown.
     """
 
     flops_per_step: float = math.nan
@@ -25,6 +26,11 @@ class Utilisation:
     mfu: float = math.nan
     note: str = ""
     measured_peak_share: float = math.nan
+    measured_note: str = ""
+
+    @property
+    def full_note(self) -> str:
+        return "; ".join(filter(None, (self.note, self.measured_note)))
 
 
 def utilisation(point: Point, step_s: float, *, dtype: str, machine: dict[str, Any] | None = None) -> Utilisation:
@@ -48,7 +54,7 @@ def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, 
         workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
     share = use.flop_per_s / (workers * peak)
     said = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(peak)} per {unit}"
-    return dataclasses.replace(use, measured_peak_share=share, note=f"{use.note}; {said}")
+    return dataclasses.replace(use, measured_peak_share=share, measured_note=said)
 
 
 def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:

@@ -6,9 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from jaxbench.analysis.intervals import Estimate
@@ -16,10 +14,11 @@ from jaxbench.cards import agreement
 from jaxbench.cards.agreement import CANNOT_TELL, OUTSIDE, WITHIN, Answer, Question
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import printable
-from jaxbench.report import tables
+from jaxbench.report.numbers import milliseconds, ratio
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill
 from jaxbench.verdicts.ratio import Spread
 
-_STYLES = {WITHIN: "green", OUTSIDE: "bold red", CANNOT_TELL: "yellow"}
+_STYLES = {WITHIN: "ok", OUTSIDE: "no", CANNOT_TELL: "unchecked"}
 _WORDS = {
     0: "Reproduced: all is within its interval.",
     1: "Not reproduced: some is outside its interval.",
@@ -33,7 +32,7 @@ def show(
 ) -> None:
     console.print()
     console.print(Text(f"{printable(card.path.name)}, run again", style="bold"))
-    console.print(_table(answers))
+    console.print(fill(_COLUMNS, answers).terminal(console.width))
     for answer in answers:
         for what, why in (("", answer.why), ("step time", answer.time.why), ("efficiency", answer.efficiency.why)):
             if why:
@@ -46,38 +45,40 @@ def show(
         console.print(Text(sentence, style="dim"), soft_wrap=True)
 
 
-def _table(answers: list[Answer]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("point", overflow="fold")
-    for name in ("ms per step", "now / card"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("step time", no_wrap=True)
-    for name in ("eff. %", "now / card"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("efficiency", no_wrap=True)
-    for answer in answers:
-        word = answer.outcome or answer.time.verdict
-        time, share = answer.time, answer.efficiency
-        table.add_row(
-            Text(printable(answer.point)),
-            Text(_change(*(tables.milliseconds(Estimate(value=value)) for value in (time.card, time.now)))),
-            Text(_ratio(time)),
-            Text(word or "not judged", style=_STYLES.get(word, "dim")),
-            Text(_change(*(f"{100 * v:.0f}" if math.isfinite(v) else "" for v in (share.card, share.now)))),
-            Text(_ratio(share)),
-            Text(share.verdict, style=_STYLES.get(share.verdict, "dim")),
-        )
-    return table
+def _style(word: str) -> str:
+    return _STYLES.get(word, "unsupported")
 
 
 def _change(card: str, now: str) -> str:
     return f"{card} → {now}" if card and now else ""
 
 
-def _ratio(question: Question) -> str:
+def _ratio(question: Question) -> Estimate:
     """Without ends that are so far away that they say nothing."""
     ratio = question.ratio
-    return tables.ratio(ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone())
+    return ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone()
+
+
+def _times(answer: Answer) -> str:
+    card, now = (milliseconds(Estimate(value=value)) for value in (answer.time.card, answer.time.now))
+    return _change(card, now)
+
+
+def _shares(answer: Answer) -> str:
+    share = answer.efficiency
+    return _change(*(f"{100 * v:.0f}" if math.isfinite(v) else "" for v in (share.card, share.now)))
+
+
+_COLUMNS = (
+    Column("point", lambda answer: printable(answer.point), kind=TEXT, terminal=ALWAYS),
+    Column("ms per step", _times, terminal=ALWAYS),
+    Column("now / card", lambda answer: _ratio(answer.time), ratio, terminal=ALWAYS, interval=2),
+    Column("step time", lambda answer: answer.outcome or answer.time.verdict or "not judged", kind=TEXT,
+           style=_style, terminal=ALWAYS),
+    Column("eff. %", _shares, terminal=ALWAYS),
+    Column("now / card", lambda answer: _ratio(answer.efficiency), ratio, terminal=ALWAYS, interval=1),
+    Column("efficiency", "efficiency.verdict", kind=TEXT, style=_style, terminal=ALWAYS),
+)  # fmt: skip
 
 
 def _remarks(answers: list[Answer], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:

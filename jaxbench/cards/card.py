@@ -12,7 +12,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
@@ -23,6 +22,8 @@ from jaxbench.cards import layout
 from jaxbench.cards.scrub import scrub
 from jaxbench.errors import UserError
 from jaxbench.records.store import RECORDS, RunFolder, write_atomic
+from jaxbench.report import columns
+from jaxbench.report.table import records
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import Run
 
@@ -143,22 +144,20 @@ def _points(run: Run, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
     """One entry a point, failed and missing ones included. None where a number is unknown."""
     training = [point for point in run.points if isinstance(point, Point)]
     cases = [point for point in run.points if isinstance(point, CasePoint)]
-    if training:
-        frame = summary.table(scaling.analyse(training, config=run.config, machine=machine))
-    else:
-        frame = summary.table(case_rows.analyse(cases, manifest=run.manifest, machine=machine))
+    rows: list[Any] = (
+        scaling.analyse(training, config=run.config, machine=machine)
+        if training
+        else case_rows.analyse(cases, manifest=run.manifest, machine=machine)
+    )
     fields = (*(TRAINING if training else CASES), *COMMON)
-    names = [point.point for point in training] + [point.point for point in cases]
     return [
-        {"point": name, **{field: _plain(row[field]) for field in fields}}
-        for name, row in zip(names, frame.to_dict("records"), strict=True)
+        {"point": row.point.point, **{field: _plain(record[field]) for field in fields}}
+        for row, record in zip(rows, records(columns.FILE, summary.entries(rows)), strict=True)
     ]
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has a word for; numpy's numbers and pandas' missing values become Python's."""
-    if value is None or value is pd.NA:
-        return None
+    """What JSON has a word for: numpy's numbers become Python's."""
     return value.item() if hasattr(value, "item") else value
 
 

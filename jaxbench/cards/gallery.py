@@ -6,22 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from jaxbench.analysis.headline import percent
+from jaxbench.analysis.intervals import Estimate
 from jaxbench.cards import layout, rows
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import Shown
 from jaxbench.errors import UserError
-from jaxbench.report import tables
 from jaxbench.report.figures import canvas
 from jaxbench.report.figures import cards as figure
+from jaxbench.report.numbers import milliseconds, share
+from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Line, Table, fill
 
 FOLDER = Path("cards")
-_WIDE = 116  # columns below which the interval of the step time is left out
 
 
 def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
@@ -41,7 +39,7 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
     if not found and not damaged:
         console.print(f"{folder} holds no result card: 'make card RUN=...' makes the first.", soft_wrap=True)
         return 0
-    console.print(_table(shown, [path for path, _ in damaged], wide=console.width >= _WIDE))
+    console.print(_table(shown, [path for path, _ in damaged]).terminal(console.width))
     console.print(Text(_legend(shown), style="dim"))
     sentences = [said for _, said in damaged] + _twins(found)
     if len(shown) < len(every):
@@ -78,43 +76,40 @@ def _twins(found: Sequence[Card]) -> list[str]:
     return said
 
 
-def _table(shown: Sequence[Shown], damaged: Sequence[Path], *, wide: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for name in ("machine", "experiment", "strategy"):
-        table.add_column(name, overflow="fold")
-    for name in ("devices", "ms per step", "efficiency %"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("state", "jax", "date"):
-        table.add_column(name, no_wrap=True)
-    before = None
-    for row in shown:
-        if before is not None and before != row.card.path:
-            table.add_section()
-        before = row.card.path
-        cells = map(Text, _cells(row, wide=wide))  # as strings they would be read as markup
-        state = Text(row.state, style=tables.colour(row.state))
-        last = map(Text, (rows.version(row.card), rows.date(row.card)))
-        table.add_row(*cells, state, *last, style="dim" if row.oversubscribed else "")
+def _table(shown: Sequence[Shown], damaged: Sequence[Path]) -> Table:
+    made = fill(_COLUMNS, shown, group=lambda row: row.card.path, soft=lambda row: row.oversubscribed)
+    columns, lines = made.columns or _COLUMNS, list(made.lines)
     for path in damaged:
-        table.add_row(
-            Text(rows.printable(path.name)), *[Text("")] * 5, Text("damaged", style="bold red"), Text(""), Text("")
-        )
-    return table
+        known = {"machine": Cell(rows.printable(path.name)), "state": Cell("damaged", "no")}
+        lines.append(Line(cells=tuple(known.get(column.name, Cell("")) for column in columns)))
+    return Table(columns=columns, lines=tuple(lines))
 
 
-def _cells(row: Shown, *, wide: bool) -> list[str]:
+def _time(row: Shown) -> Estimate:
     """An interval around a time or ratio of more devices than cores would look like a finding, so it has none."""
-    efficiency = row.efficiency.alone() if row.oversubscribed else row.efficiency
-    share = percent(efficiency, fine=False).replace(" %", "") if efficiency.known else ""
+    return row.step_s.alone() if row.oversubscribed else row.step_s
+
+
+def _efficiency(row: Shown) -> Estimate | str:
+    return "base" if row.base else row.efficiency.alone() if row.oversubscribed else row.efficiency
+
+
+def _what(row: Shown) -> str:
     what = f"{row.strategy} {row.scaling}".strip()
-    return [
-        row.machine,
-        row.experiment,
-        f"{what} (largest of {row.cases})" if row.cases > 1 else what,
-        f"{row.devices}{'°' if row.oversubscribed else ' '}",
-        tables.milliseconds(row.step_s, interval=wide and not row.oversubscribed),
-        "base" if row.base else share,
-    ]
+    return f"{what} (largest of {row.cases})" if row.cases > 1 else what
+
+
+_COLUMNS = (
+    Column("machine", "machine", kind=TEXT, terminal=ALWAYS),
+    Column("experiment", "experiment", kind=TEXT, terminal=ALWAYS),
+    Column("strategy", _what, kind=TEXT, terminal=ALWAYS),
+    Column("devices", lambda row: f"{row.devices}{'°' if row.oversubscribed else ''}", terminal=ALWAYS),
+    Column("ms per step", _time, milliseconds, terminal=ALWAYS, interval=1),
+    Column("efficiency %", _efficiency, share, terminal=ALWAYS, interval=2),
+    Column("state", "state", kind=TEXT, style=str, terminal=ALWAYS),
+    Column("jax", lambda row: rows.version(row.card), kind=TEXT, terminal=ALWAYS),
+    Column("date", lambda row: rows.date(row.card), kind=TEXT, terminal=ALWAYS),
+)
 
 
 def _legend(shown: Sequence[Shown]) -> str:

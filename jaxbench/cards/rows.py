@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.summary import state as state_of
 from jaxbench.cards.layout import Card
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.figures.cards import Line, Mark
@@ -133,11 +134,7 @@ def _shown(card: Card, point: dict[str, Any], strategy: str, *, state: str = "",
 
 
 def _state(point: dict[str, Any]) -> str:
-    if point["status"] in ("failed", "missing", "unsupported"):
-        return point["status"]
-    if point["check_ok"] is False:
-        return "wrong"
-    return "unchecked" if point["check_ok"] is None else printable(point["status"])
+    return printable(state_of(point["status"], point["check_ok"]))
 
 
 def _estimate(point: dict[str, Any], name: str) -> Estimate:

@@ -10,30 +10,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.analysis import largest_batch, longest, summary
+from jaxbench.analysis import largest_batch, longest
 from jaxbench.analysis.largest_batch import Search
 from jaxbench.analysis.scaling import Row, dtype_of
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import (
     case_findings,
-    case_page,
-    case_tables,
     compiled_page,
+    findings,
     lever_findings,
-    lever_page,
-    lever_tables,
     page,
     siblings,
-    tables,
-    training_page,
+    terminal,
     views,
 )
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.figures import canvas, profile, roofline, scaling, search
 from jaxbench.report.figures.spots import of_training
 from jaxbench.report.figures.spread_material import SpreadMaterial
-from jaxbench.report.findings import Findings, find
+from jaxbench.report.findings import Findings
 from jaxbench.report.page import Picture
 
 
@@ -73,22 +69,28 @@ def _measures(run: RunFolder) -> str:
     return str(plan.get("measures", "")) if isinstance(plan, dict) else ""
 
 
-def _training(run: RunFolder, console: Console | None) -> list[str]:
-    """The report on how training scales. Returns what is amiss."""
-    findings = find(run)
-    section = findings.config.get("report")
-    overlay = section.get("overlay") or "" if isinstance(section, dict) else ""
-    title = f"{findings.experiment}: training throughput from device to device"
-    write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows)))
-    files = scaling.write(findings.rows, run.path / "figures", title=title, overlay=str(overlay))
-    pictures = [*_spread(findings.rows, run, findings.experiment), Picture(name="scaling", svg=files["svg"])]
-    pictures += _roofline(findings, run)
-    pictures += _profile(findings.rows, run, findings.experiment)
-    pictures += _search(largest_batch.read(run.path), run, findings.experiment)
-    write_atomic(run.path / "report.html", page.render(training_page.page(findings, pictures)))
+def _report(found: Findings, pictures: Sequence[Picture], console: Console | None) -> list[str]:
+    """Writes the table, the page and what the terminal shows. Returns what is amiss."""
+    write_atomic(found.path / "summary.csv", found.csv())
+    made = found.page(pictures)
+    write_atomic(found.path / "report.html", page.render(made))
     if console is not None:
-        tables.show(findings, console)
-    return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
+        terminal.show(made, console)
+    return found.shortfalls() if found.rows else ["The plan asks for no points."]
+
+
+def _training(run: RunFolder, console: Console | None) -> list[str]:
+    """The report on how training scales."""
+    found = findings.find(run)
+    section = found.config.get("report")
+    overlay = section.get("overlay") or "" if isinstance(section, dict) else ""
+    title = f"{found.experiment}: training throughput from device to device"
+    files = scaling.write(found.rows, run.path / "figures", title=title, overlay=str(overlay))
+    pictures = [*_spread(found.rows, run, found.experiment), Picture(name="scaling", svg=files["svg"])]
+    pictures += _roofline(found, run)
+    pictures += _profile(found.rows, run, found.experiment)
+    pictures += _search(largest_batch.read(run.path), run, found.experiment)
+    return _report(found, pictures, console)
 
 
 def _roofline(findings: Findings, run: RunFolder) -> list[Picture]:
@@ -106,14 +108,9 @@ def _roofline(findings: Findings, run: RunFolder) -> list[Picture]:
 
 
 def _cases(run: RunFolder, console: Console | None) -> list[str]:
-    """The report on what the machine can do. Returns what is amiss."""
-    findings = case_findings.find(run)
-    write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows, findings.fits)))
-    pictures = draw(findings, run.path)
-    write_atomic(run.path / "report.html", page.render(case_page.page(findings, pictures)))
-    if console is not None:
-        case_tables.show(findings, console)
-    return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
+    """The report on what the machine can do."""
+    found = case_findings.find(run)
+    return _report(found, draw(found, run.path), console)
 
 
 def draw(findings: CaseFindings, path: Path) -> list[Picture]:
@@ -130,21 +127,17 @@ def draw(findings: CaseFindings, path: Path) -> list[Picture]:
 
 
 def _levers(run: RunFolder, console: Console | None) -> list[str]:
-    """The report on what levers change. Returns what is amiss."""
-    findings = lever_findings.find(run)
-    write_atomic(run.path / "summary.csv", summary.to_csv(summary.table(findings.rows, arms=findings.arms)))
-    material, pictures = findings.material(), _spread(findings.rows, run, findings.experiment)
-    for drawing in views.LEVER_VIEWS[findings.view]:
+    """The report on what levers change."""
+    found = lever_findings.find(run)
+    material, pictures = found.material(), _spread(found.rows, run, found.experiment)
+    for drawing in views.LEVER_VIEWS[found.view]:
         files = canvas.render(lambda drawing=drawing: drawing.draw(material))  # type: ignore[misc]
         canvas.write(files, run.path / "figures", drawing.name)
         if files:
             pictures.append(Picture(name=drawing.name, svg=files["svg"], caption=drawing.caption))
-    pictures += _profile(findings.rows, run, findings.experiment)
-    pictures += _search(findings.search, run, findings.experiment)
-    write_atomic(run.path / "report.html", page.render(lever_page.page(findings, pictures)))
-    if console is not None:
-        lever_tables.show(findings, console)
-    return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
+    pictures += _profile(found.rows, run, found.experiment)
+    pictures += _search(found.search, run, found.experiment)
+    return _report(found, pictures, console)
 
 
 def _spread(rows: Sequence[Row], run: RunFolder, experiment: str) -> list[Picture]:

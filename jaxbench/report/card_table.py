@@ -3,48 +3,74 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from jaxbench.analysis import quantities
 from jaxbench.analysis.headline import devices, seconds
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.report.page import Column, Line, Sheet
-
-_HEADERS = ("what", "of", "where", "value", "95 % interval", "measured by")
-Cells = tuple[str, str, str, str, str, str]
+from jaxbench.report.findings import OVERSUBSCRIBED
+from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 
 
-def rows(card: dict[str, Any]) -> Iterator[Cells]:
-    """What `_HEADERS` say, of every number of the card."""
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """One number of the card, as people read it. interval: "" where it has none. by: what measured it."""
+
+    what: str
+    of: str
+    where: str
+    value: str
+    interval: str
+    by: str
+    oversubscribed: bool = False
+
+
+_COLUMNS = (
+    Column("what", "what", kind=TEXT, terminal=ALWAYS),
+    Column("of", "of", kind=TEXT, terminal=ALWAYS),
+    Column("where", "where", kind=TEXT, terminal=ALWAYS),
+    Column("value", "value", terminal=ALWAYS),
+    Column("95 % interval", "interval"),
+    Column("measured by", "by", kind=TEXT),
+)
+
+
+def rows(card: dict[str, Any]) -> Iterator[Number]:
+    """Every number of the card."""
     for peak in card["peaks"]:
         flop = peak["quantity"] == "flop_per_s"
-        what = "matrix product" if flop else f"streaming, {peak['level']}" if peak["level"] else "streaming"
-        how = " ".join(str(peak.get(name) or "") for name in ("op", "impl")).strip()
-        which = f"{how} {peak.get('shape') or _count(peak.get('elements'))}".strip()
         shown = partial(quantities.flops, dtype=str(peak["dtype"])) if flop else quantities.per_second
-        yield what, str(peak["dtype"]), _place(peak), *_value(peak, "value", shown, ("lo", "hi")), which
+        value, ends = _value(peak, "value", shown)
+        how = " ".join(str(peak.get(name) or "") for name in ("op", "impl")).strip()
+        yield Number(
+            what="matrix product" if flop else f"streaming, {peak['level']}" if peak["level"] else "streaming",
+            of=str(peak["dtype"]), where=_place(peak), value=value, interval=ends,
+            by=f"{how} {peak.get('shape') or _count(peak.get('elements'))}".strip(),
+        )  # fmt: skip
     for launch in card["launch"]:
-        what = f"{launch['op']} program"
-        yield what, str(launch["impl"]), _place(launch), *_value(launch, "value", seconds, ("lo", "hi")), "dispatch"
+        value, ends = _value(launch, "value", seconds)
+        yield Number(
+            what=f"{launch['op']} program", of=str(launch["impl"]), where=_place(launch), value=value, interval=ends,
+            by="dispatch",
+        )  # fmt: skip
     for link in card["links"]:
         over = f"{devices(int(link['devices']))}{'°' if link['oversubscribed'] else ''}"
         along = f" along {link['axis']} of {link['mesh']}" if "x" in str(link.get("mesh") or "") else ""
-        alpha, alpha_ends = _value(link, "alpha_s", seconds, ("alpha_s_lo", "alpha_s_hi"))
-        beta_names = ("beta_bytes_per_s_lo", "beta_bytes_per_s_hi")
-        beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second, beta_names)
-        ends = ", ".join(filter(None, (alpha_ends, beta_ends)))
-        yield str(link["op"]), str(link["dtype"]), over + along, f"{alpha} + S / ({beta})", ends, "collectives"
+        alpha, alpha_ends = _value(link, "alpha_s", seconds)
+        beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second)
+        yield Number(
+            what=str(link["op"]), of=str(link["dtype"]), where=over + along, value=f"{alpha} + S / ({beta})",
+            interval=", ".join(filter(None, (alpha_ends, beta_ends))), by="collectives",
+            oversubscribed=bool(link["oversubscribed"]),
+        )  # fmt: skip
     for copy in card["transfers"]:
-        size = quantities.payload(copy["payload_bytes"])
-        pair = f"{copy['source']} → {copy['target']}"
-        yield str(copy["op"]), size, pair, *_value(copy, "value", quantities.per_second, ("lo", "hi")), "transfer"
+        value, ends = _value(copy, "value", quantities.per_second)
+        yield Number(
+            what=str(copy["op"]), of=quantities.payload(copy["payload_bytes"]), value=value, interval=ends,
+            where=f"{copy['source']} → {copy['target']}", by="transfer",
+        )  # fmt: skip
 
 
 def headlines(card: dict[str, Any]) -> list[str]:
@@ -76,32 +102,19 @@ def headlines(card: dict[str, Any]) -> list[str]:
     return said + ([f"Collectives of S bytes on {devices(most)}: {'; '.join(parts)}."] if parts else [])
 
 
-def sheet(card: dict[str, Any]) -> Sheet:
-    """The table of the page."""
-    numbers = ("value", "95 % interval")
-    columns = tuple(Column(name, "" if name in numbers else "text") for name in _HEADERS)
-    lines, before = [], ""
-    for cells in rows(card):
-        lines.append(Line(cells=cells, first=cells[0] != before, soft="°" in cells[2]))
-        before = cells[0]
-    return Sheet(columns=columns, lines=tuple(lines), note=note(card))
-
-
 def table(card: dict[str, Any]) -> Table:
-    """The table of the terminal: without the interval and who measured it, and of copies only each kind's ends."""
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for name in _HEADERS[:4]:
-        made.add_column(Text(name), justify="right" if name == "value" else "left", overflow="fold")
-    for cells in rows({**card, "transfers": _ends(card["transfers"])}):
-        made.add_row(*map(Text, cells[:4]), style="dim" if "°" in cells[2] else "")
-    return made
-
-
-def note(card: dict[str, Any]) -> str:
-    text = "Only numbers that passed every gate. Of collectives the time of a call with a payload of S bytes."
+    """Every number of the card."""
+    note = "Only numbers that passed every gate. Of collectives the time of a call with a payload of S bytes."
     if any(link["oversubscribed"] for link in card["links"]):
-        text += " ° more devices than cores: fake devices prove bytes and arithmetic, never speed."
-    return text
+        note += OVERSUBSCRIBED
+    return fill(
+        _COLUMNS, rows(card), group=lambda number: number.what, soft=lambda number: number.oversubscribed, note=note
+    )
+
+
+def brief(card: dict[str, Any]) -> Table:
+    """For the terminal: of copies only each kind's ends."""
+    return table({**card, "transfers": _ends(card["transfers"])})
 
 
 def _ends(copies: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -119,10 +132,11 @@ def _place(entry: dict[str, Any]) -> str:
     return f"{entry['cores']} core{'s' if entry['cores'] != 1 else ''}"
 
 
-def _value(entry: dict[str, Any], field: str, show: Callable[[float], str], ends: tuple[str, str]) -> tuple[str, str]:
-    lo, hi = (math.nan if entry.get(end) is None else float(entry[end]) for end in ends)
-    value = Estimate(value=float(entry[field]), lo=lo, hi=hi)
-    return show(value.value), f"[{show(lo)}, {show(hi)}]" if value.has_interval else ""
+def _value(entry: dict[str, Any], field: str, show: Callable[[float], str]) -> tuple[str, str]:
+    """The number and its interval. The ends of "value" are "lo" and "hi", of any other field "field_lo", ..."""
+    prefix = "" if field == "value" else f"{field}_"
+    lo, hi = entry.get(f"{prefix}lo"), entry.get(f"{prefix}hi")
+    return show(float(entry[field])), "" if lo is None or hi is None else f"[{show(lo)}, {show(hi)}]"
 
 
 def _count(elements: Any) -> str:

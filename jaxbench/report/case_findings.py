@@ -1,69 +1,95 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Everything a page says about a run of cases, computed once and shown on every page alike."""
+"""What a report says about a run of cases: every row with both clocks, its rates and its gates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, case_headline, case_rows, cases, crossings, normal
+from jaxbench.analysis import alpha_beta, case_headline, case_rows, cases, crossings, normal, summary
 from jaxbench.analysis.alpha_beta import Fit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing, Knee
 from jaxbench.analysis.normal import Verdict
+from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
+from jaxbench.report import columns, table
 from jaxbench.report.figures.material import Material
 from jaxbench.report.figures.spots import Spot
-from jaxbench.report.findings import card_of, names
+from jaxbench.report.findings import Findings, grouped, legend, notes, of_folder
+from jaxbench.report.page import Kind, Page, Picture, Section
+from jaxbench.report.table import Table, take
 
-Group = tuple[str, list[str]]  # a sentence, and the points it is about
+TITLES = {
+    "curves": "from latency to throughput",
+    "matmul": "how fast matrix products are",
+    "stream": "how fast memory is",
+    "dispatch": "what a call costs",
+    "fusion": "what fusing operations saves",
+    "linalg": "how fast factorisations are",
+    "transfer": "how fast copies are",
+    "collectives": "how fast devices reduce and exchange",
+}
+MAX_LINES = 40  # of the terminal's table; a longer run is shown by its telling sizes
+_SERIES = ("op", "impl", "dtype", "platform", "cores", "devices", "mesh", "axis", "source", "target")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaseFindings:
-    """A run's conclusions. repairs: what reading the records had to pass over, and why a card was not used.
+class CaseFindings(Findings):
+    """The conclusions of a run of cases. left_out: sentences of the plan about what was not asked after all."""
 
-    left_out: sentences of the plan about what was not asked after all. card: of this machine; None: there is none.
-    """
-
-    experiment: str
-    view: str
-    headlines: list[str]
     rows: list[CaseRow]
+    view: str
     fits: list[Fit]
     crossings: list[Crossing]
     knees: list[Knee]
     normal: list[Verdict]
     left_out: list[str]
-    repairs: list[str]
-    card: dict[str, Any] | None
-    config: dict[str, Any]
-    manifest: dict[str, Any]
 
-    def sections(self) -> list[tuple[str, list[str]]]:
-        """(heading, sentences), empty ones left out, most urgent first."""
-        sections = [
-            ("Not as asked", self.shortfalls()),
-            ("Refused by the gates", refusals(self.rows)),
-            ("Left out", self.left_out),
-            ("Notes", [*self.repairs, *_about(self.rows, lambda row: row.notes)]),
-            ("Crossings", crossings.sentences(self.crossings, self.knees)),
-            ("Fits", alpha_beta.sentences(self.fits)),
-            ("Is this normal?", [verdict.sentence for verdict in self.normal]),
-            ("Peaks", _about(self.rows, lambda row: [row.peak_note] if row.peak_note else [])),
-        ]
-        return [(heading, sentences) for heading, sentences in sections if sentences]
+    @property
+    def title(self) -> str:
+        return TITLES.get(self.view, self.view)
 
-    def shortfalls(self) -> list[str]:
-        """Why the run is not complete and correct, each distinct reason once; empty when it is.
+    def entries(self) -> list[Entry]:
+        return summary.entries(self.rows, fits=self.fits)
 
-        A refused row is measured and right as far as is known, so it is no shortfall: `refusals` says it.
-        """
+    def table(self) -> Table:
+        return self._table(in_order(self.entries()))
+
+    def brief(self) -> Table | None:
+        shown, cut = shortened(in_order(self.entries()), self.view)
+        made = self._table(shown)
+        return dataclasses.replace(made, note=made.note + cut) if cut else None
+
+    def _table(self, entries: Sequence[Entry]) -> Table:
+        peaks = any(row.peak_share.known for row in self.rows)
+        return table.fill(
+            columns.on(columns.C, view=self.view),
+            entries,
+            group=lambda entry: entry.point.op,
+            soft=lambda entry: entry.point.oversubscribed,
+            note=legend(self.rows) + " % of peak: of the ceiling that binds, named under Peaks." * peaks,
+        )
+
+    def all_sections(self) -> list[Section]:
+        peaks = notes(self.rows, lambda row: [row.peak_note] if row.peak_note else [])
         return [
-            f"{names(points)} {'is' if len(points) == 1 else 'are'} {said}."
-            for said, points in _grouped(self.rows, _shortfall)
+            Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
+            Section(heading="Refused by the gates", sentences=refusals(self.rows)),
+            Section(heading="Left out", sentences=self.left_out),
+            Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
+            Section(heading="Crossings", sentences=crossings.sentences(self.crossings, self.knees)),
+            Section(heading="Fits", sentences=alpha_beta.sentences(self.fits)),
+            Section(heading="Is this normal?", sentences=[verdict.sentence for verdict in self.normal]),
+            Section(heading="Peaks", sentences=peaks),
         ]
+
+    def page(self, pictures: Sequence[Picture]) -> Page:
+        page = Findings.page(self, pictures)
+        card = [("The machine's card", self.card)] if self.card is not None else []
+        return dataclasses.replace(page, sources=[*page.sources, *card])
 
     def material(self, *, others: Sequence[Spot] = ()) -> Material:
         """What the figures draw from."""
@@ -75,29 +101,24 @@ class CaseFindings:
 
 def find(run: RunFolder) -> CaseFindings:
     """Reads and analyses a run folder. Raises UserError when it is no run of cases, is damaged or of another schema."""
-    config, manifest = run.config(), run.manifest()
-    points = cases.load(run)
+    loaded, common = cases.load(run), of_folder(run)
+    manifest = common["manifest"]
     plan = manifest["plan"]
     view = str(plan.get("view", ""))
-    card, why_not = card_of(run, manifest)
-    rows = case_rows.analyse(points, manifest=manifest, machine=card)
+    rows = case_rows.analyse(loaded, manifest=manifest, machine=common["card"])
     fits = alpha_beta.fit_all(rows)
     crossed = crossings.find(rows) if view == "curves" else []
-    cache = manifest.get("cache_bytes")
     return CaseFindings(
+        **common,
         experiment=str(plan.get("experiment", "")),
         view=view,
-        headlines=case_headline.headlines(view, rows, fits, crossed, cache_bytes=cache),
+        headlines=case_headline.headlines(view, rows, fits, crossed, cache_bytes=manifest.get("cache_bytes")),
         rows=rows,
         fits=fits,
         crossings=crossed,
         knees=crossings.knees(rows) if view == "curves" else [],
         normal=normal.judge(view, rows, manifest=manifest),
-        left_out=[str(sentence).removeprefix("Left out: ") for sentence in plan.get("left_out") or ()],
-        repairs=[*dict.fromkeys(run.notes), *why_not],
-        card=card,
-        config=config,
-        manifest=manifest,
+        left_out=[str(sentence) for sentence in plan.get("left_out") or ()],
     )
 
 
@@ -105,31 +126,50 @@ def refusals(rows: Iterable[CaseRow]) -> list[str]:
     """Every row that a gate refused, those of the same gates together. Rows with wrong values are shortfalls."""
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
     refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])
-    return [f"{', '.join(points)}: {reason}." for reason, points in _grouped(refused, lambda row: [row.gate_reason])]
+    return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 
 
-def _shortfall(row: CaseRow) -> list[str]:
-    """What is wrong with the point and why; [] when nothing is."""
-    point = row.point
-    if point.status != "ok":
-        said, why = "recorded as failed" if point.status == "failed" else point.status, point.reason
-    elif point.check_ok is False:
-        said, why = "wrong", point.reason
-    elif point.check_ok is None:
-        said, why = "unchecked", ""
-    else:
-        return []
-    return [f"{said}: {why}" if why else said]
+def in_order(entries: Sequence[Entry]) -> list[Entry]:
+    """Those of one operation and implementation together, otherwise as planned."""
+    groups: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in entries:
+        point: Any = entry.point
+        groups.setdefault((point.op, point.impl), []).append(entry)
+    return [entry for mine in groups.values() for entry in mine]
 
 
-def _about(rows: Iterable[CaseRow], say: Callable[[CaseRow], Iterable[str]]) -> list[str]:
-    """Each distinct sentence once, with the points it is about."""
-    return [f"{names(points)}: {sentence}." for sentence, points in _grouped(rows, say)]
+def shortened(entries: Sequence[Entry], view: str) -> tuple[list[Entry], str]:
+    """At most `MAX_LINES`: of each series its smallest size, the one at half of its best rate, and its largest.
+
+    Where those are too many, the largest alone; what cannot be shown is counted in the sentence that is returned.
+    """
+    if len(entries) <= MAX_LINES:
+        return list(entries), ""
+    series: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in entries:
+        series.setdefault(tuple(getattr(entry.point, name) for name in _SERIES), []).append(entry)
+    chosen = [entry for mine in series.values() for entry in _telling(mine, view)]
+    how = "of each series the smallest size, the one at half of the best rate (n½), and the largest"
+    if len(chosen) > MAX_LINES:
+        chosen = [max(mine, key=_size) for mine in series.values()]
+        how = "of each series the largest size"
+    if len(chosen) > MAX_LINES:
+        chosen, how = chosen[:MAX_LINES], f"{how}, of the first {MAX_LINES} series"
+    return chosen, f" Shown: {how}; all {len(entries)} points are on the page."
 
 
-def _grouped(rows: Iterable[CaseRow], say: Callable[[CaseRow], Iterable[str]]) -> list[Group]:
-    about: dict[str, list[str]] = {}
-    for row in rows:
-        for sentence in say(row):
-            about.setdefault(sentence.rstrip("."), []).append(row.point.point)
-    return list(about.items())
+def _size(entry: Entry) -> int:
+    point: Any = entry.point
+    return point.payload_bytes or point.elements or 0
+
+
+def _telling(entries: Sequence[Entry], view: str) -> list[Entry]:
+    """Smallest, the first at half of the best rate of its view, largest; each once, by size."""
+    by_size = sorted(entries, key=_size)
+    shown = columns.rate(view) or columns.rate("curves")
+    assert shown is not None
+    found = ((take(shown.get if shown.shown is None else shown.shown, entry), entry) for entry in by_size)
+    rates = [(rate.value, entry) for rate, entry in found if rate is not None and rate.known]
+    half = [entry for value, entry in rates if value >= max(rate for rate, _ in rates) / 2]
+    picked = [by_size[0], *half[:1], by_size[-1]]
+    return list({entry.point.point: entry for entry in picked}.values())

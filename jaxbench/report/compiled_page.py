@@ -3,36 +3,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from jaxbench.analysis import compiled, summary
+from jaxbench.analysis import compiled
 from jaxbench.analysis.compiled import MARK, CompiledRow, gigabytes
+from jaxbench.records.schema import CompiledRecord
 from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.report import page
+from jaxbench.report import page, table, terminal
 from jaxbench.report.figures import canvas
 from jaxbench.report.figures import compiled as figure
-from jaxbench.report.page import Cell, Column, Fold, Line, Page, Picture, Sheet
+from jaxbench.report.page import Fold, Kind, Page, Picture, Section
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
 
 NOTE = f"Every row: {MARK}. Memory is per device: arguments, results and scratch, what they share once."
+ANY = table.Kind.TRAINING | table.Kind.CASES
 
 
 def write(run: RunFolder, console: Console | None) -> list[str]:
     """The report of a run that compiled only. Returns what is amiss."""
     found, manifest = compiled.rows(run), run.manifest()
-    write_atomic(run.path / "summary.csv", summary.to_csv(compiled.table(found, manifest)))
+    write_atomic(run.path / "summary.csv", to_csv(COLUMNS, found))
     title = f"{manifest['plan']['experiment']} on {manifest['target']}: {MARK}"
     files = canvas.render(lambda: figure.draw(found, title=title))
     canvas.write(files, run.path / "figures", "compiled")
     pictures = [Picture(name="compiled", svg=files["svg"], caption=figure.CAPTION)] if files else []
-    write_atomic(run.path / "report.html", page.render(_page(found, manifest, title, pictures)))
+    made = _page(found, manifest, title, pictures)
+    write_atomic(run.path / "report.html", page.render(made))
     if console is not None:
-        _show(found, title, console)
+        terminal.show(made, console)
     return compiled.amiss(found) if found else ["The plan asks for no points."]
 
 
@@ -52,44 +53,11 @@ def _page(found: Sequence[CompiledRow], manifest: dict[str, Any], title: str, pi
         name=str(manifest["plan"]["experiment"]),
         heading=title,
         headlines=[headline(found), "Nothing was run: no number here is a measured time."],
-        alarm=bool(wrong),
         pictures=pictures,
-        table=_sheet(found),
-        sections=[("Not as asked", wrong)] if wrong else [],
+        table=fill([column for column in COLUMNS if column.on], found, note=NOTE),
+        sections=[Section(heading="Incomplete or failed", sentences=wrong, kind=Kind.SHORTFALL)] if wrong else [],
         folds=[_fold(row) for row in found],
         sources=[("Manifest", manifest)],
-    )
-
-
-def _sheet(found: Sequence[CompiledRow]) -> Sheet:
-    names = (
-        "point",
-        "devices",
-        "state",
-        "memory",
-        "compiler's peak",
-        "fits",
-        "sent a step",
-        "closed form",
-        "compile, s",
-    )
-    columns = tuple(Column(name, "text" if name in ("point", "state", "closed form") else "") for name in names)
-    return Sheet(columns=columns, lines=tuple(Line(cells=_cells(row)) for row in found), note=NOTE)
-
-
-def _cells(row: CompiledRow) -> tuple[str | Cell, ...]:
-    record = row.record
-    memory, peak = (record.peak_bytes, record.compiler_peak_bytes) if record is not None else (None, None)
-    return (
-        row.name,
-        str(row.point.get("devices", "")),
-        Cell(row.status, "ok" if record is not None else row.status),
-        "" if memory is None else gigabytes(memory),
-        "" if peak is None else gigabytes(peak),
-        "" if row.fits is None else Cell("yes" if row.fits else "NO", "ok" if row.fits else "no"),
-        "" if record is None else gigabytes(row.wire_bytes) if row.wire_bytes else "nothing",
-        "" if row.right is None else Cell("equal" if row.right else "DIFFERS", "ok" if row.right else "no"),
-        "" if record is None else f"{record.compile_s:.1f}",
     )
 
 
@@ -97,37 +65,69 @@ def _fold(row: CompiledRow) -> Fold:
     record = row.record
     if record is None:
         return Fold(name=row.name, state=row.status, reason=row.why)
-    names = ("collective", "mesh axis", "group", "operands", "bytes", "of them metrics", "sent by a device")
-    columns = tuple(Column(name, "text" if name in ("collective", "mesh axis") else "") for name in names)
-    lines = tuple(
-        Line(
-            cells=(
-                each.kind, each.axis, str(each.group or ""), str(each.count), f"{each.bytes:,}",
-                f"{each.scalar_bytes:,}", f"{each.wire_bytes:,}",
-            )
-        )
-        for each in record.collectives
-    )  # fmt: skip
     state = "ok" if row.right is not False else "wrong"
-    return Fold(name=row.name, state=state, sheets=(Sheet(columns=columns, lines=lines),), notes=(row.why,))
+    return Fold(name=row.name, state=state, tables=(fill(COLLECTIVES, record.collectives),), notes=(row.why,))
 
 
-def _show(found: Sequence[CompiledRow], title: str, console: Console) -> None:
-    console.print()
-    console.print(Text(title, style="bold"))
-    console.print(Text(headline(found)))
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for name in ("point", "memory", "fits", "sent a step", "closed form", "compile"):
-        table.add_column(name, justify="left" if name == "point" else "right", no_wrap=name != "point")
-    for row in found:
-        _, _, state, memory, _, fits, sent, right, seconds = map(_text, _cells(row))
-        cells = [row.name, memory if row.record else state, fits, sent, right, f"{seconds} s" if seconds else ""]
-        table.add_row(*map(Text, cells), style="red" if row.record is None or row.right is False else "")
-    console.print(table)
-    console.print(Text(NOTE, style="dim"))
-    for sentence in compiled.amiss(found):
-        console.print(Text(sentence, style="yellow"))
+def _planned(name: str) -> Callable[[CompiledRow], Any]:
+    return lambda row: row.point.get(name)
 
 
-def _text(cell: str | Cell) -> str:
-    return cell if isinstance(cell, str) else cell.text
+def _of_record(function: Callable[[CompiledRecord], Any]) -> Callable[[CompiledRow], Any]:
+    return lambda row: function(row.record) if row.record is not None else None
+
+
+def _axes(record: CompiledRecord) -> str:
+    return ",".join(f"{axis}={size}" for axis, size in record.mesh.items())
+
+
+def _bytes(record: CompiledRecord) -> int:
+    return sum(each.bytes for each in record.collectives)
+
+
+def _sent(row: CompiledRow) -> str | None:
+    return None if row.record is None else gigabytes(row.wire_bytes) if row.wire_bytes else "nothing"
+
+
+def _good(value: object) -> str:
+    return "ok" if value is True or value == "compiled" else "no"
+
+
+COLLECTIVES = (
+    Column("collective", "kind", kind=TEXT),
+    Column("mesh axis", "axis", kind=TEXT),
+    Column("group", lambda each: each.group or None),
+    Column("operands", "count"),
+    Column("bytes", "bytes", "{:,}".format),
+    Column("of them metrics", "scalar_bytes", "{:,}".format),
+    Column("sent by a device", "wire_bytes", "{:,}".format),
+)
+# The file's order is for ever: new ones come last.
+COLUMNS = (
+    Column("point", "name", on=ANY, kind=TEXT, terminal=ALWAYS),
+    Column("target", "target"),
+    Column("experiment", "record.experiment"),
+    Column("strategy", _planned("strategy")),
+    Column("scaling", _planned("scaling")),
+    Column("devices", _planned("devices"), on=ANY),
+    Column("global_batch", _planned("global_batch")),
+    Column("mesh", _of_record(_axes)),
+    Column("status", "status", on=ANY, heading="state", kind=TEXT, style=_good, terminal=3),
+    Column("reason", "reason"),
+    Column("peak_bytes", "record.peak_bytes", gigabytes, on=ANY, heading="memory", terminal=ALWAYS),
+    Column("compiler_peak_bytes", "record.compiler_peak_bytes", gigabytes, on=ANY, heading="compiler's peak"),
+    Column("device_memory_bytes", "memory_bytes"),
+    Column("fits", "fits", lambda fits: "yes" if fits else "NO", on=ANY, style=_good, terminal=ALWAYS),
+    Column("collectives", _of_record(lambda record: compiled.described(record.collectives))),
+    Column("bytes", _of_record(_bytes)),
+    Column("wire_bytes", lambda row: row.record and row.wire_bytes, shown=_sent, on=ANY, heading="sent a step",
+           terminal=ALWAYS),
+    Column("closed_form", "right", lambda right: "equal" if right else "DIFFERS", on=ANY, heading="closed form",
+           kind=TEXT, style=_good, terminal=ALWAYS),
+    Column("closed_form_reason", lambda row: row.record and row.why),
+    Column("parameters", "record.parameters"),
+    Column("flops", "record.flops"),
+    Column("product_flops", "record.product_flops"),
+    Column("compile_s", "record.compile_s", "{:.1f} s".format, on=ANY, heading="compile", terminal=2),
+    Column("note", lambda row: MARK),
+)  # fmt: skip

@@ -1,115 +1,213 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Everything a page says about a run, computed once and shown on every page alike."""
+"""What a report says about a run, computed once and shown on every page alike: what all runs have, and trainings."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import fits, machine_card, points, scaling, tokens
+from jaxbench.analysis import fits, machine_card, points, scaling, summary, tokens
 from jaxbench.analysis.fits import Fit
 from jaxbench.analysis.headline import devices, headlines, seconds
 from jaxbench.analysis.scaling import Control, Row
+from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
+from jaxbench.report import columns, table
+from jaxbench.report.folds import fold
+from jaxbench.report.page import Kind, Page, Picture, Section
+from jaxbench.report.table import Table
+
+LEGEND = "Medians with 95 % bootstrap intervals over rounds."
+OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """A run's conclusions. repairs: what reading the records had to pass over. card: this machine's, or None."""
+    """What is known of any run.
 
+    Attributes:
+      path: of its folder.
+      rows: of `scaling` or of `case_rows`, as the kind of run has them.
+      repairs: what reading the records had to pass over, and why a card was not used. card: this machine's, or None.
+    """
+
+    path: Path
     experiment: str
     headlines: list[str]
-    rows: list[Row]
-    fits: list[Fit]
-    controls: list[Control]
+    rows: list[Any]
     repairs: list[str]
     config: dict[str, Any]
     manifest: dict[str, Any]
     card: dict[str, Any] | None = None
 
-    def sections(self) -> list[tuple[str, list[str]]]:
-        """(heading, sentences), empty ones left out, most urgent first."""
-        sections = [
-            ("Not as asked", self.shortfalls()),
-            ("Not supported", excused(self.rows, self.config)),
-            ("Base", base_lines(self.rows)),
-            ("Notes", [*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]),
-            ("Scaling laws", fits.sentences(self.fits)),
-            ("Real tokens", tokens.sentences(self.rows)),
-            ("Utilisation", utilisation(self.rows)),
-        ]
-        return [(heading, sentences) for heading, sentences in sections if sentences]
+    @property
+    def title(self) -> str:
+        """What the run is about, behind the experiment's name."""
+        raise NotImplementedError
+
+    def entries(self) -> list[Entry]:
+        """The lines of its tables."""
+        return summary.entries(self.rows)
+
+    def table(self) -> Table:
+        """All of its points."""
+        raise NotImplementedError
+
+    def brief(self) -> Table | None:
+        """What the terminal shows of a table that is too long for it; None: all."""
+        return None
+
+    def all_sections(self) -> list[Section]:
+        """Most urgent first, empty ones among them."""
+        raise NotImplementedError
+
+    def sections(self) -> list[Section]:
+        return [section for section in self.all_sections() if section.sentences]
 
     def shortfalls(self) -> list[str]:
         """Why the run is not complete and correct, each distinct reason once; empty when it is."""
         return shortfalls(self.rows, self.config)
 
+    def csv(self) -> str:
+        return table.to_csv(columns.FILE, self.entries())
 
-def find(run: RunFolder) -> Findings:
+    def page(self, pictures: Sequence[Picture]) -> Page:
+        """Everything that the page of the run shows."""
+        return Page(
+            name=self.experiment,
+            heading=f"{self.experiment}: {self.title}",
+            headlines=self.headlines,
+            pictures=pictures,
+            table=self.table(),
+            brief=self.brief(),
+            sections=self.sections(),
+            folds=[fold(entry, len(self.rows)) for entry in self.entries()],
+            sources=[("Manifest", self.manifest), ("Config", self.config)],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingFindings(Findings):
+    """How a training step scales."""
+
+    rows: list[Row]
+    fits: list[Fit]
+    controls: list[Control]
+
+    @property
+    def title(self) -> str:
+        return "how training scales from device to device"
+
+    def table(self) -> Table:
+        return table.fill(
+            columns.on(columns.T, unit=unit(self.rows)),
+            self.entries(),
+            group=lambda entry: (entry.point.strategy, entry.point.scaling),
+            soft=lambda entry: entry.point.oversubscribed,
+            note=legend(self.rows),
+        )
+
+    def all_sections(self) -> list[Section]:
+        return [
+            Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
+            Section(heading="Not supported", sentences=excused(self.rows, self.config)),
+            Section(heading="Base", sentences=base_lines(self.rows), kind=Kind.DETAIL),
+            Section(
+                heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
+            ),
+            Section(heading="Scaling laws", sentences=fits.sentences(self.fits)),
+            Section(heading="Real tokens", sentences=tokens.sentences(self.rows)),
+            Section(heading="Utilisation", sentences=utilisation(self.rows)),
+        ]
+
+
+def find(run: RunFolder) -> TrainingFindings:
     """Reads and analyses a run folder. Raises UserError when it is not one, is damaged or has another schema."""
-    config, manifest = run.config(), run.manifest()
-    loaded = points.load(run)
-    card, why_not = card_of(run, manifest)
-    rows = scaling.analyse(loaded, config=config, machine=card)
-    return Findings(
-        experiment=rows[0].point.experiment if rows else str(manifest["plan"].get("experiment", "")),
+    loaded, common = points.load(run), of_folder(run)
+    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"])
+    return TrainingFindings(
+        **common,
+        experiment=rows[0].point.experiment if rows else str(common["manifest"]["plan"].get("experiment", "")),
         headlines=headlines(rows),
         rows=rows,
         fits=fits.fit_all(rows),
         controls=scaling.controls(rows),
-        repairs=[*dict.fromkeys(run.notes), *why_not],
-        config=config,
-        manifest=manifest,
-        card=card,
     )
 
 
-def card_of(run: RunFolder, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
-    """The machine's card that lies in the folder; and, where it is of another machine, the sentence that says so."""
+def of_folder(run: RunFolder) -> dict[str, Any]:
+    """What `Findings` takes from a folder whose points were read. The card of another machine is not used."""
+    config, manifest = run.config(), run.manifest()
     card = machine_card.read(run.path / machine_card.NAME)
     why_not = machine_card.matches(card, manifest) if card is not None else ""
-    return (None, [f"The machine's card in the folder is not used: {why_not}"]) if why_not else (card, [])
+    return {
+        "path": run.path,
+        "config": config,
+        "manifest": manifest,
+        "card": None if why_not else card,
+        "repairs": [
+            *dict.fromkeys(run.notes),
+            *([f"The machine's card in the folder is not used: {why_not}"] if why_not else []),
+        ],
+    }
 
 
-def _shortfall(row: Row) -> tuple[str, str] | None:
-    """(what is wrong with the point, why), or None."""
-    point = row.point
-    if point.status == "unsupported":
-        return None
-    if point.status == "failed":
-        return "recorded as failed", point.reason
-    if point.status != "ok":
-        return point.status, point.reason
-    if point.check_ok is False:
-        return "wrong", point.reason
-    return ("unchecked", point.reason) if point.check_ok is None else None
+def unit(rows: Sequence[Row]) -> str:
+    """What an example is called, "examples" where points differ or none was measured."""
+    units = {r.point.record.unit for r in rows if r.point.record is not None}
+    return units.pop() if len(units) == 1 else "examples"
 
 
-def shortfalls(rows: list[Row], config: dict[str, Any]) -> list[str]:
+def legend(rows: Sequence[Any]) -> str:
+    """What the numbers and marks of a table mean."""
+    return LEGEND + (OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else "")
+
+
+def shortfalls(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
     """Why these rows are not complete and correct, each distinct reason once; empty when they are.
 
     A strategy that cannot take the model is a shortfall where it was asked for by its name, or where there is no other.
     """
-    about: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        if shortfall := _shortfall(row):
-            what, why = shortfall
-            about.setdefault((what, why.rstrip(".")), []).append(row.point.point)
     said = [
-        f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}{f': {why}' if why else ''}."
-        for (what, why), points in about.items()
+        f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}." for what, points in grouped(rows, _shortfall)
     ]
     return said if excused(rows, config) else said + unsupported(rows)
 
 
-def excused(rows: list[Row], config: dict[str, Any]) -> list[str]:
+def _shortfall(row: Any) -> list[str]:
+    """What is wrong with the point and why; [] when nothing is."""
+    point = row.point
+    state = summary.state(point.status, point.check_ok)
+    if state in ("ok", "unsupported"):
+        return []
+    what = "recorded as failed" if state == "failed" else point.status if point.status != "ok" else state
+    return [f"{what}: {point.reason}" if point.reason else what]
+
+
+def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tuple[str, list[str]]]:
+    """Each distinct sentence without its full stop, with the points it is about."""
+    about: dict[str, list[str]] = {}
+    for row in rows:
+        for sentence in say(row):
+            about.setdefault(sentence.rstrip("."), []).append(row.point.point)
+    return list(about.items())
+
+
+def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
+    """Each distinct note once, with the points it is about."""
+    return [f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say)]
+
+
+def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
     """What `unsupported` says, where all strategies were asked for and another one takes the model."""
     every = config.get("strategy") == "all" and any(row.point.status != "unsupported" for row in rows)
     return unsupported(rows) if every else []
 
 
-def unsupported(rows: list[Row]) -> list[str]:
+def unsupported(rows: Sequence[Any]) -> list[str]:
     """A sentence for each strategy that cannot take the model: of all its points, or naming those it is true of."""
     about: dict[str, dict[str, list[str]]] = {}
     for row in rows:
@@ -127,21 +225,18 @@ def unsupported(rows: list[Row]) -> list[str]:
 def base_lines(rows: list[Row]) -> list[str]:
     """The base of each strategy and scaling with its absolute time."""
     return [
-        f"{row.point.strategy} {row.point.scaling}: {devices(row.point.devices)}, "
-        f"{seconds(row.timing.step_s.value)} per step of {row.point.global_batch}, {row.timing.samples} blocks in "
-        f"{row.timing.rounds} rounds."
+        f"{row.point.strategy} {row.point.scaling}: {devices(row.point.devices)}, {timed(row)}"
         for row in rows
         if row.base is not None and row.point is row.base
     ]
 
 
-def notes(rows: list[Row]) -> list[str]:
-    """Each distinct note once, with the points it is about."""
-    about: dict[str, list[str]] = {}
-    for row in rows:
-        for note in row.notes:
-            about.setdefault(note, []).append(row.point.point)
-    return [f"{names(points)}: {note}." for note, points in about.items()]
+def timed(row: Row) -> str:
+    """The absolute time of a point that others are compared with, and what it rests on."""
+    return (
+        f"{seconds(row.timing.step_s.value)} per step of {row.point.global_batch}, {row.timing.samples} blocks in "
+        f"{row.timing.rounds} rounds."
+    )
 
 
 def utilisation(rows: list[Row]) -> list[str]:
@@ -155,8 +250,7 @@ def utilisation(rows: list[Row]) -> list[str]:
         return [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
     shares = [row for row in honest if math.isfinite(row.use.measured_peak_share)]
     said = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
-    notes = ((row.use.note, math.isfinite(row.use.measured_peak_share)) for row in rows)
-    reasons = dict.fromkeys(note.rpartition("; ")[0] if measured else note for note, measured in notes)
+    reasons = dict.fromkeys(row.use.note for row in rows)
     return said + [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason]
 
 

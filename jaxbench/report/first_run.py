@@ -16,7 +16,8 @@ from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_atomic
 from jaxbench.report import first_run_tables, page
-from jaxbench.report.page import Picture, Sheet
+from jaxbench.report.page import Picture
+from jaxbench.report.table import Table
 
 PAGE = "first-run.html"
 ABOUT = (
@@ -43,14 +44,14 @@ class FirstRunPage:
     headlines: list[str]
     alarm: bool
     about: str
-    against: Sheet
-    table: Sheet
-    grid: Sheet
+    against: Table
+    table: Table
+    grid: Table
     pictures: list[Picture]
-    machine: Sheet
+    machine: Table
     commands: str
     unfinished: bool
-    parts: Sheet
+    parts: Table
 
 
 def write(folder: Path, document: Document) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from jaxbench.analysis import quantities
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
 from jaxbench.report import card_table
-from jaxbench.report.page import Cell, Column, Line, Sheet
+from jaxbench.report.table import FOLD, NUMBER, TEXT, Cell, Table, facts, plain
 
 # Each stage's question, in the order of the page; and what its items count.
 STAGES = {
@@ -32,18 +32,16 @@ def items(document: Mapping[str, Any]) -> list[Item]:
     return [item for run in document["parts"] for item in document["found"].get(run, {}).get("items", [])]
 
 
-def against(items: Sequence[Item]) -> Sheet:
+def against(items: Sequence[Item]) -> Table:
     """Each item that is not as expected, with its sentences and the folder where it can be looked at."""
-    columns = Column("expected", "fold"), Column("found", "fold"), Column("why", "fold"), Column("folder", "text")
     found = [item for item in items if item["agrees"] == NO]
-    lines = tuple(Line(cells=(item["expected"], item["found"], why(item), item["run"])) for item in found)
-    return Sheet(columns=columns, lines=lines)
+    rows = [(item["expected"], item["found"], why(item), item["run"]) for item in found]
+    return plain({"expected": FOLD, "found": FOLD, "why": FOLD, "folder": TEXT}, rows)
 
 
-def expectations(items: Sequence[Item]) -> Sheet:
+def expectations(items: Sequence[Item]) -> Table:
     """Every expectation of every stage: what agrees in several runs is one line."""
-    columns = tuple(Column(name, "fold") for name in ("question", "expected", "found"))
-    lines = []
+    rows: list[tuple[str | Cell, ...]] = []
     for stage, question in STAGES.items():
         mine = [item for item in items if item["stage"] == stage]
         groups: dict[tuple[str, str], list[Item]] = {}
@@ -52,15 +50,10 @@ def expectations(items: Sequence[Item]) -> Sheet:
         order = list(dict.fromkeys(expected for expected, _ in groups))
         ordered = sorted(groups.items(), key=lambda entry: order.index(entry[0][0]))  # its answers side by side
         for number, ((expected, agrees), group) in enumerate(ordered):
-            cells = (
-                question if not number else "",
-                expected,
-                _found(group),
-                Cell(agrees, _KINDS[agrees]),
-                _where(group),
-            )
-            lines.append(Line(cells=cells, first=not number))
-    return Sheet(columns=(*columns, Column("agrees", "text"), Column("folder", "fold")), lines=tuple(lines))
+            asked = question if not number else ""
+            rows.append((asked, expected, _found(group), Cell(agrees, _KINDS[agrees]), _where(group)))
+    headings = {"question": FOLD, "expected": FOLD, "found": FOLD, "agrees": TEXT, "folder": FOLD}
+    return plain(headings, rows, first=lambda row: bool(row[0]))
 
 
 def _found(group: Sequence[Item]) -> str:
@@ -86,22 +79,18 @@ def why(item: Item) -> str:
     return f"{said}; and {more} more" if more > 0 else said
 
 
-def grid(document: Mapping[str, Any]) -> Sheet:
+def grid(document: Mapping[str, Any]) -> Table:
     """Models by strategies."""
     rows = {
         document["parts"][run]["about"]: found["grid"] for run, found in document["found"].items() if found.get("grid")
     }
     strategies = sorted({strategy for answers in rows.values() for strategy in answers})
-    lines = tuple(
-        Line(cells=(model, *(_answer(answers.get(strategy)) for strategy in strategies)))
-        for model, answers in rows.items()
-    )
-    columns = Column("model", "text"), *(Column(strategy, "text") for strategy in strategies)
+    lines = [(model, *(_answer(answers.get(strategy)) for strategy in strategies)) for model, answers in rows.items()]
     note = (
         "A strategy is a way to spread one training step over devices. yes: it compiles, runs, leaves the parameters "
         "of one device, and communicates what it should. Empty: this model is not spread so."
     )
-    return Sheet(columns=columns, lines=lines, note=note)
+    return plain(dict.fromkeys(("model", *strategies), TEXT), lines, note=note)
 
 
 def _answer(answer: str | None) -> Cell:
@@ -115,7 +104,7 @@ def machine_name(machine: Mapping[str, Any]) -> str:
     return f"{machine.get('cpu_model') or 'CPU'}, {machine.get('cores')} cores"
 
 
-def machine(document: Mapping[str, Any]) -> Sheet:
+def machine(document: Mapping[str, Any]) -> Table:
     """What identifies the machine and its software, and what it was measured to do."""
     about, versions = document["machine"], document["machine"].get("versions", {})
     memory = about.get("device_memory_bytes") or about.get("memory_bytes")
@@ -135,21 +124,19 @@ def machine(document: Mapping[str, Any]) -> Sheet:
     ]
     card = document.get("card")
     measured = [("measured", sentence) for sentence in card_table.headlines(card)] if card else []
-    columns = Column("", "text"), Column("", "fold")
-    return Sheet(columns=columns, lines=tuple(Line(cells=pair) for pair in [*pairs, *measured]))
+    return facts([*pairs, *measured], FOLD)
 
 
-def parts(found: Mapping[str, Mapping[str, Any]]) -> Sheet:
+def parts(found: Mapping[str, Mapping[str, Any]]) -> Table:
     """Every command, what it came to and how long it took."""
-    kinds = {"folder": "text", "came to": "text", "seconds": "", "said": "fold", "command": "fold"}
-    columns = tuple(Column(name, kind) for name, kind in kinds.items())
-    lines = []
+    rows: list[tuple[str | Cell, ...]] = []
     for run, about in found.items():
         outcome = Cell(about["outcome"], _OUTCOMES.get(about["outcome"], "missing"))
         said = "" if about["outcome"] == "done" else about["said"]
         command = f"jaxbench {' '.join(about['words'])}"
-        lines.append(Line(cells=(run, outcome, f"{about['seconds']:.0f}", said, command)))
+        rows.append((run, outcome, f"{about['seconds']:.0f}", said, command))
     total = sum(about["seconds"] for about in found.values())
-    lines.append(Line(cells=("all", "", f"{total:.0f}", "", ""), first=True))
+    rows.append(("all", "", f"{total:.0f}", "", ""))
     note = "done: measured and right. amiss: measured, and not all is right. Each folder has a page of its own."
-    return Sheet(columns=columns, lines=tuple(lines), note=note)
+    headings = {"folder": TEXT, "came to": TEXT, "seconds": NUMBER, "said": FOLD, "command": FOLD}
+    return plain(headings, rows, first=lambda row: row[0] == "all", note=note)

@@ -1,113 +1,159 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Everything a page says about a run that sweeps levers, computed once and shown on every page alike."""
+"""What a report says about a run that sweeps levers: every arm beside its baseline."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import arms, batches, largest_batch, lever_headline, phases, points, remat_law, scaling, tokens
+from jaxbench.analysis import (
+    arms,
+    batches,
+    largest_batch,
+    lever_headline,
+    phases,
+    points,
+    remat_law,
+    scaling,
+    summary,
+    tokens,
+)
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.batches import Knee, Latency
-from jaxbench.analysis.headline import devices, seconds
+from jaxbench.analysis.headline import devices
 from jaxbench.analysis.largest_batch import Search
 from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.remat_law import Law
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.summary import Entry
 from jaxbench.levers import LEVERS
 from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
-from jaxbench.report import tables
+from jaxbench.report import columns, table
 from jaxbench.report.figures.lever_material import LeverMaterial
-from jaxbench.report.findings import card_of, excused, names, notes, shortfalls, utilisation
+from jaxbench.report.findings import (
+    Findings,
+    excused,
+    legend,
+    names,
+    notes,
+    of_folder,
+    timed,
+    unit,
+    utilisation,
+)
+from jaxbench.report.page import Kind, Section
+from jaxbench.report.table import Table
 
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
+TITLES = {
+    "precision": "what a number format changes",
+    "remat": "memory saved against time paid",
+    "batch": "what a larger batch buys",
+    "accumulate": "what gradient accumulation costs",
+    "freeze": "what frozen parameters save",
+    "ladder": "what each rung of the ladder gives",
+    "phases": "where the step's time goes",
+    "inputs": "whether the step waits for data",
+    "inference": "latency against throughput",
+    "arms": "what each setting changes",
+}
+MAX_LINES = 40  # of the terminal's table; the page has all
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeverFindings:
-    """A run's conclusions. repairs: what reading the records had to pass over. card: this machine's, or None."""
+class LeverFindings(Findings):
+    """The conclusions of a sweep of levers."""
 
-    experiment: str
+    rows: list[Row]
     view: str
     swept: list[str]
-    headlines: list[str]
-    rows: list[Row]
     places: list[Place]
     phases: list[Phases]
     knees: list[Knee]
     latencies: list[tuple[Place, list[Latency]]]
     search: Search | None
     laws: list[Law]
-    repairs: list[str]
-    config: dict[str, Any]
-    manifest: dict[str, Any]
-    card: dict[str, Any] | None = None
 
     @property
     def arms(self) -> list[Arm]:
         return arms.arms_of(self.places)
 
-    def sections(self) -> list[tuple[str, list[str]]]:
-        """(heading, sentences), empty ones left out, most urgent first."""
-        sections = [
-            ("Not as asked", self.shortfalls()),
-            ("Not supported", excused(self.rows, self.config)),
-            ("Baseline", baselines(self.places)),
-            ("Cannot tell", unclear(self.arms)),
-            ("Notes", [*self.repairs, *notes(self.rows)]),
-            ("Phases", [one.sentence for one in self.phases]),
-            ("Largest batch", [self.search.sentence] if self.search is not None else []),
-            ("Memory over depth", [law.sentence for law in self.laws]),
-            ("Real tokens", tokens.sentences(self.rows)),
-            ("Utilisation", utilisation(self.rows)),
-        ]
-        return [(heading, sentences) for heading, sentences in sections if sentences]
+    @property
+    def title(self) -> str:
+        return TITLES[self.view]
 
-    def shortfalls(self) -> list[str]:
-        """Why the run is not complete and correct, each distinct reason once; empty when it is."""
-        return shortfalls(self.rows, self.config)
+    def entries(self) -> list[Entry]:
+        calls = [latency for _, found in self.latencies for latency in found]
+        return summary.entries(self.rows, arms=self.arms, latencies=calls)
+
+    def table(self) -> Table:
+        ratios = "x time: step time over that of the baseline, the first arm of the same place; x faster: examples/s "
+        return table.fill(
+            columns.on(columns.L, unit=unit(self.rows)),
+            self.entries(),
+            group=lambda entry: (entry.point.strategy, entry.point.scaling, entry.point.devices),
+            soft=lambda entry: entry.point.oversubscribed,
+            note=f"{ratios}over its. {legend(self.rows)}",
+        )
+
+    def brief(self) -> Table | None:
+        whole, count = self.table(), len(self.rows)
+        if count <= MAX_LINES:
+            return None
+        note = f"{whole.note} Shown: the first {MAX_LINES} of {count} arms; all are on the page."
+        return dataclasses.replace(whole, lines=whole.lines[:MAX_LINES], note=note)
+
+    def all_sections(self) -> list[Section]:
+        return [
+            Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
+            Section(heading="Not supported", sentences=excused(self.rows, self.config)),
+            Section(heading="Baseline", sentences=baselines(self.places)),
+            Section(heading="Cannot tell", sentences=unclear(self.arms)),
+            Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
+            Section(heading="Phases", sentences=[one.sentence for one in self.phases]),
+            Section(heading="Largest batch", sentences=[self.search.sentence] if self.search is not None else []),
+            Section(heading="Memory over depth", sentences=[law.sentence for law in self.laws]),
+            Section(heading="Real tokens", sentences=tokens.sentences(self.rows)),
+            Section(heading="Utilisation", sentences=utilisation(self.rows)),
+        ]
 
     def material(self) -> LeverMaterial:
         """What the figures draw from."""
         return LeverMaterial(
             experiment=self.experiment, swept=self.swept, places=self.places, phases=self.phases, knees=self.knees,
-            latencies=self.latencies, search=self.search, laws=self.laws, unit=tables.unit(self.rows),
+            latencies=self.latencies, search=self.search, laws=self.laws, unit=unit(self.rows),
         )  # fmt: skip
 
 
 def find(run: RunFolder) -> LeverFindings:
     """Reads and analyses a run folder. Raises UserError when it is not one, is damaged or has another schema."""
-    config, manifest = run.config(), run.manifest()
-    loaded = points.load(run)
-    plan = manifest["plan"]
+    loaded, common = points.load(run), of_folder(run)
+    plan = common["manifest"]["plan"]
     swept = [str(name) for name in plan.get("swept") or ()]
-    card, why_not = card_of(run, manifest)
-    rows = scaling.analyse(loaded, config=config, machine=card)
+    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"])
     places = arms.analyse(rows, swept)
     view = view_of(swept, places)
-    split = phases.find(places)
-    bends = [knee for place in places if (knee := batches.knee(place))] if view == "batch" else []
-    latencies = batches.latencies(places)
+    facts: dict[str, Any] = {
+        "phases": phases.find(places),
+        "knees": [knee for place in places if (knee := batches.knee(place))] if view == "batch" else [],
+        "latencies": batches.latencies(places),
+    }
     search = largest_batch.read(run.path)
-    said = lever_headline.headlines(view, places, phases=split, knees=bends, latencies=latencies)
+    headlines = lever_headline.headlines(view, places, **facts)
     return LeverFindings(
+        **common,
+        **facts,
         experiment=rows[0].point.experiment if rows else str(plan.get("experiment", "")),
         view=view,
         swept=swept,
-        headlines=[*said, *([search.sentence] if search is not None else [])],
+        headlines=[*headlines, *([search.sentence] if search is not None else [])],
         rows=rows,
         places=places,
-        phases=split,
-        knees=bends,
-        latencies=latencies,
         search=search,
         laws=remat_law.read(run.path),
-        repairs=[*dict.fromkeys(run.notes), *why_not],
-        config=config,
-        manifest=manifest,
-        card=card,
     )
 
 
@@ -131,10 +177,7 @@ def baselines(places: Sequence[Place]) -> list[str]:
             why = f" ({base.point.reason})" if base.point.reason else ""
             said.append(f"{where}: {base.label} comes first and has no times{why}, so nothing is compared.")
             continue
-        said.append(
-            f"{where}: {base.label}, {seconds(base.timing.step_s.value)} per step of {base.point.global_batch}, "
-            f"{base.timing.samples} blocks in {base.timing.rounds} rounds."
-        )
+        said.append(f"{where}: {base.label}, {timed(base.row)}")
     return said
 
 

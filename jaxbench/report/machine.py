@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
 from jaxbench.analysis import machine_card
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.report import card_table, case_findings, page, views
+from jaxbench.report import card_table, case_findings, page, terminal, views
 from jaxbench.report.build import Outcome
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.figures import canvas, roofline
 from jaxbench.report.figures.spots import of_cases
-from jaxbench.report.page import Page, Picture
+from jaxbench.report.page import Kind, Page, Picture, Section
 
 PAGE = "machine.html"
 # Of each view the figures that characterise a machine, in the order of the page.
@@ -54,29 +52,32 @@ def write(
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
     sentences = _shortfalls(found) if found else ["No run was measured."]
     if console is not None:
-        _show(made, card, console)
+        terminal.show(made, console)
     return Outcome(ok=not sentences, sentences=sentences)
 
 
 def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
+    told = _of_runs(runs, lambda findings: findings.headlines)  # on the terminal the table says it in short
+    normal = _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])
+    refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
     sections = [
-        ("Not as asked", _shortfalls(runs)),
-        ("Doubts about this card", machine_card.doubts(card)),
-        ("What the runs say", _of_runs(runs, lambda findings: findings.headlines)),
-        ("Refused by the gates", _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))),
-        ("Left out", _of_runs(runs, lambda findings: findings.left_out)),
-        ("Is this normal?", _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])),
-        ("Notes", _of_runs(runs, lambda findings: findings.repairs)),
+        Section(heading="Incomplete or failed", sentences=_shortfalls(runs), kind=Kind.SHORTFALL),
+        Section(heading="Doubts about this card", sentences=machine_card.doubts(card)),
+        Section(heading="What the runs say", sentences=told, kind=Kind.DETAIL),
+        Section(heading="Refused by the gates", sentences=refused),
+        Section(heading="Left out", sentences=_of_runs(runs, lambda findings: findings.left_out)),
+        Section(heading="Is this normal?", sentences=normal),
+        Section(heading="Notes", sentences=_of_runs(runs, lambda findings: findings.repairs)),
     ]
     name = _name(card)
     return Page(
         name=name,
         heading=f"{name}: what this machine can do",
         headlines=card_table.headlines(card),
-        alarm=bool(_shortfalls(runs)),
         pictures=pictures,
-        table=card_table.sheet(card),
-        sections=[(heading, sentences) for heading, sentences in sections if sentences],
+        table=card_table.table(card),
+        brief=card_table.brief(card),
+        sections=[section for section in sections if section.sentences],
         links=[(_address(folder, path), f"{findings.experiment}: every number and sample") for path, findings in runs],
         sources=[("The machine's card", card)],
         made_from="machine.json and the runs that it links to",
@@ -128,19 +129,3 @@ def _pictures(runs: Sequence[Run]) -> list[Picture]:
                     name = f"{findings.experiment}-{drawing.name}"
                     pictures.append(Picture(name=name, svg=file.read_bytes(), caption=drawing.caption))
     return pictures
-
-
-def _show(made: Page, card: dict[str, Any], console: Console) -> None:
-    console.print()
-    console.print(Text(made.heading, style="bold"))
-    for sentence in made.headlines:
-        console.print(Text(sentence))
-    console.print()
-    console.print(card_table.table(card))
-    for heading, sentences in made.sections:
-        if heading == "What the runs say":  # the table says it in short
-            continue
-        console.print(Text(heading, style="bold"))
-        console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences[:6]), sep="")
-        if len(sentences) > 6:
-            console.print(Text(f"  and {len(sentences) - 6} more on the page."))

@@ -1,60 +1,41 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The self-contained HTML page: one file, no request leaves it, nothing in it can run.
 
-A page is plain data (`Page`); what it says about a training run is in `training_page`, about cases in `case_page`.
+A page is plain data (`Page`), which the terminal shows too (`terminal`). What it says is in `findings`,
+`lever_findings` and `case_findings`.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 
 from jaxbench import __version__
-from jaxbench.records.schema import RoundRecord
-
-RAW_ROUNDS = 2000  # rounds of raw samples the page holds at most; records.jsonl has all of them
+from jaxbench.report.table import Table
 
 
-class Column(NamedTuple):
-    """kind: "" for numbers, "text", or "fold" for text that may break into lines."""
+class Kind(enum.Enum):
+    """What a section is for."""
 
-    name: str
-    kind: str = ""
-
-
-class Cell(NamedTuple):
-    """A cell with a meaning of its own: `kind` is a class of the style sheet ("ok", "no", "missing", ...)."""
-
-    text: str
-    kind: str = ""
+    SHORTFALL = "why the run is incomplete or wrong: raises the page's alarm"
+    NOTE = "what a reader should know"
+    DETAIL = "what the terminal shows in another form, so that only the page has it"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """One row of a table. first: begins a group. soft: greyed, since its numbers say nothing about speed."""
+class Section:
+    """Sentences under a heading."""
 
-    cells: tuple[str | Cell, ...]
-    first: bool = False
-    soft: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sheet:
-    """A table; one without column names has no header. note: a sentence below it, or alone where there are no lines."""
-
-    columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
-    note: str = ""
-
-    @property
-    def header(self) -> bool:
-        return any(column.name for column in self.columns)
+    heading: str
+    sentences: Sequence[str]
+    kind: Kind = Kind.NOTE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,33 +59,41 @@ class Fold:
     state: str
     reason: str = ""
     detail: str = ""
-    sheets: tuple[Sheet, ...] = ()
+    tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    raw: Sheet | None = None
+    raw: Table | None = None
     hidden: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Everything on one page. links: (relative address, text). sources: (heading, JSON-able value) for the end."""
+    """Everything on one page. links: (relative address, text). sources: (heading, JSON-able value) for the end.
+
+    brief: what the terminal shows of `table` where that is too long for it; None: all of it.
+    """
 
     name: str
     heading: str
     headlines: Sequence[str]
-    alarm: bool
     pictures: Sequence[Picture]
-    table: Sheet
-    sections: Sequence[tuple[str, Sequence[str]]]
+    table: Table
+    brief: Table | None = None
+    sections: Sequence[Section]
     folds: Sequence[Fold] = ()
     links: Sequence[tuple[str, str]] = ()
     sources: Sequence[tuple[str, Any]] = ()
     made_from: str = "manifest.json, config.json and records.jsonl"
 
+    @property
+    def alarm(self) -> bool:
+        """Whether something is incomplete or wrong."""
+        return any(section.kind is Kind.SHORTFALL for section in self.sections)
+
 
 def render(page: Page) -> str:
     """Returns the page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
     sources = [(heading, pretty(value)) for heading, value in page.sources]
-    return template("template.html").render(page=page, sources=sources, version=__version__)
+    return template("template.html").render(page=page, sources=sources, version=__version__, SHORTFALL=Kind.SHORTFALL)
 
 
 @functools.cache
@@ -132,18 +121,6 @@ def inline(svg: bytes, name: str) -> str:
     text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
     return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{name} figure"', text, count=1)
-
-
-def raw_rounds(rounds: Sequence[RoundRecord], points: int) -> tuple[Sequence[RoundRecord], int]:
-    """The rounds of one of `points` points that the page has room for, and how many it leaves out."""
-    shown = rounds[: max(3, RAW_ROUNDS // max(1, points))]
-    return shown, len(rounds) - len(shown)
-
-
-def facts(pairs: Sequence[tuple[str, str]]) -> Sheet:
-    """A table of names and values."""
-    columns = (Column("", "text"), Column("", "text"))
-    return Sheet(columns=columns, lines=tuple(Line(cells=pair) for pair in pairs))
 
 
 def pretty(value: Any) -> str:

@@ -4,30 +4,29 @@
 from __future__ import annotations
 
 from jaxbench.records.schema import ProfileRecord
-from jaxbench.report.page import Column, Line, Sheet
+from jaxbench.report.table import FOLD, NUMBER, TEXT, Table, plain
 
 IDLE = "idle"
+_SPENT = {"ms per step": NUMBER, "% of the step": NUMBER}
 
 
-def kinds(record: ProfileRecord) -> Sheet:
+def kinds(record: ProfileRecord) -> Table:
     """Milliseconds a step and the share of each kind of operation, longest first, idle last."""
     named = sorted(record.kinds.items(), key=lambda item: (item[0] == IDLE, -item[1]))
-    lines = [_line((kind,), seconds, record) for kind, seconds in named if seconds > 0]
-    total = _line(("all",), record.wall_s, record, first=True)
-    columns = Column("time goes to", "text"), Column("ms per step"), Column("% of the step")
-    return Sheet(columns=columns, lines=(*lines, total), note=_note(record))
+    rows = [(kind, *_spent(seconds, record)) for kind, seconds in named if seconds > 0]
+    rows.append(("all", *_spent(record.wall_s, record)))
+    return plain({"time goes to": TEXT, **_SPENT}, rows, first=lambda row: row[0] == "all", note=_note(record))
 
 
-def operations(record: ProfileRecord) -> Sheet:
+def operations(record: ProfileRecord) -> Table:
     """The operations that took longest, under their names in the compiled program."""
-    lines = tuple(_line((name, kind), seconds, record) for name, kind, seconds in record.top if seconds > 0)
-    columns = Column("operation", "fold"), Column("kind", "text"), Column("ms per step"), Column("% of the step")
-    return Sheet(columns=columns, lines=lines, note="" if lines else "No operation of the program ran in the trace.")
+    rows = [(name, kind, *_spent(seconds, record)) for name, kind, seconds in record.top if seconds > 0]
+    note = "" if rows else "No operation of the program ran in the trace."
+    return plain({"operation": FOLD, "kind": TEXT, **_SPENT}, rows, note=note)
 
 
-def _line(names: tuple[str, ...], seconds: float, record: ProfileRecord, *, first: bool = False) -> Line:
-    step = f"{1e3 * seconds / record.steps:.3g}"
-    return Line(cells=(*names, step, f"{100 * seconds / record.wall_s:.1f}"), first=first)
+def _spent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
+    return f"{1e3 * seconds / record.steps:.3g}", f"{100 * seconds / record.wall_s:.1f}"
 
 
 def _note(record: ProfileRecord) -> str:

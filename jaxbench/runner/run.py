@@ -92,7 +92,7 @@ def refuse_early(experiment: str, config: ConfigDict) -> None:
     inspected(plain, experiment)
     if config.weak == "model" and "weak" in str(config.scaling):
         build_workload(plain, experiment, grown=2)
-    memory_by_depth.depths(str(config.depths), config_lib.plain(config.model))
+    memory_by_depth.depths(config_lib.plain(config))
 
 
 def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:

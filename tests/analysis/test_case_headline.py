@@ -43,7 +43,7 @@ def test_matmul_names_the_best_shape_of_each_dtype(tmp_path: Path) -> None:
 def test_matmul_has_the_share_of_the_peak_when_it_is_known(tmp_path: Path) -> None:
     (row,) = rows(tmp_path, [fab.matmul(1024, call_s=0.02)])
     share = Estimate(value=0.9, lo=0.88, hi=0.92)
-    row = dataclasses.replace(row, peak_share=share, peak_note="percent of measured peak: 119 GFLOP/s")
+    row = dataclasses.replace(row, peak_share=share, peak="measured peak: 119 GFLOP/s")
     (sentence,) = case_headline.headlines("matmul", [row], [], [])
     assert sentence.endswith(", 90 % [88, 92] of measured peak: 119 GFLOP/s.")
 
@@ -52,9 +52,9 @@ def test_the_share_is_that_of_the_rate_that_is_reported(tmp_path: Path) -> None:
     """118 % of a peak of 75 GFLOP/s beside a rate of 75 GFLOP/s is nonsense, though each is right of its own rounds."""
     made = [fab.matmul(n, call_s=2.0 * n**3 / 1e11) for n in (512, 1024, 2048)]
     found = rows(tmp_path, made, rounds=5, noise=0.3, seed=3)
-    note = "percent of measured peak: 100 GFLOP/s"
+    peak = "measured peak: 100 GFLOP/s"
     share = [Estimate(value=r.value / 1e11, lo=r.lo / 1e11, hi=r.hi / 1e11) for r in (row.flop_per_s for row in found)]
-    found = [dataclasses.replace(f, peak_share=s, peak_note=note) for f, s in zip(found, share, strict=True)]
+    found = [dataclasses.replace(f, peak_share=s, peak=peak) for f, s in zip(found, share, strict=True)]
     (sentence,) = case_headline.headlines("matmul", found, [], [])
     (percent,) = re.findall(r"([\d.]+) % \[", sentence)
     assert float(percent) == pytest.approx(first_number(sentence, "GFLOP/s"), abs=0.6)
@@ -73,6 +73,11 @@ def test_stream_tells_memory_from_caches(tmp_path: Path) -> None:
     memory, cache = sentence.split("; ")
     assert "from memory, triad of" in memory and first_number(memory, "GB/s") == pytest.approx(12, rel=0.05)
     assert "from caches, triad of 1.5 MiB" in cache and first_number(cache, "GB/s") == pytest.approx(60, rel=0.05)
+
+
+def test_a_headline_of_streams_names_its_own_experiment(tmp_path: Path) -> None:
+    (sentence,) = said(tmp_path, "stream", [fab.stream("triad", 2**25, bytes_per_s=1e10, experiment="mine")])
+    assert sentence.startswith("mine float32 on 1 core: ")
 
 
 def test_dispatch_is_seconds_per_call(tmp_path: Path) -> None:

@@ -15,11 +15,8 @@ import pytest
 from jaxbench.analysis import alpha_beta, case_rows, cases, points, scaling, summary
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
+from jaxbench.report import columns, table
 
-ASKED = (
-    "op", "dtype", "elements", "payload_bytes", "flops", "bytes_moved", "flop_per_s", "bytes_per_s", "algbw", "busbw",
-    "wrong", "alpha_s", "beta_bytes_per_s", "gate", "gate_reason",
-)  # fmt: skip
 EXACT: dict[str, Any] = {"noise": 0.0, "drift": 0.0}
 
 
@@ -30,16 +27,7 @@ def read(text: str) -> list[dict[str, str]]:
 def of_cases(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None) -> list[dict[str, str]]:
     run = RunFolder(fab.case_folder(path, made, **EXACT))
     rows = case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=machine)
-    return read(summary.to_csv(summary.table(rows, alpha_beta.fit_all(rows))))
-
-
-def test_columns_are_only_added() -> None:
-    old = (
-        "experiment,strategy,scaling,devices,processes,platform,oversubscribed,global_batch,step_s,step_s_lo,step_s_hi"
-    )
-    assert ",".join(summary.COLUMNS).startswith(old)
-    assert summary.COLUMNS.index("op") == summary.COLUMNS.index("reason") + 1
-    assert set(ASKED) < set(summary.COLUMNS) and len(set(summary.COLUMNS)) == len(summary.COLUMNS)
+    return read(table.to_csv(columns.FILE, summary.entries(rows, fits=alpha_beta.fit_all(rows))))
 
 
 def test_a_kernel(tmp_path: Path) -> None:
@@ -83,7 +71,7 @@ def test_a_case_that_failed_is_a_row(tmp_path: Path) -> None:
 def of_training(path: Path, machine: dict[str, Any] | None, **facts: Any) -> dict[str, dict[str, str]]:
     run = RunFolder(fabricate.run_folder(path, noise=0, drift=0, rounds=3, **facts))
     rows = scaling.analyse(points.load(run), config=run.config(), machine=machine)
-    lines = read(summary.to_csv(summary.table(rows)))
+    lines = read(table.to_csv(columns.FILE, summary.entries(rows)))
     return {f"{line['scaling']}/{line['devices']}": line for line in lines}
 
 
@@ -120,12 +108,13 @@ def test_the_compiler_s_bytes_are_the_bytes_of_a_training_step(tmp_path: Path) -
     assert row.point.record and row.point.record.passport == dataclasses.replace(
         fabricate.passport(collectives=(), expected_gradient_bytes=0), compiler_bytes_per_step=5e9
     )
-    assert summary.table([row])["bytes_moved"][0] == 5e9
+    (record,) = table.records(columns.FILE, summary.entries([row]))
+    assert record["bytes_moved"] == 5e9
 
 
 def test_what_is_unknown_is_none(tmp_path: Path) -> None:
     run = RunFolder(fab.case_folder(tmp_path, [fab.matmul(64, call_s=1e-4)], rounds=1))
-    frame = summary.table(case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=None))
-    assert list(frame.columns) == list(summary.COLUMNS)
-    assert frame["strategy"][0] is None and frame["step_s_lo"][0] is None
+    rows = case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=None)
+    (record,) = table.records(columns.FILE, summary.entries(rows))
+    assert record["strategy"] is None and record["step_s_lo"] is None
     assert isinstance(run.records()[0], schema.CaseRecord)

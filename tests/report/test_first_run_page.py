@@ -10,7 +10,7 @@ import fabricate_cases
 import pytest
 
 from jaxbench.report import first_run, first_run_tables
-from jaxbench.report.page import Cell
+from jaxbench.report.table import Cell
 
 MACHINE = {"platform": "gpu", "device_kind": "NVIDIA H100", "devices": 8, "cores": 64, "cpu_model": "CPU & Co"}
 

@@ -5,23 +5,17 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
 
-from jaxbench.report.verdicts import notes, words
+from jaxbench.report.verdicts import answers, notes, words
 from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import SLOWER, Answer, Answers
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # what Markdown reads, besides what HTML does
 
 
 def markdown(comparison: Comparison, name: str) -> str:
     """The verdict, the table, and folded up how it was decided."""
-    answers = comparison.answers
     lines = [f"## {escape(name)}: {comparison.verdict}", "", escape(words.headline(comparison)), ""]
-    heads = ["point", "A", "B", escape(notes.ratio_heading(answers)), "verdict"]
-    lines += [_row(heads), "|:--|--:|--:|--:|:--|", *(_answer(answer, answers) for answer in answers.points)]
-    if len(answers.points) > 1:
-        lines.append(_answer(answers.overall, answers))
+    lines += answers.table(comparison.answers).markdown(escape)
     for heading, sentences in [("What would help", words.help_lines(comparison)), *notes.sections(comparison)]:
         if sentences:
             lines += ["", "<details>", f"<summary>{html.escape(heading)}</summary>", ""]
@@ -35,13 +29,3 @@ def escape(text: str) -> str:
     for letter, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("://", "&#58;//")):
         marked = marked.replace(letter, entity)
     return marked
-
-
-def _answer(answer: Answer, answers: Answers) -> str:
-    values = [words.value(number, answers.metric) for number in (answer.a, answer.b)]
-    verdict = f"**{answer.verdict}**" if answer.verdict == SLOWER else answer.verdict
-    return _row([*map(escape, [words.named(answer.name), *values, words.ratio(answer.ratio)]), verdict])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

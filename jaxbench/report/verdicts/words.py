@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.report.tables import throughput
+from jaxbench.report.numbers import throughput
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import SLOWER, Answer
 from jaxbench.verdicts.metric import Metric

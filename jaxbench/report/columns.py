@@ -1,0 +1,279 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Every column of ``summary.csv`` and of the tables of points: a new one is one line at the end of `COLUMNS`.
+
+The order of those with ``csv`` is the order in the file, which other people's scripts read: it is only added to, at the
+end. A cell of the file is empty when its value is unknown; it is never 0 or inf instead. docs/METRICS.md has a table of
+these columns, which a test compares with this one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import partial
+from typing import Any
+
+from jaxbench.analysis import quantities, tokens
+from jaxbench.analysis.headline import devices
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.report import table
+from jaxbench.report.numbers import giga, milliseconds, ratio, share, throughput, time
+from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Part, Table, take
+
+T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
+ID, QUALITY = Part.IDENTITY, Part.QUALITY
+_Shown = partial(Column, csv=False)  # in no file: written for people, from what the file has elsewhere
+_VERDICTS = {"cannot tell": "unchecked", "faster": "ok"}
+
+
+def _defined_in(anchor: str, *columns: Column) -> tuple[Column, ...]:
+    """The columns that one section of docs/METRICS.md defines."""
+    return tuple(dataclasses.replace(column, definition=anchor) for column in columns)
+
+
+def _claim(path: str) -> Get:
+    """Without interval where devices share cores: around a meaningless ratio it would look like a finding."""
+
+    def claim(entry: Entry) -> Any:
+        value = take(path, entry)
+        return value.alone() if value is not None and entry.point.oversubscribed else value
+
+    return claim
+
+
+def _lever(name: str, other: str = "") -> Column:
+    """The value of a lever. other: where a run of cases has something of the same name."""
+    return Column(name, lambda entry: getattr(entry.point, "levers", {}).get(name) or (other and take(other, entry)))
+
+
+def _outcome(name: str, terminal: int = 0) -> Column:
+    """One number of an arm's short training."""
+
+    def outcome(entry: Entry) -> float | None:
+        return getattr(entry.record, "outcome", {}).get(name)
+
+    return Column(name, outcome, "{:.4g}".format, heading=name.replace("_", " "), on=L, terminal=terminal, unit="1")
+
+
+def _training(function: Any) -> Get:
+    """A function of a row of a training run."""
+    return lambda entry: function(entry.row) if isinstance(entry.row, Row) else None
+
+
+def _devices(entry: Entry) -> str:
+    return f"{entry.point.devices}{'°' if entry.point.oversubscribed else ''}"
+
+
+def _place(entry: Entry) -> str:
+    """Where a case ran: "8 of 2x4:x", "host→cpu:0", "1 core", "gpu"."""
+    point: Any = entry.point
+    over = "°" if point.oversubscribed else ""
+    if point.family == "collective":
+        count = devices(point.devices).replace(" ", f"{over} ")
+        return f"{point.devices}{over} {point.mesh}:{point.axis}" if "x" in point.mesh else count
+    if point.family == "transfer":
+        return f"{point.source}→{point.target}{over}"
+    return f"{point.cores} core{'s' if point.cores != 1 else ''}" if point.platform == "cpu" else point.platform
+
+
+def _size(entry: Entry) -> str:
+    """What a case's size is called: its shape, its elements, or its payload."""
+    point: Any = entry.point
+    if point.family != "kernel" and point.payload_bytes is not None:
+        return quantities.payload(point.payload_bytes)
+    return point.shape or ("" if point.elements is None else f"{point.elements:,}")
+
+
+def _elements_per_s(entry: Entry) -> Estimate | None:
+    point: Any = entry.point
+    return entry.timing.step_s.under(point.elements) if entry.timing.step_s.known and point.elements else None
+
+
+def _efficiency(entry: Entry) -> Any:
+    return "base" if take("row.base", entry) is entry.point else _claim("row.efficiency")(entry)  # type: ignore[operator]
+
+
+def _throughput_unit(entry: Entry) -> str:
+    if isinstance(entry.row, Row):
+        return f"{entry.row.point.record.unit}/s" if entry.row.point.record is not None else ""
+    return "calls/s" if entry.timing.samples else ""
+
+
+def _peak_share(entry: Entry) -> Any:
+    if isinstance(entry.row, Row):
+        use = entry.row.use
+        return use.mfu if math.isfinite(use.mfu) else use.measured_peak_share
+    return entry.row.peak_share.value
+
+
+def _peak_shown(entry: Entry) -> Estimate | None:
+    """Of a case; a refused row's share would be believed."""
+    return None if isinstance(entry.row, Row) or entry.row.gate == "refused" else entry.row.peak_share
+
+
+def _seconds(value: float) -> str:
+    return time(Estimate(value=value))
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f}"
+
+
+_bytes = partial(quantities.scaled, unit="B")
+
+COLUMNS: tuple[Column, ...] = (
+    _Shown("arm", "arm.label", on=L, kind=TEXT, part=ID, terminal=ALWAYS),
+    *_defined_in("symbols",
+        Column("experiment", "point.experiment"),
+        Column("strategy", "point.strategy", on=T | L, kind=TEXT, part=ID, terminal=DISTINCT),
+        Column("scaling", "point.scaling", on=T | L, kind=TEXT, part=ID, terminal=DISTINCT),
+        Column("devices", "point.devices", unit="1", shown=_devices, on=T | L, part=ID, terminal=ALWAYS),
+        Column("processes", "point.processes", unit="1"),
+        Column("platform", "point.platform"),
+        Column("oversubscribed", "point.oversubscribed"),
+        Column("global_batch", "point.global_batch", unit="1", heading="global batch", short="batch", on=T | L,
+               part=ID, terminal=1)),
+    _Shown("op", "point.op", on=C, kind=TEXT, part=ID, terminal=ALWAYS),
+    _Shown("impl", "point.impl", on=C, kind=TEXT, part=ID, terminal=DISTINCT),
+    _Shown("dtype", "point.dtype", on=C, kind=TEXT, part=ID, terminal=ALWAYS),
+    _Shown("where", _place, on=C, kind=TEXT, part=ID, terminal=ALWAYS),
+    _Shown("size", _size, on=C, part=ID, terminal=ALWAYS),
+    _Shown("state", "state", on=T | L | C, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS),
+    _Shown("time per call", "timing.step_s", time, short="per call", on=C, terminal=ALWAYS, interval=2),
+    _Shown("per iteration of the loop", "row.loop_s", time, on=C),
+    *_defined_in("time-per-step",
+        Column("step_s", "timing.step_s", milliseconds, unit="s", bounds=True, heading="ms per step", on=T | L,
+               terminal=ALWAYS, interval=2),
+        Column("samples", lambda e: e.timing.samples or None, unit="1", heading="blocks", on=T | L | C, part=QUALITY)),
+    *_defined_in("throughput",
+        Column("throughput", "timing.examples_per_s.value", throughput, unit="`throughput_unit`", heading="{unit}/s",
+               on=T | L, terminal=3),
+        Column("throughput_unit", _throughput_unit)),
+    *_defined_in("speed-up-and-efficiency",
+        Column("speedup", "row.speedup", ratio, unit="1", bounds=True, heading="speed-up", on=T, terminal=2,
+               interval=1, shown=_claim("row.speedup")),
+        Column("efficiency", "row.efficiency", share, unit="1", bounds=True, heading="efficiency %", on=T,
+               terminal=ALWAYS, interval=7, shown=_efficiency)),
+    *_defined_in("compile-passport",
+        Column("compile_s", ("passport.compile_s", "record.compile_s"), unit="s"),
+        Column("peak_bytes", lambda e: (e.passport and e.passport.peak_bytes) or None, _bytes, unit="bytes",
+               heading="memory", on=L, terminal=5)),
+    _Shown("x memory", "arm.memory_ratio", "{:.2f}".format, on=L),
+    *_defined_in("verdicts", Column("check_ok", "point.check_ok"), Column("status", "point.status")),
+    *_defined_in("time-per-step",
+        Column("step_s_p95", "timing.step_s_p95", _seconds, unit="s", heading="p95", on=T | C, part=QUALITY),
+        Column("step_s_cv", "timing.step_s_cv", _percent, unit="1", heading="CV, %", on=T | L | C, part=QUALITY)),
+    *_defined_in("throughput",
+        Column("throughput_lo", "timing.examples_per_s.lo", unit="`throughput_unit`"),
+        Column("throughput_hi", "timing.examples_per_s.hi", unit="`throughput_unit`")),
+    *_defined_in("time-per-step",
+        Column("clock_ratio", "timing.clock_ratio", ratio, unit="1", bounds=True, heading="clock ratio", on=T | L | C,
+               part=QUALITY),
+        Column("clock_note", "timing.clock_note")),
+    *_defined_in("speed-up-and-efficiency",
+        Column("base_devices", "row.base.devices", unit="1"),
+        Column("base_step_s", "row.base_step_s", unit="s")),
+    *_defined_in("work-and-utilisation",
+        Column("flops_per_step", "row.use.flops_per_step", unit="FLOP"),
+        Column("flop_per_s", ("row.use.flop_per_s", "row.flop_per_s.value"), giga, unit="FLOP/s", heading="GFLOP/s",
+               on=C, shown="row.flop_per_s", terminal=ALWAYS, interval=1, views=("matmul", "linalg")),
+        Column("mfu", "row.use.mfu", unit="1"),
+        Column("mfu_note", ("row.use.full_note", "row.peak_note"))),
+    *_defined_in("compile-passport", Column("gradient_bytes", _training(gradient_bytes), unit="bytes")),
+    *_defined_in("time-per-step", Column("rounds", lambda e: e.timing.rounds or None, unit="1")),
+    *_defined_in("symbols", Column("device_kind", "record.device_kind")),
+    *_defined_in("verdicts",
+        Column("notes", lambda e: "; ".join(e.row.notes)),
+        Column("reason", "point.reason")),
+    *_defined_in("kernels-transfers-and-collectives",
+        *(Column(name, f"point.{name}") for name in ("op", "dtype", "impl", "shape")),
+        Column("elements", "point.elements", unit="1"),
+        Column("payload_bytes", "point.payload_bytes", unit="bytes"),
+        _lever("mesh", "point.mesh"),
+        *(Column(name, f"point.{name}") for name in ("axis", "source", "target")),
+        Column("cores", "point.cores", unit="1"),
+        Column("flops", ("row.use.flops_per_step", "point.flops"), unit="FLOP"),
+        Column("bytes_moved", ("passport.compiler_bytes_per_step", "point.bytes_moved"), unit="bytes"),
+        _Shown("elements/s", _elements_per_s, lambda e: throughput(e.value), on=C, terminal=ALWAYS, views=("curves",)),
+        Column("bytes_per_s", "row.bytes_per_s", giga, unit="bytes/s", bounds=True, heading="GB/s", on=C,
+               terminal=ALWAYS, interval=1, views=("stream", "fusion"))),
+    *_defined_in("collectives-conventions",
+        Column("algbw", "row.algbw", giga, unit="bytes/s", bounds=True, heading="algbw GB/s", on=C, terminal=ALWAYS,
+               interval=1, views=("transfer",)),
+        Column("busbw", "row.busbw", giga, unit="bytes/s", bounds=True, heading="busbw GB/s", on=C, terminal=ALWAYS,
+               interval=1, views=("collectives",))),
+    _Shown("% of peak", _peak_shown, share, short="% peak", on=C, terminal=ALWAYS, interval=1),
+    *_defined_in("kernels-transfers-and-collectives",
+        Column("wrong", "record.wrong", "{:,}".format, unit="1", on=C, part=QUALITY,
+               style=lambda count: "no" if count else "")),
+    *_defined_in("two-clocks-of-a-case", Column("loop_s", "row.loop_s.value", unit="s")),
+    *_defined_in("fits-of-time-against-size",
+        Column("alpha_s", "fit.alpha_s.value", unit="s"),
+        Column("beta_bytes_per_s", "fit.beta_bytes_per_s.value", unit="bytes/s")),
+    *_defined_in("ceilings-and-shares-of-a-peak", Column("peak_share", _peak_share, unit="1")),
+    *_defined_in("gates", Column("gate", "row.gate"), Column("gate_reason", "row.gate_reason")),
+    *_defined_in("levers",
+        Column("arm", "point.arm"),
+        *map(_lever, ("precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction",
+                      "schedule", "sequence_parallel")),
+        Column("baseline", "arm.baseline.point.point"),
+        Column("ratio", "arm.ratio", ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS, interval=7,
+               shown=_claim("arm.ratio")),
+        Column("arm_speedup", "arm.speedup", ratio, unit="1", bounds=True, heading="x faster", on=L, terminal=1,
+               shown=_claim("arm.speedup")),
+        Column("verdict", "arm.verdict", on=L, kind=TEXT, style=lambda word: _VERDICTS.get(word, ""), terminal=ALWAYS),
+        Column("temp_bytes", "passport.temp_bytes", _bytes, unit="bytes", heading="scratch", on=L),
+        Column("compiler_flops_per_step", "passport.compiler_flops_per_step", partial(quantities.scaled, unit="FLOP"),
+               unit="FLOP", heading="compiler's FLOPs", on=L),
+        _outcome("final_loss", 3), _outcome("final_accuracy", 4), _outcome("steps"), _outcome("skipped_steps"),
+        _outcome("waited_share", 4)),
+    _Shown("p50 of a call", "latency.p50", time, on=L),
+    _Shown("p99 of a call", "latency.p99", time, on=L),
+    *_defined_in("throughput",
+        Column("tokens_per_s", _training(tokens.per_second), unit="tokens/s"),
+        Column("real_tokens_per_s", _training(tokens.real_per_second), unit="tokens/s"),
+        Column("real_share", _training(tokens.real_share), unit="1")),
+)  # fmt: skip
+
+FILE = tuple(column for column in COLUMNS if column.csv)
+
+
+def on(kind: Kind, *, view: str = "", unit: str = "") -> list[Column]:
+    """The columns that a kind of run shows, in their order. unit: what an example is called.
+
+    view: of a run of cases, whose terminal has only the rates that the view is about.
+    """
+    shown = sorted((column for column in COLUMNS if kind in column.on), key=lambda column: column.part)
+    return [
+        dataclasses.replace(
+            column,
+            heading=column.heading.format(unit=unit),
+            terminal=0 if column.views and view not in column.views else column.terminal,
+        )
+        for column in shown
+        if column.csv or not column.views or view in column.views
+    ]
+
+
+def rate(view: str) -> Column | None:
+    """The rate that a view of cases is about; None where it is about times."""
+    return next((column for column in COLUMNS if view in column.views), None)
+
+
+def definitions() -> Table:
+    """The table of these columns in docs/METRICS.md: those of one unit and one section share a line."""
+    groups: list[list[Column]] = []
+    for column in FILE:
+        alike = groups and (groups[-1][0].unit, groups[-1][0].definition) == (column.unit, column.definition)
+        groups[-1].append(column) if alike else groups.append([column])
+    rows = [
+        (
+            ", ".join(f"`{name}`" for column in group for name in column.names),
+            group[0].unit,
+            f"[{group[0].definition.replace('-', ' ').capitalize()}](#{group[0].definition})",
+        )
+        for group in groups
+    ]
+    return table.plain(dict.fromkeys(("columns", "unit", "defined in"), TEXT), rows)

@@ -1,0 +1,156 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a reader of a page may unfold about one point: its gates, its checks, its passport, its raw samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.headline import seconds
+from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.records.schema import CaseRecord, PointRecord
+from jaxbench.report import profile_table
+from jaxbench.report.page import Fold
+from jaxbench.report.table import FOLD, TEXT, Column, Table, facts, fill
+
+RAW_ROUNDS = 2000  # rounds of raw samples that a page holds at most; records.jsonl has all of them
+_GATES = {True: "passed", False: "refused", None: "cannot tell"}
+_CHECKS = {True: "ok", False: "not ok", None: "unchecked"}
+_GOOD = {"passed": "ok", "cannot tell": "unchecked", "ok": "ok"}
+
+
+def _style(word: str) -> str:
+    return _GOOD.get(word, "no")
+
+
+def _small(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _samples(values: Sequence[float]) -> str:
+    return ", ".join(f"{1e3 * value:.4g}" for value in values)
+
+
+GATES = (
+    Column("gate", "name", kind=TEXT),
+    Column("verdict", lambda gate: _GATES[gate.passed], kind=TEXT, style=_style),
+    Column("reason", "reason", kind=FOLD),
+)
+CHECKS = (
+    Column("check", "name", kind=TEXT),
+    Column("verdict", lambda check: _CHECKS[None if check.unchecked else check.ok], kind=TEXT, style=_style),
+    Column("value", "value", _small),
+    Column("limit", "limit", _small),
+    Column("reason", "reason", kind=FOLD),
+)
+COLLECTIVES = (
+    Column("collective", "kind", kind=TEXT),
+    Column("count", "count"),
+    Column("bytes", "bytes"),
+    Column("of them scalars", "scalar_bytes"),
+)
+SAMPLES = (
+    Column("round", "round"),
+    Column("K", "steps"),
+    Column("blocks of K", "block_s", _samples, kind=FOLD),
+    Column("blocks of 2 K", "double_block_s", _samples, kind=FOLD),
+    Column("L, iterations", lambda r: r.loop_steps if r.loop_s else None),
+    Column("loops of L", "loop_s", _samples, kind=FOLD),
+    Column("loops of 2 L", "double_loop_s", _samples, kind=FOLD),
+    Column("warm-up", "warmup_block_s", _samples, kind=FOLD),
+)
+
+
+def fold(entry: Entry, points: int) -> Fold:
+    """What a reader may unfold about one of `points` points."""
+    row, point = entry.row, entry.point
+    refusal = row.gate_reason if isinstance(row, CaseRow) and row.gate == "refused" else ""
+    shown = point.rounds[: max(3, RAW_ROUNDS // max(1, points))]
+    return Fold(
+        name=point.point,
+        state=entry.state,
+        reason=point.reason or refusal,
+        detail=point.failure.detail if point.failure is not None else "",
+        tables=tuple(_tables(entry)),
+        notes=tuple(_notes(entry)),
+        raw=fill(SAMPLES, shown),
+        hidden=len(point.rounds) - len(shown),
+    )
+
+
+def _notes(entry: Entry) -> Iterator[str]:
+    yield from entry.row.notes
+    if isinstance(entry.row, CaseRow) and entry.row.peak_note:
+        yield entry.row.peak_note
+    if entry.arm is not None and entry.arm.verdict == "cannot tell":
+        yield f"cannot tell: {entry.arm.why}"
+
+
+def _tables(entry: Entry) -> Iterator[Table]:
+    row, record = entry.row, entry.record
+    if isinstance(row, CaseRow) and row.gates:
+        yield fill(GATES, row.gates)
+    if record is not None:
+        yield fill(CHECKS, record.checks)
+        yield facts(_case_facts(record) if isinstance(record, CaseRecord) else _training_facts(row, record))
+    if isinstance(record, PointRecord):
+        found = record.passport.collectives
+        yield fill(COLLECTIVES, found, note="" if found else "No collectives in the compiled step.")
+    if isinstance(row, Row) and row.point.profile is not None:
+        yield profile_table.kinds(row.point.profile)
+        yield profile_table.operations(row.point.profile)
+    if entry.arm is not None:
+        yield facts([(f"lever {name}", value) for name, value in entry.arm.point.levers.items()])
+
+
+def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
+    compiled = [("compile", record.compile_s), ("a call of an empty program", record.launch_s)]
+    counts = [("FLOP, analytic", record.flops), ("FLOP, by the compiler", record.compiler_flops)]
+    counts += [("bytes moved, analytic", record.bytes_moved), ("bytes moved, by the compiler", record.compiler_bytes)]
+    scratch = [] if record.temp_bytes is None else [("scratch memory", memory_size(record.temp_bytes))]
+    return [
+        *((name, "not measured" if value is None else seconds(value)) for name, value in compiled),
+        *((name, _maybe(value)) for name, value in counts),
+        ("memory held at once", memory_size(record.resident_bytes)),
+        *scratch,
+        ("zeros among the inputs", f"{100 * record.zeros:.3g} %"),
+        ("device", f"{record.device_kind} ({record.platform}), {record.cores} core(s), {record.processes} process(es)"),
+    ]
+
+
+def _training_facts(row: Any, record: PointRecord) -> list[tuple[str, str]]:
+    passport = record.passport
+    times = [(name.replace("_", " "), getattr(passport, f"{name}_s")) for name in _PHASES]
+    moved = passport.compiler_bytes_per_step
+    return [
+        *((name, "not told apart" if value is None else seconds(value)) for name, value in times),
+        *((f"{name} memory per device", memory_size(getattr(passport, f"{name}_bytes"))) for name in _MEMORY),
+        ("parameters", f"{passport.parameters:,}"),
+        *([("the loss is", record.loss)] if record.loss else []),
+        ("model FLOPs per step", f"{passport.flops_per_step:.4g}"),
+        ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
+        ("products in the compiled program, FLOP", _maybe(passport.product_flops_per_step)),
+        *([] if moved is None else [("compiler's bytes per step", f"{moved:.4g}")]),
+        ("gradient bytes reduced", f"{gradient_bytes(row):,} (closed form {passport.expected_gradient_bytes:,})"),
+        ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),
+    ]
+
+
+_PHASES = ("trace", "lower", "compile", "first_run")
+_MEMORY = ("argument", "output", "temp", "alias", "peak")
+
+
+def memory_size(value: int | None) -> str:
+    """ "1.05 MB (1,050,000 bytes)"."""
+    if value is None:
+        return "not known"
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{value / size:.3g} {unit} ({value:,} bytes)"
+    return f"{value:,} bytes"
+
+
+def _maybe(value: float | None) -> str:
+    return "not reported" if value is None else f"{value:.4g}"

@@ -1,0 +1,74 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Numbers as the cells of a table show them: three digits, the interval behind the value, "" where it is unknown."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from jaxbench.analysis.headline import percent
+from jaxbench.analysis.intervals import Estimate
+
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
+
+
+def milliseconds(estimate: Estimate) -> str:
+    """ "12.3 [12.1, 12.4]" in milliseconds, with three or more digits."""
+    return _scaled(estimate, 1e-3)
+
+
+def time(estimate: Estimate) -> str:
+    """ "12.3 [12.1, 12.4] µs": value and interval in one unit."""
+    if not estimate.known:
+        return ""
+    size, unit = next(((s, u) for s, u in _UNITS if estimate.value >= s), _UNITS[-1])
+    return f"{_scaled(estimate, size)} {unit}"
+
+
+def giga(estimate: Estimate) -> str:
+    """ "12.3 [12.1, 12.4]" in billions."""
+    show = partial(_digits, size=1e9)
+    between = f" [{show(estimate.lo)}, {show(estimate.hi)}]" if estimate.has_interval else ""
+    return show(estimate.value) + between
+
+
+def ratio(estimate: Estimate) -> str:
+    """ "1.82 [1.79, 1.85]"; "1" for what a ratio is against."""
+    if not estimate.known:
+        return ""
+    if not estimate.has_interval:
+        return "1" if estimate.value == 1 else f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} [{estimate.lo:.2f}, {estimate.hi:.2f}]"
+
+
+def share(estimate: Estimate) -> str:
+    """ "91 [89, 93]", in percent."""
+    if estimate.value < 0.005 and not estimate.has_interval:
+        return "<1"
+    return percent(estimate).replace(" %", "")
+
+
+def throughput(value: float) -> str:
+    """Three digits with an SI prefix: "20.8k"."""
+    if not math.isfinite(value):
+        return ""
+    size, prefix = next((s, p) for s, p in _SIZES if value >= s or not s)
+    return f"{value / (size or 1):#.3g}".removesuffix(".") + prefix
+
+
+def _scaled(estimate: Estimate, size: float) -> str:
+    if not estimate.known:
+        return ""
+    value = estimate.value / size
+    places = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 2
+    between = f" [{estimate.lo / size:.{places}f}, {estimate.hi / size:.{places}f}]" if estimate.has_interval else ""
+    return f"{value:.{places}f}{between}"
+
+
+def _digits(value: float, *, size: float) -> str:
+    """Three digits, no exponent: "0.0123", "12.3", "1230"."""
+    value /= size
+    if value == 0 or not math.isfinite(value):
+        return ""
+    return f"{value:.2g}" if abs(value) < 1e-4 else f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"

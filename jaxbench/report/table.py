@@ -1,0 +1,306 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The one table of the suite: columns declared once, rendered on the terminal, in a page, as CSV and as Markdown.
+
+A `Column` says how a value is taken from a row and how it is written; `fill` makes a `Table` of rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import enum
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple
+
+from rich import box
+from rich import table as rich_table
+from rich.cells import cell_len
+from rich.text import Text
+
+from jaxbench.analysis.intervals import Estimate
+
+Get = str | tuple[str, ...] | Callable[[Any], Any]
+NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may break into lines
+ALWAYS, DISTINCT = 9, 8  # on the terminal; the same, but for a column that says the same in every line
+TEXT_MAX = 24  # where room is short, the terminal folds longer texts before it leaves out columns
+_ALARMS = ("wrong", "failed", "no")
+_STYLES = {"ok": "green", "passed": "green", "unsupported": "dim"} | dict.fromkeys(_ALARMS, "bold red")
+_STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused"), "yellow")
+
+
+class Part(enum.IntEnum):
+    """Where a column stands in a table that is shown; within a part the columns keep the order of declaration."""
+
+    IDENTITY = 0
+    RESULT = 1
+    QUALITY = 2
+
+
+class Kind(enum.Flag):
+    """The kinds of run whose tables show a column."""
+
+    NONE = 0
+    TRAINING = enum.auto()
+    LEVERS = enum.auto()
+    CASES = enum.auto()
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+      name: in a CSV file, and the heading where `heading` is empty.
+      get: how the value is taken from a row: a path of attributes such as "point.devices" (nothing where one of them is
+        missing or None), several paths of which the first that leads somewhere counts, or a function.
+      show: writes a value that is known.
+      kind: NUMBER, TEXT or FOLD.
+      style: the class of a cell by its value: a class of the style sheet, such as "ok" or "no".
+      terminal: 0: not on the terminal; below ALWAYS: the lower, the earlier it is left out where room is short.
+      interval: when the terminal leaves out the column's intervals; 0: just before the column itself, if it ever does.
+      short: the heading on the terminal.
+
+    Of the columns of summary.csv:
+      unit: of the number in the file. definition: the anchor of its definition in docs/METRICS.md.
+      bounds: whether the file also has `name`_lo and `name`_hi.
+      csv: whether it is in the file at all.
+      on: the kinds of run that show it. shown: how they take their value; None: as the file does.
+      part: where it stands in what is shown. views: the only views of cases whose terminal has it; (): all.
+    """
+
+    name: str
+    get: Get = ""
+    show: Callable[[Any], str] = str
+    _: KW_ONLY
+    heading: str = ""
+    kind: str = NUMBER
+    style: Callable[[Any], str] | None = None
+    terminal: int = 0
+    interval: int = 0
+    short: str = ""
+    unit: str = ""
+    definition: str = ""
+    bounds: bool = False
+    csv: bool = True
+    on: Kind = Kind.NONE
+    shown: Get | None = None
+    part: Part = Part.RESULT
+    views: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return self.heading or self.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the file."""
+        return (self.name, f"{self.name}_lo", f"{self.name}_hi") if self.bounds else (self.name,)
+
+    def values(self, row: Any) -> tuple[Any, ...]:
+        """What the file has under `names`: None where a value is unknown."""
+        value = take(self.get, row)
+        if not self.bounds:
+            return (_known(value),)
+        ends = (value.value, value.lo, value.hi) if isinstance(value, Estimate) else (None,) * 3
+        return tuple(map(_known, ends))
+
+    def cell(self, row: Any, *, interval: bool = True) -> str | Cell:
+        """What a table shows: text, or text with a class of its own."""
+        value = _known(take(self.get if self.shown is None else self.shown, row))
+        if value is None:
+            return ""
+        if isinstance(value, Estimate) and not interval:
+            value = value.alone()
+        text = value if isinstance(value, str) else self.show(value)
+        return Cell(text, self.style(value)) if self.style is not None else text
+
+
+class Cell(NamedTuple):
+    """A cell with a meaning of its own: `kind` is a class of the style sheet ("ok", "no", "missing", ...)."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of a table. brief: the cells without intervals; (): they have none. first: begins a group. soft:
+    greyed, since its numbers say nothing about speed."""
+
+    cells: tuple[str | Cell, ...]
+    brief: tuple[str | Cell, ...] = ()
+    first: bool = False
+    soft: bool = False
+
+    def text(self, at: int, *, brief: bool) -> Text:
+        """A cell on the terminal. As `Text`: a string would be read as markup."""
+        cell = (self.brief or self.cells)[at] if brief else self.cells[at]
+        return Text(cell) if isinstance(cell, str) else Text(cell.text, style=_STYLES.get(cell.kind, ""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Lines under columns; without names there is no header. note: below it, or alone where there are no lines."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    note: str = ""
+
+    @property
+    def header(self) -> bool:
+        return any(column.title for column in self.columns)
+
+    def terminal(self, width: int) -> rich_table.Table:
+        """For a terminal of `width` columns: intervals and columns that do not fit are left out, by their order."""
+        made = rich_table.Table(
+            box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
+        )
+        shown, brief = self._fitting(width)
+        for at in shown:
+            column = self.columns[at]
+            made.add_column(
+                Text(column.short or column.title),
+                justify="left" if column.kind else "right",
+                overflow="fold",
+                no_wrap=not column.kind,
+            )
+        for number, line in enumerate(self.lines):
+            if number and line.first:
+                made.add_section()
+            cells = (line.text(at, brief=at in brief) for at in shown)
+            made.add_row(*cells, style="dim" if line.soft else "")
+        return made
+
+    def _fitting(self, width: int) -> tuple[list[int], set[int]]:
+        """The columns that a terminal of this width has room for, and those of them that go without intervals."""
+        shown = [at for at, column in enumerate(self.columns) if column.terminal and not self._constant(at)]
+        brief: set[int] = set()
+        steps = [(self.columns[at].interval or self.columns[at].terminal, -at, False) for at in shown]
+        steps += [(self.columns[at].terminal, -at, True) for at in shown]
+        for rank, at, drop in sorted(steps):  # of one rank the rightmost first
+            if rank >= DISTINCT or sum(self._width(each, brief) + 2 for each in shown) - 2 <= width:
+                break
+            if drop:
+                shown.remove(-at)
+            else:
+                brief.add(-at)
+        return shown, brief
+
+    def _constant(self, at: int) -> bool:
+        """Whether a column that need not be there says the same in every line, as the page does."""
+        alike = len({line.cells[at] for line in self.lines}) == 1
+        return self.columns[at].terminal < ALWAYS and len(self.lines) > 1 and alike
+
+    def _width(self, at: int, brief: set[int]) -> int:
+        column = self.columns[at]
+        cells = (line.text(at, brief=at in brief).plain for line in self.lines)
+        longest = max(map(cell_len, (column.short or column.title, *cells)))
+        return min(longest, TEXT_MAX) if column.kind else longest
+
+    def markdown(self, escape: Callable[[str], str] = str) -> list[str]:
+        """The lines of a Markdown table, in which alarms are bold. escape: of every text."""
+
+        def written(cell: str | Cell) -> str:
+            text, kind = (cell, "") if isinstance(cell, str) else cell
+            return f"**{escape(text)}**" if kind in _ALARMS else escape(text)
+
+        rows = [[escape(column.title) for column in self.columns]]
+        rows.append([":--" if column.kind else "--:" for column in self.columns])
+        rows += [[written(cell) for cell in line.cells] for line in self.lines]
+        return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def fill(
+    columns: Sequence[Column],
+    rows: Iterable[Any],
+    *,
+    group: Callable[[Any], Any] | None = None,
+    soft: Callable[[Any], bool] | None = None,
+    note: str = "",
+) -> Table:
+    """Makes a table of rows. Columns in which no row has a value are left out.
+
+    group: rows of equal `group` stand together, and a rule is drawn between such groups. soft: rows that are greyed.
+    """
+    rows = list(rows)
+    full, brief = ([[c.cell(row, interval=ends) for c in columns] for row in rows] for ends in (True, False))
+    used = [at for at in range(len(columns)) if not rows or any(cells[at] for cells in full)]
+    lines = [
+        Line(
+            cells=tuple(full[number][at] for at in used),
+            brief=tuple(brief[number][at] for at in used),
+            first=first,
+            soft=soft is not None and soft(rows[number]),
+        )
+        for number, first in enumerate(_begins(rows, group))
+    ]
+    return Table(columns=tuple(columns[at] for at in used), lines=tuple(lines), note=note)
+
+
+def plain(
+    headings: Mapping[str, str],
+    rows: Iterable[tuple[str | Cell, ...]],
+    *,
+    first: Callable[[Any], bool] = lambda row: False,
+    note: str = "",
+) -> Table:
+    """A table of texts. headings: what the columns are called, and their kind. first: rows that begin a group."""
+    columns = tuple(Column(name, kind=kind, terminal=ALWAYS) for name, kind in headings.items())
+    lines = tuple(Line(cells=row, first=first(row)) for row in rows)
+    return Table(columns=columns, lines=lines, note=note)
+
+
+def facts(pairs: Iterable[tuple[str, str]], kind: str = TEXT) -> Table:
+    """A table of names and values, without a header. kind: of the values."""
+    columns = (Column("", kind=TEXT), Column("", kind=kind))
+    return Table(columns=columns, lines=tuple(Line(cells=pair) for pair in pairs))
+
+
+def _begins(rows: Sequence[Any], group: Callable[[Any], Any] | None) -> list[bool]:
+    """Which rows begin a group."""
+    if group is None:
+        return [False] * len(rows)
+    keys = [group(row) for row in rows]
+    return [number == 0 or key != keys[number - 1] for number, key in enumerate(keys)]
+
+
+def records(columns: Sequence[Column], rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Of each row what a CSV file has of it, by name: None where a value is unknown."""
+    for row in rows:
+        yield {name: value for column in columns for name, value in zip(column.names, column.values(row), strict=True)}
+
+
+def to_csv(columns: Sequence[Column], rows: Iterable[Any]) -> str:
+    """Numbers with nine digits, booleans as true and false, text quoted where it must be, an unknown value empty."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([name for column in columns for name in column.names])
+    writer.writerows(map(_written, record.values()) for record in records(columns, rows))
+    return file.getvalue()
+
+
+def take(get: Get, row: Any) -> Any:
+    """The value that `get` names in a row; None where it leads nowhere."""
+    if callable(get):
+        return get(row)
+    for path in (get,) if isinstance(get, str) else get:
+        found = row
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def _known(value: Any) -> Any:
+    """The value, or None where it is empty or no number."""
+    unknown = isinstance(value, Estimate) and not value.known
+    return None if unknown or value == "" or (isinstance(value, float) and not math.isfinite(value)) else value
+
+
+def _written(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "true", False: "false"}[value]
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,33 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A page on the terminal: headlines, the table as far as it fits, and the sections, cut where they are long."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from jaxbench.report.page import Kind, Page
+
+SENTENCES = 6  # of a section; the page has all
+
+
+def show(page: Page, console: Console) -> None:
+    """Prints what the page says. Text that comes from the run is never read as markup."""
+    table = page.brief or page.table
+    console.print()
+    console.print(Text(page.heading, style="bold"))
+    for sentence in page.headlines:
+        console.print(Text(sentence))
+    console.print()
+    console.print(table.terminal(console.width))
+    console.print()
+    console.print(Text(table.note, style="dim"))
+    for section in page.sections:
+        if section.kind is Kind.DETAIL:
+            continue
+        shown, more = list(section.sentences[:SENTENCES]), len(section.sentences) - SENTENCES
+        if more > 0:
+            shown.append(f"and {more} more on the page.")
+        console.print(Text(section.heading, style="bold"))
+        console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in shown), sep="")

@@ -1,0 +1,113 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The columns of summary.csv: their order is for ever, each is defined, each leads somewhere; and the one table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import fabricate_arms
+import fabricate_cases
+import pytest
+from report import runs
+from rich.console import Console
+
+from jaxbench import levers
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.records.store import RunFolder
+from jaxbench.report import case_findings, columns, findings, lever_findings, table
+from jaxbench.report.findings import Findings
+from jaxbench.report.numbers import ratio
+from jaxbench.report.table import ALWAYS, TEXT, Cell, Column
+
+HERE = Path(__file__).parent
+METRICS = (HERE.parents[1] / "docs" / "METRICS.md").read_text()
+NAMES = [name for column in columns.FILE for name in column.names]
+
+
+def test_columns_are_only_added_at_the_end() -> None:
+    """Other people's scripts read the file. A new column gets a line at the end of summary_columns.txt, no other."""
+    assert NAMES == (HERE / "summary_columns.txt").read_text().split()
+    assert len(set(NAMES)) == len(NAMES)
+
+
+def test_every_lever_has_a_column() -> None:
+    assert set(levers.defaults()) - {"ladder"} <= set(NAMES)
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    wanted = "\n".join(columns.definitions().markdown())
+    assert wanted in METRICS, f"docs/METRICS.md, Columns of summary.csv, should hold\n{wanted}"
+
+
+def sections() -> dict[str, str]:
+    """The text under each heading of METRICS.md, by the heading's anchor."""
+    parts = re.split(r"^#+ (.*)$", METRICS, flags=re.MULTILINE)
+    anchors = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in parts[1::2])
+    return dict(zip(anchors, parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize("column", columns.FILE, ids=lambda column: column.name)
+def test_every_column_is_defined_where_it_says(column: Column) -> None:
+    stem = re.sub(r"_(lo|hi)$", "", column.name)
+    assert f"`{stem}`" in sections()[column.definition]
+
+
+def test_every_column_leads_somewhere(tmp_path: Path) -> None:
+    """A path of attributes that a renaming broke would leave its column empty for ever."""
+    machine = fabricate_cases.card()
+    gpu: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
+    found: list[Findings] = []
+    for name, facts in (("cpu", dict(cores=2, wrong=("shard_map/weak/1",))), ("gpu", gpu)):
+        found.append(findings.find(RunFolder(fabricate.run_folder(tmp_path / name, **facts))))
+    for kind in ("precision", "inputs", "inference"):
+        found.append(lever_findings.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
+    for view in ("matmul", "collectives", "transfer", "curves"):
+        run = RunFolder(runs.folder(tmp_path / view, view, machine=machine if view == "matmul" else None))
+        found.append(case_findings.find(run))
+    rows = [entry for each in found for entry in each.entries()]
+    records = list(table.records(columns.FILE, rows))
+    known = {name for record in records for name, value in record.items() if value is not None}
+    text = {"tokens_per_s", "real_tokens_per_s", "real_share"}  # of experiments on text
+    newer = {"reduction", "schedule", "sequence_parallel"}  # levers that the fabricated runs do not have
+    assert set(NAMES) - known - {"clock_note"} == text | newer
+    shown = {column.name for each in found for column in each.table().columns}
+    assert shown == {column.name for column in columns.COLUMNS if column.on}
+
+
+ROWS = [{"who": "[b]a[/b]", "time": Estimate(value=2.0, lo=1.5, hi=2.5), "word": "wrong"}]
+COLUMNS = (
+    Column("who", lambda row: row["who"], kind=TEXT, terminal=ALWAYS),
+    Column("time", lambda row: row["time"], ratio, heading="x time", bounds=True, terminal=ALWAYS, interval=2),
+    Column("word", lambda row: row["word"], kind=TEXT, style=str, terminal=1),
+    Column("none", lambda row: row.get("none"), terminal=ALWAYS),
+)
+
+
+def test_one_declaration_is_every_medium() -> None:
+    made = table.fill(COLUMNS, ROWS, note="a note")
+    assert made.lines[0].cells == ("[b]a[/b]", "2.00 [1.50, 2.50]", Cell("wrong", "wrong"))
+    assert made.markdown()[0] == "| who | x time | word |", "a column without any value is left out"
+    assert made.markdown()[2] == "| [b]a[/b] | 2.00 [1.50, 2.50] | **wrong** |"
+    assert list(csv.DictReader(io.StringIO(table.to_csv(COLUMNS, ROWS)))) == [
+        {"who": "[b]a[/b]", "time": "2", "time_lo": "1.5", "time_hi": "2.5", "word": "wrong", "none": ""}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "seen", "gone"),
+    [
+        (60, ("[b]a[/b]", "2.00 [1.50, 2.50]", "wrong"), ()),
+        (30, ("2.00 [1.50",), ("wrong",)),
+        (16, ("2.00",), ("[1.50",)),
+    ],
+)
+def test_the_terminal_leaves_out_what_does_not_fit(width: int, seen: tuple[str, ...], gone: tuple[str, ...]) -> None:
+    console = Console(width=width, file=io.StringIO())
+    console.print(table.fill(COLUMNS, ROWS).terminal(width))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert all(word in text for word in seen) and not any(word in text for word in gone)
