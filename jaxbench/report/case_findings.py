@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis import alpha_beta, case_headline, case_rows, cases, crossings, normal
@@ -13,8 +14,6 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing, Knee
 from jaxbench.analysis.normal import Verdict
 from jaxbench.records.store import RunFolder
-from jaxbench.report.figures.material import Material
-from jaxbench.report.figures.spots import Spot
 from jaxbench.report.findings import card_of, names
 
 Group = tuple[str, list[str]]  # a sentence, and the points it is about
@@ -40,6 +39,7 @@ class CaseFindings:
     card: dict[str, Any] | None
     config: dict[str, Any]
     manifest: dict[str, Any]
+    path: Path
 
     def sections(self) -> list[tuple[str, list[str]]]:
         """(heading, sentences), empty ones left out, most urgent first."""
@@ -64,13 +64,6 @@ class CaseFindings:
             f"{names(points)} {'is' if len(points) == 1 else 'are'} {said}."
             for said, points in _grouped(self.rows, _shortfall)
         ]
-
-    def material(self, *, others: Sequence[Spot] = ()) -> Material:
-        """What the figures draw from."""
-        return Material(
-            experiment=self.experiment, rows=self.rows, fits=self.fits, crossings=self.crossings, knees=self.knees,
-            card=self.card, manifest=self.manifest, others=others,
-        )  # fmt: skip
 
 
 def find(run: RunFolder) -> CaseFindings:
@@ -98,6 +91,7 @@ def find(run: RunFolder) -> CaseFindings:
         card=card,
         config=config,
         manifest=manifest,
+        path=run.path,
     )
 
 

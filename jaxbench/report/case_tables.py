@@ -16,8 +16,8 @@ from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.case_findings import CaseFindings
-from jaxbench.report.figures.axes import si
-from jaxbench.report.figures.curves import per_second
+from jaxbench.report.drawing.axes import si
+from jaxbench.report.drawing.series import per_second
 
 TITLES = {
     "curves": "from latency to throughput",

@@ -15,7 +15,7 @@ from jaxbench.analysis import compiled, summary
 from jaxbench.analysis.compiled import MARK, CompiledRow, gigabytes
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import page
-from jaxbench.report.figures import canvas
+from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import compiled as figure
 from jaxbench.report.page import Cell, Column, Fold, Line, Page, Picture, Sheet
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis import fits, machine_card, points, scaling, tokens
@@ -26,6 +27,7 @@ class Findings:
     repairs: list[str]
     config: dict[str, Any]
     manifest: dict[str, Any]
+    path: Path
     card: dict[str, Any] | None = None
 
     def sections(self) -> list[tuple[str, list[str]]]:
@@ -61,6 +63,7 @@ def find(run: RunFolder) -> Findings:
         repairs=[*dict.fromkeys(run.notes), *why_not],
         config=config,
         manifest=manifest,
+        path=run.path,
         card=card,
     )
 

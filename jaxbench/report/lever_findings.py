@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis import arms, batches, largest_batch, lever_headline, phases, points, remat_law, scaling, tokens
@@ -16,8 +17,6 @@ from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.remat_law import Law
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.store import RunFolder
-from jaxbench.report import tables
-from jaxbench.report.figures.lever_material import LeverMaterial
 from jaxbench.report.findings import card_of, excused, names, notes, shortfalls, utilisation
 
 # Which view shows the sweep of one lever; what is not here, or combined, has the general one.
@@ -45,6 +44,7 @@ class LeverFindings:
     repairs: list[str]
     config: dict[str, Any]
     manifest: dict[str, Any]
+    path: Path
     card: dict[str, Any] | None = None
 
     @property
@@ -70,13 +70,6 @@ class LeverFindings:
     def shortfalls(self) -> list[str]:
         """Why the run is not complete and correct, each distinct reason once; empty when it is."""
         return shortfalls(self.rows, self.config)
-
-    def material(self) -> LeverMaterial:
-        """What the figures draw from."""
-        return LeverMaterial(
-            experiment=self.experiment, swept=self.swept, places=self.places, phases=self.phases, knees=self.knees,
-            latencies=self.latencies, search=self.search, laws=self.laws, unit=tables.unit(self.rows),
-        )  # fmt: skip
 
 
 def find(run: RunFolder) -> LeverFindings:
@@ -109,6 +102,7 @@ def find(run: RunFolder) -> LeverFindings:
         repairs=[*dict.fromkeys(run.notes), *why_not],
         config=config,
         manifest=manifest,
+        path=run.path,
         card=card,
     )
 
