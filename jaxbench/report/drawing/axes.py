@@ -34,15 +34,17 @@ def efficiency_axis(axes: Axes) -> None:
     axes.yaxis.set_major_locator(FixedLocator([*range(0, int(top) + 1, 25)]))
 
 
-def log_axis(axes: Axes, which: str, *, show: Show, base: int = 10, most: int = 7, span: Iterable[float] = ()) -> None:
+def log_axis(
+    axes: Axes, which: str, *, show: Show, base: int = 10, most: int = 7, span: Iterable[float] = (), least: float = 4
+) -> None:
     """A logarithmic x or y axis over what is drawn, with at most `most` round ticks, written by `show`.
 
-    base 2 has its ticks at powers of two only. span: values that must be on the axis besides what is drawn. Call it
-    when everything is drawn.
+    base 2 has its ticks at powers of two only. span: values that must be on the axis besides what is drawn. least:
+    the factor that the axis spans at least. Call it when everything is drawn.
     """
     seen = [v for v in (*extent([axes], which), *span) if math.isfinite(v) and v > 0]
     low, high = (min(seen), max(seen)) if seen else (1.0, 10.0)
-    margin = max((high / low) ** (1 / 24), math.sqrt(max(1.0, 4 / (high / low))), 1.1)
+    margin = max((high / low) ** (1 / 24), math.sqrt(max(1.0, least / (high / low))), 1.1)
     low, high = low / margin, high * margin
     (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
@@ -60,7 +62,7 @@ def zero_axis(
     """An axis from 0, so that lengths can be compared. room: its end over `top`, for texts beyond the longest mark."""
     (axes.set_xlim if which == "x" else axes.set_ylim)(0, room * top or 1)
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(MaxNLocator(most))
+    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: (show or plain)(value) if value > 0 else "0"))
 
 
@@ -73,7 +75,7 @@ def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show | None = None, room
     if high < LOGARITHMIC * low:
         zero_axis(axes, "x", high, show=show, room=1 + room, most=most)
         return 0.0
-    start = low / max(1.7, (high / low) ** 0.1)
+    start = low / max(2.0, (high / low) ** 0.1)
     log_axis(axes, "x", show=show or plain, most=most, span=(start, high))
     axes.set_xlim(start, high * (high / start) ** room)
     return start

@@ -129,7 +129,7 @@ class Sheet:
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.grid(False, axis="y")
         lines = max((label.count("\n") + 1 for label in labels), default=1)
-        self._named[axes] = 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * beside)
+        self._named[axes] = 0.5 + max(3, len(labels)) * max(0.21, 0.14 * lines, 0.17 * beside)
 
     def finish(
         self, title: str, handles: Sequence[Any] = (), notes: Sequence[str] = (), *, even: bool = True
@@ -139,7 +139,7 @@ class Sheet:
         heights = [max(self._named.get(axes, height) for axes in row) for row, height in rows]
         self.panels[-1, -1].get_gridspec().set_height_ratios(heights)
         above, below = _legend(self.figure, handles, title=title, even=even), _footnotes(self.figure, notes)
-        self.figure.set_figheight(0.1 + sum(heights) + 0.16 * above + 0.12 * below)
+        self.figure.set_figheight(0.35 + sum(heights) + 0.16 * above + 0.12 * below)
         return self.figure
 
 

@@ -97,7 +97,7 @@ def look(place: int) -> tuple[str, str]:
 
 def dodge(place: int, count: int) -> float:
     """A factor of x that draws series of equal values a little beside each other, so that all stay visible."""
-    return float(2 ** ((place - (count - 1) / 2) * min(0.1, 0.3 / count)))
+    return float(2 ** ((place - (count - 1) / 2) * min(0.08, 0.24 / count)))
 
 
 def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", shape: str = "") -> None:
@@ -141,7 +141,7 @@ def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: flo
     for mark in marks:
         if not mark.believed:
             cross(axes, mark.value.value, mark.at, refused=mark.state == "refused")
-            write(axes, mark.value.value, mark.at, f"{mark.text}  {mark.state}")
+            write(axes, mark.value.value, mark.at, f"{mark.text}  refused" if mark.state == "refused" else "")
             continue
         axes.barh(
             [mark.at], [mark.value.value - start], left=start, height=thick, xerr=_reach(mark, column=True),
@@ -195,6 +195,8 @@ def cross(axes: Axes, x: float, y: float, *, refused: bool = False) -> None:
 
 def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, size: float = 6.5, **style: Any) -> None:
     """A text right of its mark, or above it. The axis must have room for it."""
+    if not text:
+        return
     place: dict[str, Any] = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
     place |= style
     said = axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place)

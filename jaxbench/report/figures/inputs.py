@@ -49,7 +49,7 @@ def draw(run: LeverFindings) -> Figure | None:
     right.set_xlim(min(-5.0, right.dataLim.x0 - 3), max(20.0, 1.25 * right.dataLim.x1))
     entitle(right, "input-bound share of the step, %")
     for axes in (left, right):
-        sheet.names(axes, places.ticks(run.places), beside=2 * len(run.places), shown=axes is left)
+        sheet.names(axes, places.ticks(run.places), beside=len(run.places), shown=axes is left)
     seen = [Line2D([], [], **style, label="seen waiting")] if waits else []
     remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are over it"]
     title = f"{run.experiment}: is the step waiting for data?"

@@ -82,7 +82,7 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
         _spots(axes, inside, looks)
         entitle(axes, where)
         if hidden := len(mine) - len(inside):
-            said = f"{hidden} points of small sizes lie below the panel: they show what a call costs"
+            said = f"below the panel, because they show what a call costs: {hidden} of small sizes"
             remarks.append(": ".join(filter(None, (where, said))))
         remarks += [notes.HOLLOW] if any(spot.hollow for spot in inside) else []
         remarks += [said for mark, said in _MEANING.items() if any(spot.mark == mark for spot in inside)]

@@ -133,8 +133,8 @@ def _axes(line: list[Axes], group: list[Series], base: int, *, prefix: str) -> N
     titles = (units.pop() if len(units) == 1 else "examples/s", f"speed-up over {devices(base)}", "efficiency, %")
     for axes, title in zip(line, titles, strict=True):
         entitle(axes, f"{prefix}{title}")
-    log_axis(line[0], "y", show=si)
-    log_axis(line[1], "y", base=2, show=plain, most=9)
+    log_axis(line[0], "y", show=si, least=2)
+    log_axis(line[1], "y", base=2, show=plain, most=9, least=2)
     efficiency_axis(line[2])
 
 
