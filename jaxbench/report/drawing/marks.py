@@ -107,7 +107,8 @@ def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", s
     """
     colour, marker = look(place)
     good = [mark for mark in marks if mark.believed]
-    axes.plot([m.at for m in good], [m.value.value for m in good], color=colour, linestyle=between, zorder=2)
+    if good:
+        axes.plot([m.at for m in good], [m.value.value for m in good], color=colour, linestyle=between, zorder=2)
     style: dict[str, Any] = dict(color=colour, marker=shape or marker, linestyle="none")
     solid, hollow = ([mark for mark in good if mark.state == name] for name in ("solid", "hollow"))
     if solid:
