@@ -129,7 +129,7 @@ class Sheet:
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.grid(False, axis="y")
         lines = max((label.count("\n") + 1 for label in labels), default=1)
-        self._named[axes] = 0.5 + max(3, len(labels)) * max(0.21, 0.14 * lines, 0.17 * beside)
+        self._named[axes] = max(1.15, 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * beside))
 
     def finish(
         self, title: str, handles: Sequence[Any] = (), notes: Sequence[str] = (), *, even: bool = True

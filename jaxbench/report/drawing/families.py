@@ -53,6 +53,12 @@ def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
     return [*notes.of_times(timed, "a point", what="times: "), *hollow, *wrong]
 
 
+def unit(rows: Iterable[Row]) -> str:
+    """What an example is called, "examples" where rows differ or none was compiled."""
+    units = {row.point.record.unit for row in rows if row.point.record is not None}
+    return short(units.pop()) if len(units) == 1 else "examples"
+
+
 def fact(row: Row, name: str) -> float:
     """One of the record's facts; NaN: it was not measured."""
     return float(row.point.record.facts.get(name, math.nan)) if row.point.record is not None else math.nan

@@ -9,10 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.batches import Knee
-from jaxbench.report import tables
-from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing import families, marks, places
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import exact
 from jaxbench.report.lever_findings import LeverFindings
 
@@ -31,7 +30,7 @@ def draw(run: LeverFindings) -> Figure | None:
     time, rate, memory = sheet.panels[0]
     for axes, value, title, show in (
         (time, lambda arm: arm.timing.step_s, "time per step", seconds_tick),
-        (rate, lambda arm: arm.timing.examples_per_s, f"{short(tables.unit(run.rows))}/s", si),
+        (rate, lambda arm: arm.timing.examples_per_s, f"{families.unit(run.rows)}/s", si),
         (memory, lambda arm: exact(arm.peak_bytes), "memory per device", bytes_tick),
     ):
         places.line(axes, run.places, lambda arm: arm.point.global_batch, value)

@@ -8,10 +8,9 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.report import tables
-from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing import families, marks, places
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.lever_findings import LeverFindings
 
@@ -40,7 +39,7 @@ def draw(run: LeverFindings) -> Figure | None:
         marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
     for axes, show, title in (
         (left, seconds_tick, "latency of one call"),
-        (right, si, f"{short(tables.unit(run.rows))}/s"),
+        (right, si, f"{families.unit(run.rows)}/s"),
     ):
         log_axis(axes, "x", base=2, show=plain, most=6)
         log_axis(axes, "y", show=show, most=6)

@@ -50,13 +50,13 @@ def draw(run: Findings | CaseFindings) -> Figure | None:
     """The run's kernels or training steps under the ceilings of the machine's card; None without a card."""
     if run.card is None or not run.rows:
         return None
-    if isinstance(run, Findings):
-        spots, what = of_training(run.rows), "training steps"
-        dtype = dtype_of(run.rows[0].point, run.config) or "float32"
-    else:
+    if isinstance(run, CaseFindings):
         spots, what = [*of_cases(run.rows), *siblings.spots(run.path)], "kernels"
         dtypes = [row.point.dtype for row in run.rows]
         dtype = max(dict.fromkeys(dtypes), key=dtypes.count)
+    else:
+        spots, what = of_training(run.rows), "training steps"
+        dtype = dtype_of(run.rows[0].point, run.config) or "float32"
     return under(spots, card=run.card, title=f"{run.experiment}: {what} under this machine's ceilings", dtype=dtype)
 
 

@@ -21,7 +21,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.findings import Findings
@@ -129,8 +129,8 @@ def _panels(line: list[Axes], group: list[Series], *, scaling: str, overlay: str
 
 
 def _axes(line: list[Axes], group: list[Series], base: int, *, prefix: str) -> None:
-    units = {f"{short(r.point.record.unit)}/s" for s in group for r in s.rows if r.point.record is not None}
-    titles = (units.pop() if len(units) == 1 else "examples/s", f"speed-up over {devices(base)}", "efficiency, %")
+    unit = families.unit(row for series in group for row in series.rows)
+    titles = (f"{unit}/s", f"speed-up over {devices(base)}", "efficiency, %")
     for axes, title in zip(line, titles, strict=True):
         entitle(axes, f"{prefix}{title}")
     log_axis(line[0], "y", show=si, least=2)
