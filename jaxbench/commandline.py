@@ -186,8 +186,9 @@ def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> No
 def _check_view(view: str) -> None:
     from jaxbench.report import views
 
-    if view and view not in views.SPREAD_VIEWS:
-        raise UserError(f"--config.report.view={view} is unknown: {did_you_mean(view, views.SPREAD_VIEWS)}")
+    known = views.views("training")
+    if view and view not in known:
+        raise UserError(f"--config.report.view={view} is unknown: {did_you_mean(view, known)}")
 
 
 def changed(config: ConfigDict, words: list[str]) -> ConfigDict:

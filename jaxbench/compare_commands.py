@@ -171,7 +171,7 @@ def repro(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 
 def _answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:
     """Prints the answer, and leaves it in the folder for people and for a CI system."""
-    from jaxbench.report.figures import canvas
+    from jaxbench.report.drawing import canvas
     from jaxbench.report.figures import verdicts as figure
     from jaxbench.report.verdicts import data, markdown, terminal, xml
 

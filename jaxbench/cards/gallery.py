@@ -14,7 +14,7 @@ from jaxbench.cards import layout, rows
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import Shown
 from jaxbench.errors import UserError
-from jaxbench.report.figures import canvas
+from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import cards as figure
 from jaxbench.report.numbers import milliseconds, share
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Line, Table, fill
@@ -127,7 +127,7 @@ def _draw(shown: Sequence[Shown], folder: Path, filters: Sequence[str]) -> list[
     left_out = [f"not drawn, on one device count only: {', '.join(alone)}"] if alone else []
     left_out += [f"not drawn, as kernels, transfers and links have no efficiency: {', '.join(cases)}"] if cases else []
     title = "Efficiency of all result cards" + (f" with {' '.join(filters)}" if filters else "")
-    files = canvas.render(lambda: figure.draw(lines, title=rows.printable(title), notes=left_out))
+    files = canvas.render(lambda: figure.draw(lines, title=rows.printable(title), further=left_out))
     if not files:
         return [f"The figure was not drawn: no card {'that matches ' if filters else ''}has two device counts."]
     try:

@@ -16,8 +16,6 @@ from jaxbench.analysis.normal import Verdict
 from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
-from jaxbench.report.figures.material import Material
-from jaxbench.report.figures.spots import Spot
 from jaxbench.report.findings import Findings, grouped, legend, notes, of_folder
 from jaxbench.report.page import Kind, Page, Picture, Section
 from jaxbench.report.table import Table, take
@@ -91,13 +89,6 @@ class CaseFindings(Findings):
         card = [("The machine's card", self.card)] if self.card is not None else []
         return dataclasses.replace(page, sources=[*page.sources, *card])
 
-    def material(self, *, others: Sequence[Spot] = ()) -> Material:
-        """What the figures draw from."""
-        return Material(
-            experiment=self.experiment, rows=self.rows, fits=self.fits, crossings=self.crossings, knees=self.knees,
-            card=self.card, manifest=self.manifest, others=others,
-        )  # fmt: skip
-
 
 def find(run: RunFolder) -> CaseFindings:
     """Reads and analyses a run folder. Raises UserError when it is no run of cases, is damaged or of another schema."""
@@ -118,7 +109,7 @@ def find(run: RunFolder) -> CaseFindings:
         crossings=crossed,
         knees=crossings.knees(rows) if view == "curves" else [],
         normal=normal.judge(view, rows, manifest=manifest),
-        left_out=[str(sentence) for sentence in plan.get("left_out") or ()],
+        left_out=[str(sentence).removeprefix("Left out: ") for sentence in plan.get("left_out") or ()],
     )
 
 

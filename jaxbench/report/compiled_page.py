@@ -13,7 +13,7 @@ from jaxbench.analysis.compiled import MARK, CompiledRow, gigabytes
 from jaxbench.records.schema import CompiledRecord
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import page, table, terminal
-from jaxbench.report.figures import canvas
+from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import compiled as figure
 from jaxbench.report.page import Fold, Kind, Page, Picture, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv

@@ -32,7 +32,6 @@ from jaxbench.levers import LEVERS
 from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
-from jaxbench.report.figures.lever_material import LeverMaterial
 from jaxbench.report.findings import (
     Findings,
     excused,
@@ -119,13 +118,6 @@ class LeverFindings(Findings):
             Section(heading="Real tokens", sentences=tokens.sentences(self.rows)),
             Section(heading="Utilisation", sentences=utilisation(self.rows)),
         ]
-
-    def material(self) -> LeverMaterial:
-        """What the figures draw from."""
-        return LeverMaterial(
-            experiment=self.experiment, swept=self.swept, places=self.places, phases=self.phases, knees=self.knees,
-            latencies=self.latencies, search=self.search, laws=self.laws, unit=unit(self.rows),
-        )  # fmt: skip
 
 
 def find(run: RunFolder) -> LeverFindings:

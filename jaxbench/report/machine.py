@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import urllib.parse
 from collections.abc import Sequence
@@ -17,8 +18,9 @@ from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import card_table, case_findings, page, terminal, views
 from jaxbench.report.build import Outcome
 from jaxbench.report.case_findings import CaseFindings
-from jaxbench.report.figures import canvas, roofline
-from jaxbench.report.figures.spots import of_cases
+from jaxbench.report.drawing import canvas
+from jaxbench.report.drawing.spots import of_cases
+from jaxbench.report.figures import roofline
 from jaxbench.report.page import Kind, Page, Picture, Section
 
 PAGE = "machine.html"
@@ -113,7 +115,7 @@ def _roofline(folder: Path, runs: Sequence[Run], card: dict[str, Any]) -> list[P
     """Every kernel of all runs under the card's ceilings."""
     spots = of_cases([row for _, findings in runs for row in findings.rows])
     title = f"{_name(card)}: kernels under this machine's ceilings"
-    files = canvas.render(lambda: roofline.draw(spots, card=card, title=title, dtype="float32"))
+    files = canvas.render(lambda: roofline.under(spots, card=card, title=title, dtype="float32"))
     canvas.write(files, folder / "figures", "roofline")
     return [Picture(name="roofline", svg=files["svg"], caption=roofline.CAPTION)] if files else []
 
@@ -123,9 +125,9 @@ def _pictures(runs: Sequence[Run]) -> list[Picture]:
     pictures = []
     for view in _KEY:
         for path, findings in runs:
-            for drawing in views.drawings(view) if findings.view == view else ():
-                file = path / "figures" / f"{drawing.name}.svg"
-                if drawing.name in _SHOWN.get(view, (view,)) and file.is_file():
-                    name = f"{findings.experiment}-{drawing.name}"
-                    pictures.append(Picture(name=name, svg=file.read_bytes(), caption=drawing.caption))
+            for figure in _SHOWN.get(view, (view,)) if findings.view == view else ():
+                file = path / "figures" / f"{figure}.svg"
+                if file.is_file():
+                    picture = views.picture(figure, file.read_bytes(), findings)
+                    pictures.append(dataclasses.replace(picture, name=f"{findings.experiment}-{figure}"))
     return pictures

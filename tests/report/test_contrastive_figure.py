@@ -15,17 +15,19 @@ from jaxbench.analysis import points, scaling
 from jaxbench.analysis.points import Point
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
-from jaxbench.report.figures import canvas, contrastive, marks
-from jaxbench.report.figures.spread_material import SpreadMaterial
+from jaxbench.report import findings
+from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.figures import contrastive
+from jaxbench.report.findings import Findings
 
 MB = 1_000_000
 
 
-def material(path: Path, *, wrong: tuple[str, ...] = (), scalings: tuple[str, ...] = ("weak",)) -> SpreadMaterial:
+def material(path: Path, *, wrong: tuple[str, ...] = (), scalings: tuple[str, ...] = ("weak",)) -> Findings:
     """n devices on 2 cores: each does n GFLOP, gathers n MB and gets 9 MB of others, and holds 2 n MB."""
     fabricate.run_folder(path, scalings=scalings, cores=2, wrong=wrong, noise=0, drift=0, rounds=3)
     made = [_edited(point) for point in points.load(RunFolder(path))]
-    return SpreadMaterial(experiment="made", rows=scaling.analyse(made, config={}))
+    return dataclasses.replace(findings.find(RunFolder(path)), rows=scaling.analyse(made, config={}))
 
 
 def _edited(point: Point) -> Point:
@@ -37,7 +39,7 @@ def _edited(point: Point) -> Point:
     return dataclasses.replace(point, record=dataclasses.replace(point.record, passport=passport))
 
 
-def draw(made: SpreadMaterial) -> Figure:
+def draw(made: Findings) -> Figure:
     with canvas.style():
         figure = contrastive.draw(made)
     assert figure is not None
@@ -46,13 +48,15 @@ def draw(made: SpreadMaterial) -> Figure:
 
 def values(axes: Axes, *, filled: bool | None = None) -> dict[float, float]:
     """x -> y of our points; of the filled ones or of the hollow ones only, if asked."""
-    ours = [line for line in axes.lines if line.get_color() == marks.colour(0) and line.get_marker() == marks.marker(0)]
+    ours = [
+        line for line in axes.lines if line.get_color() == marks.look(0)[0] and line.get_marker() == marks.look(0)[1]
+    ]
     chosen = [line for line in ours if filled is None or (line.get_markerfacecolor() != "white") == filled]
     return {x: y for line in chosen for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
 
 
 def flat(axes: Axes) -> list[set[float]]:
-    return [set(line.get_ydata()) for line in axes.lines if line.get_color() == canvas.DASHES["color"]]
+    return [set(line.get_ydata()) for line in axes.lines if line.get_color() == marks.DASHES["color"]]
 
 
 def test_each_panel_has_the_numbers_of_one_device(tmp_path: Path) -> None:
@@ -68,7 +72,7 @@ def test_each_panel_has_the_numbers_of_one_device(tmp_path: Path) -> None:
 def test_it_says_what_is_hollow_exact_and_wrong(tmp_path: Path) -> None:
     figure = draw(material(tmp_path, wrong=("shard_map/weak/2",)))
     said = "\n".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
-    assert canvas.HOLLOW in said and marks.WRONG in said and contrastive.FLAT in said and "FLOP and bytes" in said
+    assert notes.HOLLOW in said and notes.WRONG in said and contrastive.FLAT in said and "FLOP and bytes" in said
     assert 2 not in values(figure.axes[0])
 
 

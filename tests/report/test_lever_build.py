@@ -16,7 +16,7 @@ from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import build, lever_findings, terminal
-from jaxbench.report.figures import canvas
+from jaxbench.report.drawing import canvas
 from jaxbench.report.lever_findings import LeverFindings
 
 UNKNOWN = re.compile(r"\b(nan|inf)\b", re.IGNORECASE)

@@ -14,17 +14,18 @@ from matplotlib.patches import Rectangle
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import lever_findings, views
-from jaxbench.report.figures import canvas, ladder, marks, precision, remat, search
-from jaxbench.report.figures.lever_material import LeverMaterial
+from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.figures import ladder, precision, remat, search
+from jaxbench.report.lever_findings import LeverFindings
 
 
-def material(path: Path, kind: str, **facts: Any) -> LeverMaterial:
-    return lever_findings.find(RunFolder(fab.folder(path, kind, **facts))).material()
+def findings(path: Path, kind: str, **facts: Any) -> LeverFindings:
+    return lever_findings.find(RunFolder(fab.folder(path, kind, **facts)))
 
 
 def draw(path: Path, kind: str, **facts: Any) -> Figure:
     with canvas.style():
-        figure = views.LEVER_VIEWS[kind][0].draw(material(path, kind, **facts))
+        figure = views.figures()[kind].draw(findings(path, kind, **facts))
     assert figure is not None
     return figure
 
@@ -39,8 +40,8 @@ def bars_of(axes: Any) -> list[Rectangle]:
 
 @pytest.mark.parametrize("kind", ["precision", "remat", "phases"])
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, kind: str) -> None:
-    made = material(tmp_path, kind)
-    first, second = (canvas.render(lambda: views.LEVER_VIEWS[kind][0].draw(made)) for _ in range(2))
+    made = findings(tmp_path, kind)
+    first, second = (canvas.render(lambda: views.figures()[kind].draw(made)) for _ in range(2))
     assert first == second and set(first) == {"svg", "pdf", "png"}
     assert int.from_bytes(first["png"][16:20], "big") == 1400
 
@@ -49,34 +50,34 @@ def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, kind: str)
 def test_every_figure_says_n_and_what_its_bars_are(tmp_path: Path, kind: str) -> None:
     said = texts(draw(tmp_path, kind))
     assert "n = " in said and "rounds an arm" in said and "95 % intervals" in said
-    assert (canvas.HOLLOW in said) == (kind == "phases"), "of four devices on two cores"
+    assert (notes.HOLLOW in said) == (kind == "phases"), "of four devices on two cores"
 
 
 @pytest.mark.parametrize("kind", fab.RUNS)
 def test_oversubscribed_is_said_and_has_no_filled_mark(tmp_path: Path, kind: str) -> None:
     figure = draw(tmp_path, kind, devices=(8,), cores=2)
-    assert canvas.HOLLOW in texts(figure)
-    ours = set(canvas.COLOURS) - {"#000000"}
+    assert notes.HOLLOW in texts(figure)
+    ours = set(marks.COLOURS) - {"#000000"}
     panels = figure.axes[:2] if kind == "remat" else figure.axes  # the law of depth is compiled, not timed
     filled = [
         line
         for axes in panels
         for line in axes.lines
-        if line.get_color() in ours and line.get_marker() in canvas.MARKERS and line.get_markerfacecolor() != "white"
+        if line.get_color() in ours and line.get_marker() in marks.MARKERS and line.get_markerfacecolor() != "white"
     ]
     assert not filled
 
 
 @pytest.mark.parametrize("kind", fab.RUNS)
 def test_nothing_measured_is_no_figure(tmp_path: Path, kind: str) -> None:
-    assert views.LEVER_VIEWS[kind][0].draw(material(tmp_path, kind, rounds=0)) is None
+    assert views.figures()[kind].draw(findings(tmp_path, kind, rounds=0)) is None
 
 
 @pytest.mark.parametrize("kind", fab.RUNS)
 def test_a_wrong_arm_is_crossed_out(tmp_path: Path, kind: str) -> None:
     arms = fab.RUNS[kind][0]()
     arms = [*arms[:-1], dataclasses.replace(arms[-1], ok=False)]
-    assert marks.WRONG in texts(draw(tmp_path, kind, arms=arms))
+    assert notes.WRONG in texts(draw(tmp_path, kind, arms=arms))
 
 
 def test_published_overheads_are_hollow_dashed_and_cited(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_published_overheads_are_hollow_dashed_and_cited(tmp_path: Path) -> None
 
 
 def test_the_front_is_what_no_other_beats_in_both(tmp_path: Path) -> None:
-    arms = material(tmp_path, "remat").places[0].arms
+    arms = findings(tmp_path, "remat").places[0].arms
     assert [arm.label for arm in remat.front(arms)] == ["block", "dots_saveable", "none"]
 
 
@@ -101,7 +102,7 @@ def test_the_law_has_its_exponent_and_two_guides(tmp_path: Path) -> None:
     assert {"n", "√n"} <= {text.get_text() for text in figure.axes[2].texts}
     bare = fab.lever_folder(tmp_path / "bare", fab.remat(), ["remat"])
     with canvas.style():
-        without = remat.draw(lever_findings.find(RunFolder(bare)).material())
+        without = remat.draw(lever_findings.find(RunFolder(bare)))
     assert without is not None and len(without.axes) == 2
 
 
@@ -111,7 +112,7 @@ def test_accuracy_differences_stand_beside_published_ones(tmp_path: Path) -> Non
     last = figure.axes[3]
     published = [line for line in last.lines if line.get_markerfacecolor() == "white"]
     assert [round(line.get_xdata()[0], 2) for line in published] == [0.16, 0.03, 0.10, -0.01, 0.28, 0.12]
-    places = material(tmp_path / "more", "precision").places
+    places = findings(tmp_path / "more", "precision").places
     values = {arm.label: precision.difference(arm) for arm in places[0].arms}
     assert values["bfloat16"].value == pytest.approx(-0.2) and not values["default"].known
 
@@ -123,7 +124,7 @@ def test_without_a_training_there_is_no_accuracy(tmp_path: Path) -> None:
 
 
 def test_rung_factors_are_over_the_rung_before(tmp_path: Path) -> None:
-    (place,) = material(tmp_path, "ladder", noise=0, drift=0).places
+    (place,) = findings(tmp_path, "ladder", noise=0, drift=0).places
     first, *others = ladder.factors(place)
     assert not first.known
     assert [f.value for f in others] == pytest.approx([5, 20 / 7, 140 / 139, 139 / 80])
@@ -132,18 +133,18 @@ def test_rung_factors_are_over_the_rung_before(tmp_path: Path) -> None:
 def test_a_rung_after_a_failed_one_has_no_factor(tmp_path: Path) -> None:
     arms = fab.ladder()
     arms[2] = dataclasses.replace(arms[2], failed="no")
-    (place,) = material(tmp_path, "ladder", arms=arms).places
+    (place,) = findings(tmp_path, "ladder", arms=arms).places
     assert [f.known for f in ladder.factors(place)] == [False, True, False, False, True]
     assert "failed" in texts(draw(tmp_path / "drawn", "ladder", arms=arms))
 
 
 def test_the_knee_is_named_and_the_search_has_its_limit(tmp_path: Path) -> None:
     assert "knee 512" in texts(draw(tmp_path, "batch"))
-    found = material(tmp_path / "more", "batch").search
-    assert found is not None
+    found = findings(tmp_path / "more", "batch")
     with canvas.style():
-        figure = search.draw(found, experiment="cnn")
+        figure = search.draw(found)
     assert figure is not None
+    assert found.search is not None and found.search.sentence in search.caption(found)
     said = texts(figure)
     assert "✓" in said and "✗" in said and "limit, 2.00 GB" in said and "half of the memory that was free" in said
 
@@ -166,9 +167,9 @@ def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, kind: str, na
     arms = [fab.arm(0.01, freeze="none"), fab.arm(0.008, freeze=name)]
     swept = ["freeze"] if kind == "freeze" else ["execution", "freeze"]
     run = RunFolder(fab.lever_folder(tmp_path, arms, swept, experiment=name))
-    made = lever_findings.find(run).material()
+    made = lever_findings.find(run)
     with canvas.style():
-        figure = views.LEVER_VIEWS[kind][0].draw(made)
+        figure = views.figures()[kind].draw(made)
         assert figure is not None
         figure.draw_without_rendering()
     assert figure.axes[0].get_window_extent().width > 80 * canvas.DPI / 100
@@ -177,5 +178,5 @@ def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, kind: str, na
 def test_the_search_without_proofs_can_be_drawn(tmp_path: Path) -> None:
     fab.lever_folder(tmp_path, fab.batch(), ["batch"])
     store.write_json(tmp_path / "search.json", {**fab.SEARCH, "proven": [], "largest": 0, "error": None})
-    found = lever_findings.find(RunFolder(tmp_path)).search
-    assert found is not None and canvas.render(lambda: search.draw(found, experiment="cnn"))["svg"]
+    found = lever_findings.find(RunFolder(tmp_path))
+    assert canvas.render(lambda: search.draw(found))["svg"]

@@ -14,7 +14,7 @@ from jaxbench.analysis import scaling
 from jaxbench.analysis.scaling import Row
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder
-from jaxbench.report.figures import axes, canvas
+from jaxbench.report.drawing import axes, canvas, marks, notes
 from jaxbench.report.figures import scaling as figures
 from jaxbench.report.findings import find
 
@@ -25,7 +25,11 @@ def rows_of(path: Path, **facts: Any) -> list[Row]:
 
 def draw(rows: list[Row], **options: str) -> Figure:
     with canvas.style():
-        return figures.draw(rows, title="cnn", **options)
+        return figures.of_rows(rows, title="cnn", **options)
+
+
+def rendered(rows: list[Row], **options: str) -> dict[str, bytes]:
+    return canvas.render(lambda: figures.of_rows(rows, title="cnn", **options))
 
 
 def texts(figure: Figure) -> str:
@@ -37,16 +41,16 @@ def markers(figure: Figure, face: str) -> list[int]:
     found = []
     for line in figure.axes[1].lines:
         hollow = line.get_markerfacecolor() == "white"
-        if line.get_marker() in canvas.MARKERS and hollow == (face == "white"):
+        if line.get_marker() in marks.MARKERS and hollow == (face == "white"):
             found += [round(x) for x in line.get_xdata()]
     return sorted(found)
 
 
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path) -> None:
     rows = rows_of(tmp_path / "run", cores=2)
-    first = figures.write(rows, tmp_path / "one", title="cnn", overlay="tf_dgx1_p100_synth")
-    second = figures.write(rows, tmp_path / "two", title="cnn", overlay="tf_dgx1_p100_synth")
+    first, second = (rendered(rows, overlay="tf_dgx1_p100_synth") for _ in range(2))
     assert first == second
+    canvas.write(first, tmp_path / "one", "scaling")
     assert {p.name: p.read_bytes() for p in (tmp_path / "one").iterdir()} == {
         f"scaling.{k}": v for k, v in first.items()
     }
@@ -55,23 +59,23 @@ def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path) -> None:
 
 
 def test_seven_inches_wide(tmp_path: Path) -> None:
-    png = figures.render(rows_of(tmp_path), title="cnn")["png"]
+    png = rendered(rows_of(tmp_path))["png"]
     assert int.from_bytes(png[16:20], "big") == 1400  # pixels at 200 dpi
 
 
 def test_oversubscribed_is_hollow_and_explained(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=2, scalings=("strong",)))
     assert markers(figure, "white") == [4, 8] and markers(figure, "filled") == [1, 2]
-    assert canvas.HOLLOW in texts(figure)
+    assert notes.HOLLOW in texts(figure)
 
 
 def test_an_honest_figure_has_no_hollow_marker(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=8, scalings=("strong",)))
-    assert markers(figure, "white") == [] and canvas.HOLLOW not in texts(figure)
+    assert markers(figure, "white") == [] and notes.HOLLOW not in texts(figure)
 
 
 def test_wrong_points_are_crossed_out(tmp_path: Path) -> None:
-    assert "crossed out" in texts(draw(rows_of(tmp_path, wrong=("shard_map/strong/2",))))
+    assert notes.WRONG in texts(draw(rows_of(tmp_path, wrong=("shard_map/strong/2",))))
 
 
 def test_strong_and_weak_differ_without_colour(tmp_path: Path) -> None:
@@ -110,8 +114,8 @@ def speedup_panels(figure: Figure) -> list[tuple[str, int]]:
 def test_published_speedups_are_not_drawn_over_another_base(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, devices=(2, 4, 8)), overlay="tf_dgx1_p100_synth")
     assert speedup_panels(figure) == [("speed-up over 2 devices", 0)]
-    assert "not drawn beside these over 2 devices" in texts(figure) and "dashed grey" not in texts(figure)
-    (ideal,) = [line for line in figure.axes[1].lines if line.get_color() == canvas.GREY]
+    assert "not drawn beside these over 2 devices" in texts(figure) and notes.PUBLISHED not in texts(figure)
+    (ideal,) = [line for line in figure.axes[1].lines if line.get_color() == marks.GREY]
     assert list(ideal.get_xdata()) == [2, 4, 8] and list(ideal.get_ydata()) == [1, 2, 4]
 
 
@@ -146,34 +150,36 @@ def test_published_names_are_in_the_margin_or_in_the_legend(
 def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, name: str) -> None:
     rows = rows_of(tmp_path, strategies=(name, "b"), experiment=name)
     with canvas.style():
-        figure = figures.draw(rows, title=f"{name}: training throughput")
+        figure = figures.of_rows(rows, title=f"{name}: training throughput")
         figure.draw_without_rendering()
         legend = figure.legends[0].get_window_extent()
-    assert legend.x0 >= 0 and legend.x1 <= 700 and figure.axes[0].get_window_extent().width > 80
-    assert figure.axes[0].get_window_extent().height > 110, "the panels keep their height"
-    assert figures.render(rows, title=name)["svg"]
+    panel, dots = figure.axes[0].get_window_extent(), canvas.DPI / 100
+    assert legend.x0 >= 0 and legend.x1 <= 700 * dots and panel.width > 80 * dots
+    assert panel.height > 110 * dots, "the panels keep their height"
+    assert rendered(rows)["svg"]
 
 
 def test_an_unknown_overlay_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="did you mean 'tf_dgx1_p100_synth'.*Give \"\" for none"):
-        figures.render([], title="cnn", overlay="tf_dgx1_p100_sinth")
+        config = {"report": {"overlay": "tf_dgx1_p100_sinth"}}
+        figures.draw(find(RunFolder(fabricate.run_folder(tmp_path, config=config))))
 
 
 @pytest.mark.parametrize(
     "facts", [{"rounds": 0}, {"devices": (1,)}, {"devices": (3, 5, 6, 7), "rounds": 2}, {"cores": 0}]
 )
 def test_odd_runs_can_be_drawn(tmp_path: Path, facts: dict[str, Any]) -> None:
-    assert figures.render(rows_of(tmp_path, **facts), title="cnn")["svg"]
+    assert rendered(rows_of(tmp_path, **facts))["svg"]
 
 
 def test_the_users_settings_are_left_alone(tmp_path: Path) -> None:
     before, level = dict(matplotlib.rcParams), logging.getLogger("fontTools").level
-    figures.render(rows_of(tmp_path), title="cnn")
+    rendered(rows_of(tmp_path))
     assert dict(matplotlib.rcParams) == before and logging.getLogger("fontTools").level == level
 
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.2), (1.0, 2.0), (1800.0, 4200.0), (3.0, 7e6), (0.02, 0.3)])
 def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
-    ticks = axes.decade_ticks(low, high)
+    ticks = axes.round_ticks(low, high)
     assert 2 <= len(ticks) <= 7
     assert all(low <= tick <= high for tick in ticks)

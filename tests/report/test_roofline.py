@@ -20,8 +20,9 @@ from report import runs
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import store
 from jaxbench.report import build, siblings
-from jaxbench.report.figures import canvas, roofline
-from jaxbench.report.figures.spots import Spot, of_cases
+from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.drawing.spots import Spot, of_cases
+from jaxbench.report.figures import roofline
 
 GPU_CARD = fab.card()
 GPU_CARD["machine"] |= runs.GPU
@@ -39,7 +40,7 @@ def spot(**facts: Any) -> Spot:
 
 def drawn(spots: list[Spot], card: dict[str, Any] | None = None, dtype: str = "float32") -> Figure:
     with canvas.style():
-        figure = roofline.draw(spots, card=card or fab.card(), title="x", dtype=dtype)
+        figure = roofline.under(spots, card=card or fab.card(), title="x", dtype=dtype)
         assert figure is not None
         return figure
 
@@ -73,15 +74,15 @@ def test_the_ceiling_of_the_rows_dtype_is_the_heavy_one() -> None:
 
 def test_catalogue_peaks_are_dashed_grey() -> None:
     figure = drawn([spot(platform="gpu", value=1e12)], GPU_CARD)
-    dashed = [line for line in ceilings(figure) if line.get_linestyle() == "--" and line.get_color() == canvas.GREY]
+    dashed = [line for line in ceilings(figure) if line.get_linestyle() == "--" and line.get_color() == marks.GREY]
     assert len(dashed) == 2 and "float32 peak" in texts(figure) and "memory peak 4.80 TB/s" in texts(figure)
 
 
 def test_without_a_bandwidth_there_is_no_roofline() -> None:
     card = fab.card()
     card["peaks"] = [peak for peak in card["peaks"] if peak["quantity"] == "flop_per_s"]
-    assert roofline.draw([spot()], card=card, title="x", dtype="float32") is None
-    assert roofline.draw([spot(mark="earlier")], card=fab.card(), title="x", dtype="float32") is None
+    assert roofline.under([spot()], card=card, title="x", dtype="float32") is None
+    assert roofline.under([spot(mark="earlier")], card=fab.card(), title="x", dtype="float32") is None
 
 
 def test_each_platform_has_its_own_panel_and_ceilings() -> None:
@@ -92,13 +93,13 @@ def test_each_platform_has_its_own_panel_and_ceilings() -> None:
 
 
 def test_marks_say_what_a_spot_is() -> None:
-    marks = ("refused", "wrong", "earlier", "kernel")
-    figure = drawn([spot(mark=mark, intensity=i + 1.0) for i, mark in enumerate(marks)] + [spot(hollow=True)])
+    kinds = ("refused", "wrong", "earlier", "kernel")
+    figure = drawn([spot(mark=kind, intensity=i + 1.0) for i, kind in enumerate(kinds)] + [spot(hollow=True)])
     (axes,) = figure.axes
     looks = {line.get_xdata()[0]: line for line in axes.lines if len(line.get_xdata()) == 1}
     assert (looks[1.0].get_marker(), looks[2.0].get_marker(), looks[3.0].get_marker()) != ("o", "o", "o")
     assert any(line.get_markerfacecolor() == "white" for line in axes.lines)
-    for said in ("refused by a gate", "values are wrong", "other runs on this machine", "hollow"):
+    for said in (notes.REFUSED, notes.WRONG, "other runs on this machine", notes.HOLLOW):
         assert said in texts(figure)
 
 
@@ -116,7 +117,7 @@ def test_kernels_stand_at_their_intensity(tmp_path: Path) -> None:
 
 def test_small_sizes_far_below_the_roof_are_counted_not_drawn() -> None:
     figure = drawn([spot(), spot(value=1e3), spot(value=2e3)])
-    assert "2 points of small sizes lie below the panel" in texts(figure)
+    assert "2 of small sizes" in texts(figure)
     assert figure.axes[0].get_ylim()[0] > 1e4
 
 

@@ -13,11 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import longest, points, scaling
+from jaxbench.analysis import longest
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
-from jaxbench.report.figures import canvas, context, marks, tensor, zero
-from jaxbench.report.figures.spread_material import SpreadMaterial, sent_bytes
+from jaxbench.report import findings
+from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.drawing.families import received_bytes
+from jaxbench.report.figures import context, tensor, zero
+from jaxbench.report.findings import Findings
 
 PARAMETERS = 1_000
 LONGEST = {
@@ -32,17 +35,16 @@ LONGEST = {
 }
 
 
-def change(path: Path, edit: Any) -> SpreadMaterial:
-    """The run's material after `edit` made of each passport's record another. edit: (record) -> record."""
+def change(path: Path, edit: Any) -> Findings:
+    """The run's findings after `edit` made of each passport's record another. edit: (record) -> record."""
     lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
     found = [schema.from_json(line) for line in lines]
     made = [schema.to_json(edit(each) if isinstance(each, schema.PointRecord) else each) for each in found]
     (path / store.RECORDS).write_text("".join(f"{json.dumps(each)}\n" for each in made))
-    rows = scaling.analyse(points.load(RunFolder(path)), config={})
-    return SpreadMaterial(experiment="made", rows=rows, longest=longest.read(path))
+    return findings.find(RunFolder(path))
 
 
-def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = True, **facts: Any) -> SpreadMaterial:
+def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = True, **facts: Any) -> Findings:
     """Every strategy holds exactly what its formula says."""
     strategies = ("jit_auto", "zero1", "zero2", "fsdp")
     fabricate.run_folder(path, strategies=strategies, scalings=("weak",), **facts)
@@ -63,7 +65,7 @@ def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = Tru
     return dataclasses.replace(made, rows=rows)
 
 
-def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> SpreadMaterial:
+def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Findings:
     """Every device receives 2 MB a step for each device that there is, in two collectives."""
     fabricate.run_folder(path, strategies=(strategy,), noise=0, drift=0, **facts)
 
@@ -76,14 +78,14 @@ def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Sp
     return change(path, edit)
 
 
-def context_material(path: Path, *, search: bool = True, **facts: Any) -> SpreadMaterial:
+def context_material(path: Path, *, search: bool = True, **facts: Any) -> Findings:
     fabricate.run_folder(path, strategies=("context",), scalings=("strong",), **facts)
     if search:
         store.write_json(path / longest.FILE, LONGEST)
     return change(path, lambda record: record)
 
 
-def draw(module: Any, material: SpreadMaterial) -> Figure:
+def draw(module: Any, material: Findings) -> Figure:
     with canvas.style():
         figure = module.draw(material)
     assert figure is not None
@@ -103,7 +105,9 @@ def _marked(axes: Axes, look: int) -> list[Line2D]:
     return [
         line
         for line in axes.lines
-        if line.get_color() == marks.colour(look) and line.get_marker() == marks.marker(look) and len(line.get_xdata())
+        if line.get_color() == marks.look(look)[0]
+        and line.get_marker() == marks.look(look)[1]
+        and len(line.get_xdata())
     ]
 
 
@@ -113,7 +117,7 @@ def hollow(axes: Axes, look: int = 0) -> set[float]:
 
 def published_points(axes: Axes) -> list[list[float]]:
     """The y of each published series in one panel."""
-    theirs = [line for line in axes.lines if line.get_color() == canvas.PALE and line.get_marker() in canvas.MARKERS]
+    theirs = [line for line in axes.lines if line.get_color() == marks.PALE and line.get_marker() in marks.MARKERS]
     assert all(line.get_markerfacecolor() == "white" for line in theirs)
     return [[round(float(y), 3) for y in line.get_ydata()] for line in theirs]
 
@@ -132,7 +136,7 @@ def test_zero_overlays_the_table_in_bytes_a_parameter(tmp_path: Path) -> None:
     assert theirs[0] == [16.0, 7.0, 4.747, 4.187, 4.053, 4.013] and theirs[2][-1] == 0.016
     said = texts(figure)
     assert "Rajbhandari et al., 2020" in said and "P_os+g: 2 + 14/N" in said and "P_os+g: zero2" in said
-    assert canvas.HOLLOW not in said and "within 0 % of the formulas" in said
+    assert notes.HOLLOW not in said and "within 0 % of the formulas" in said
 
 
 def test_zero_of_another_precision_has_no_published_lines(tmp_path: Path) -> None:
@@ -166,7 +170,7 @@ def test_tensor_has_percents_speedups_and_bytes(tmp_path: Path) -> None:
     assert marked(strong, 0) == pytest.approx({n: law("strong", n) for n in (1, 2, 4, 8)})
     assert marked(sent, 0) == {1: 0, 2: 4, 4: 8, 8: 16}
     assert hollow(weak) == hollow(strong) == {4, 8} and not hollow(sent)
-    assert {sent_bytes(row) for row in made.rows if row.point.devices == 8} == {16e6}
+    assert {received_bytes(row) for row in made.rows if row.point.devices == 8} == {16e6}
 
 
 def test_tensor_overlays_megatron(tmp_path: Path) -> None:
@@ -187,12 +191,13 @@ def test_tensor_leaves_out_what_was_not_timed(tmp_path: Path) -> None:
     assert [axes.get_title(loc="left")[:6] for axes in figure.axes] == ["strong", "MB rec"]
     bytes_alone = draw(tensor, spread_material(tmp_path / "untimed", rounds=0))
     assert len(bytes_alone.axes) == 1 and "Shoeybi" not in texts(bytes_alone)
-    assert tensor.draw(SpreadMaterial(experiment="none", rows=[])) is None
+    none = spread_material(tmp_path / "none")
+    assert tensor.draw(dataclasses.replace(none, rows=[])) is None
 
 
 def test_a_wrong_point_is_a_cross(tmp_path: Path) -> None:
     figure = draw(tensor, spread_material(tmp_path, wrong=("tensor/strong/8",)))
-    assert 8 not in marked(figure.axes[1], 0) and marks.WRONG in texts(figure)
+    assert 8 not in marked(figure.axes[1], 0) and notes.WRONG in texts(figure)
 
 
 def test_context_has_lengths_memory_and_times(tmp_path: Path) -> None:
@@ -219,7 +224,8 @@ def test_context_times_are_the_medians(tmp_path: Path) -> None:
 def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
     searched = context_material(tmp_path, rounds=0, devices=(1, 2, 4))
     assert len(draw(context, searched).axes) == 2
-    assert context.draw(dataclasses.replace(searched, longest=None)) is None
+    (tmp_path / longest.FILE).unlink()
+    assert context.draw(searched) is None
 
 
 @pytest.mark.parametrize("module", [zero, tensor, context])

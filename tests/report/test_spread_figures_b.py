@@ -11,18 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from jaxbench.analysis import points, scaling
 from jaxbench.catalog import published
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
-from jaxbench.report.figures import canvas, hybrid, marks, moe, pipeline
-from jaxbench.report.figures.spread_material import SpreadMaterial
+from jaxbench.report import findings
+from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.figures import hybrid, moe, pipeline
+from jaxbench.report.findings import Findings
 
 WHITE = (1.0, 1.0, 1.0, 1.0)
 ROUNDS = 3
 
 
-def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> SpreadMaterial:
+def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> Findings:
     """A run of points given as fields of their records; besides: step_s, and failed, the reason of a failure."""
     plan, records = [], []
     for entry in entries:
@@ -45,8 +46,7 @@ def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> 
             for r, t in times
         ]  # fmt: skip
     fabricate.write(path, plan=plan, records=records, rounds=rounds)
-    rows = scaling.analyse(points.load(RunFolder(path)), config={})
-    return SpreadMaterial(experiment="gpt", rows=rows)
+    return findings.find(RunFolder(path))
 
 
 def stages(k: int, m: int, name: str = "gpipe", *, cores: int = 2, **changes: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ RUNS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
 }
 
 
-def drawn(module: Any, material: SpreadMaterial) -> Figure:
+def drawn(module: Any, material: Findings) -> Figure:
     with canvas.style():
         figure = module.draw(material)
     assert figure is not None
@@ -107,7 +107,7 @@ def texts(figure: Figure) -> str:
 
 def marked(axes: Axes, marker: str) -> list[tuple[float, float, bool]]:
     """(x, y, filled) of our points with that marker, in the order of x."""
-    found = [line for line in axes.lines if line.get_marker() == marker and line.get_color() in canvas.COLOURS]
+    found = [line for line in axes.lines if line.get_marker() == marker and line.get_color() in marks.COLOURS]
     return sorted(
         (float(x), float(y), line.get_markerfacecolor() != "white")
         for line in found
@@ -131,7 +131,7 @@ def test_the_bytes_are_the_same_every_time(tmp_path: Path, kind: str) -> None:
 def test_nothing_compiled_is_no_figure(tmp_path: Path, kind: str) -> None:
     module, entries = RUNS[kind]
     assert module.draw(made(tmp_path, [{**entry, "failed": "no"} for entry in entries])) is None
-    assert module.draw(SpreadMaterial(experiment="gpt", rows=[])) is None
+    assert module.draw(made(tmp_path / "empty", [])) is None
 
 
 @pytest.mark.parametrize("kind", RUNS)
@@ -144,7 +144,7 @@ def test_without_rounds_or_facts_there_is_still_what_was_compiled(tmp_path: Path
 def test_a_wrong_point_is_crossed_out(tmp_path: Path, kind: str) -> None:
     module, entries = RUNS[kind]
     figure = drawn(module, made(tmp_path, [*entries[:-1], {**entries[-1], "ok": False}]))
-    assert marks.WRONG in texts(figure)
+    assert notes.WRONG in texts(figure)
     assert any(line.get_marker() == "x" for axes in figure.axes for line in axes.lines)
 
 
@@ -163,7 +163,7 @@ def test_throughput_is_over_two_stages_and_one_micro_batch(tmp_path: Path) -> No
     assert [x for x, *_ in found] == [1, 2, 4, 8]
     assert [y for _, y, _ in found[1:]] == pytest.approx(list(theory), rel=1e-3)
     assert [filled for *_, filled in found] == [True, True, False, False]
-    dashed = [list(line.get_ydata()) for line in figure.axes[1].lines if line.get_color() == canvas.PALE]
+    dashed = [list(line.get_ydata()) for line in figure.axes[1].lines if line.get_color() == marks.PALE]
     assert dashed == [[1, 1.07, 1.3], [1.7, 3.2, 4.8], [1.8, 3.4, 6.3]]
     assert "Huang et al., M = 32" in texts(figure) and "not measured here" in texts(figure)
 
@@ -187,7 +187,7 @@ def test_meshes_are_ranked_by_time(tmp_path: Path) -> None:
     assert [bar.get_width() for bar in bars_of(figure.axes[0])] == pytest.approx([10.1, 20.2, 30.3])
     assert [bar.get_width() for bar in bars_of(figure.axes[1])] == pytest.approx([2, 3] * 3), "state, then the rest"
     assert [bar.get_width() for bar in bars_of(figure.axes[2])] == pytest.approx([12, 9, 3])
-    assert "sorted by time" in texts(figure) and canvas.HOLLOW not in texts(figure)
+    assert "sorted by time" in texts(figure) and notes.HOLLOW not in texts(figure)
 
 
 def test_oversubscribed_meshes_are_ranked_by_bytes(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_oversubscribed_meshes_are_ranked_by_bytes(tmp_path: Path) -> None:
     assert [bar.get_width() for bar in bars_of(figure.axes[2])] == pytest.approx([3, 9, 12])
     assert all(bar.get_facecolor() == WHITE for bar in bars_of(figure.axes[0]))
     assert not any(bar.get_facecolor() == WHITE for axes in figure.axes[1:] for bar in bars_of(axes))
-    assert "sorted by bytes received" in texts(figure) and canvas.HOLLOW in texts(figure)
+    assert "sorted by bytes received" in texts(figure) and notes.HOLLOW in texts(figure)
 
 
 def test_a_mesh_that_failed_is_named_with_its_reason(tmp_path: Path) -> None:

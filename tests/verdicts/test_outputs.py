@@ -23,7 +23,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from verdicts.comparisons import CASES, HOSTILE, MIXED, compared, renamed
 
-from jaxbench.report.figures import canvas
+from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import verdicts as figure
 from jaxbench.report.verdicts import notes, words
 from jaxbench.report.verdicts.data import SCHEMA_FILE, as_json

@@ -3,57 +3,44 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from jaxbench.analysis.arms import Arm
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.levers.accumulate import ACCUMULATE
-from jaxbench.report.figures import canvas, marks
-from jaxbench.report.figures.axes import log_axis, plain
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.lever_material import LeverMaterial
-from jaxbench.report.figures.marks import bytes_tick, exact
+from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import exact
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("levers/accumulate",)
 CAPTION = (
-    "The global batch is the same at every point; a step takes it in more and smaller parts. Left: step time over the "
-    "baseline's. Right: memory per device by the compiler's count, all of it and the scratch alone."
+    "The global batch is the same at every point; a step takes it in more and smaller micro-batches. Left: step time "
+    "over the baseline's. Right: memory per device by the compiler's count, all of it and the scratch memory alone."
 )
 
 
-def draw(material: LeverMaterial) -> Figure | None:
+def draw(run: LeverFindings) -> Figure | None:
     """Two panels. None when nothing was measured."""
-    places = material.places
-    if not any(arm.timing.step_s.known for arm in material.arms):
+    if not places.timed(run.places):
         return None
-    figure = canvas.blank()
-    left, right = figure.subplots(1, 2)
-    for number, place in enumerate(places):
-        marks.line(left, place.arms, parts, _ratio, look=number)
-        marks.line(right, place.arms, parts, lambda arm: exact(arm.peak_bytes), look=number)
-        marks.line(right, place.arms, parts, lambda arm: exact(arm.temp_bytes), look=number, between=marks.DASHED)
-    marks.unity(left, vertical=False)
-    left.set_title(f"step time over that of {short(places[0].arms[0].label, 12)}", loc="left")
-    right.set_title("memory per device", loc="left")
-    left.grid(True)
+    sheet = Sheet(1, 2)
+    left, right = sheet.panels[0]
+    places.line(left, run.places, micro_batches, lambda arm: arm.ratio)
+    places.line(right, run.places, micro_batches, lambda arm: exact(arm.peak_bytes))
+    places.line(right, run.places, micro_batches, lambda arm: exact(arm.temp_bytes), between=marks.DASHED)
+    marks.unity(left, along="y")
     log_axis(right, "y", show=bytes_tick, most=6)
-    for axes in (left, right):
+    for axes, title in ((left, f"step time over that of {short(run.arms[0].label, 12)}"), (right, "memory per device")):
         log_axis(axes, "x", base=2, show=plain)
-        axes.set_xlabel("micro-batches per step")
-    kinds = [
-        Line2D([], [], color="black", label="all memory"),
-        Line2D([], [], color="black", dashes=(3, 1.5), label="scratch"),
-    ]
-    handles = [*marks.legend_handles(places, lines=True), *kinds]
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: gradient accumulation")
-    below = canvas.footnotes(figure, marks.remarks(places))
-    figure.set_figheight(2.1 + 0.16 * lines + 0.12 * below)
-    return figure
+        entitle(axes, title, x="micro-batches per step")
+    kinds: Any = (("all memory", "-"), ("scratch", marks.DASHED))
+    handles = [*places.handles(run.places), *(Line2D([], [], color="black", label=k, linestyle=s) for k, s in kinds)]
+    return sheet.finish(f"{run.experiment}: gradient accumulation", handles, places.remarks(run.places))
 
 
-def parts(arm: Arm) -> float:
+def micro_batches(arm: Arm) -> float:
     return float(ACCUMULATE.of(arm.point.levers))
-
-
-def _ratio(arm: Arm) -> Estimate:
-    return arm.ratio

@@ -7,51 +7,55 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.alpha_beta import Fit
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.report.figures import canvas
-from jaxbench.report.figures.axes import log_axis, seconds_tick
-from jaxbench.report.figures.busbw import payload
-from jaxbench.report.figures.canvas import DASHES, short
-from jaxbench.report.figures.material import Material
-from jaxbench.report.figures.series import Series, of_op, plot, remarks, split
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks, notes, series
+from jaxbench.report.drawing.axes import entitle, extent, log_axis, seconds_tick
+from jaxbench.report.drawing.bands import bands
+from jaxbench.report.drawing.canvas import short
+from jaxbench.report.drawing.series import Series, payload
 
+VIEWS = ("cases/transfer", "cases/collectives")
+ORDER = 1
 CAPTION = (
     "Time per call with the line t(S) = alpha + S / beta: alpha is the level at the left, beta the slope at the right. "
     "Below: how far the line is from the time. A pattern there means that one line does not describe all sizes."
 )
-ACROSS = 3
 MOST, MOST_PAIRS = 7, 3  # groups of devices, pairs: what one panel can hold, and what of it differs
 _KEY = ("op", "dtype", "devices", "mesh", "axis", "source", "target")
 
 
-def draw(material: Material) -> Figure | None:
+def draw(run: CaseFindings) -> Figure | None:
     """Two panels for each operation. None when nothing was fitted."""
-    fits = {_key(fit): fit for fit in material.fits if not fit.why_not}
-    chosen, left_out = _chosen([row for row in material.rows if row.timing.step_s.known], fits)
-    if not chosen:
+    fits = {_key(fit): fit for fit in run.fits if not fit.why_not}
+    rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)
+    if not rows:
         return None
-    series = split(chosen, ("group", "pair", "dtype"), size=payload)
-    operations = list(dict.fromkeys(row.point.op for row in chosen))
-    bands = [operations[start : start + ACROSS] for start in range(0, len(operations), ACROSS)]
-    figure = canvas.blank()
-    columns = max(len(band) for band in bands)
-    heights = [1.9, 1] * len(bands)
-    panels = figure.subplots(2 * len(bands), columns, squeeze=False, height_ratios=heights, sharex=True, sharey="row")
-    for number, band in enumerate(bands):
-        pair = panels[2 * number : 2 * number + 2]
-        _band(pair, band, series, fits, chosen)
-        for axes in pair[:, len(band) :].flat:
-            axes.remove()
-    title = f"{material.experiment}: time = alpha + S / beta"
-    lines = canvas.legend(figure, [one.handle() for one in series], title=title)
-    fake = all(row.point.platform == "cpu" for row in chosen)
-    notes = canvas.footnotes(figure, [*remarks(chosen, fake=fake), *left_out])
-    figure.set_figheight(0.45 + 3.0 * len(bands) + 0.16 * lines + 0.12 * notes)
-    return figure
+    every = series.split(rows, ("group", "pair", "dtype"), size=payload)
+    sheet, pairs = bands(series.operations(rows), across=3, heights=(1.95, 1.15))
+    for op, (above, below) in pairs.items():
+        for one in series.of_op(every, op):
+            one.draw(above, payload, series.time, between="none")
+            _fitted(above, below, one, fits)
+        marks.unity(below, at=0, along="y")
+    uppers, lowers = zip(*pairs.values(), strict=True)
+    reach = max(map(abs, [*extent(lowers, "y"), 5.0]))
+    for above, below in pairs.values():
+        log_axis(above, "y", show=seconds_tick, most=6, span=extent(uppers, "y"))
+        for axes in (above, below):
+            log_axis(axes, "x", base=2, show=quantities.payload, most=4, span=map(payload, rows))
+        below.set_ylim(-1.15 * reach, 1.15 * reach)
+        entitle(below, x="payload")
+    for axes, label in zip(sheet.panels[:, 0], ["time per call", "residual, %"] * len(pairs), strict=False):
+        entitle(axes, y=label)
+    fake = all(row.point.platform == "cpu" for row in rows)
+    handles, remarks = [one.handle() for one in every], [*notes.of_marks(rows, fake=fake), *left_out]
+    return sheet.finish(f"{run.experiment}: time = alpha + S / beta", handles, remarks)
 
 
 def _key(of: Any) -> tuple[Any, ...]:
@@ -61,7 +65,7 @@ def _key(of: Any) -> tuple[Any, ...]:
 def _chosen(rows: Sequence[CaseRow], fits: dict[Any, Fit]) -> tuple[list[CaseRow], list[str]]:
     """The rows of the fitted groups; of an operation with too many groups the slowest, the fastest and some between."""
     keep: set[tuple[Any, ...]] = set()
-    notes = []
+    left_out = []
     for op in dict.fromkeys(fit.op for fit in fits.values()):
         mine = sorted((fit for fit in fits.values() if fit.op == op), key=lambda fit: fit.beta_bytes_per_s.value)
         most = min(MOST_PAIRS if mine[0].source else MOST, len(mine))
@@ -69,46 +73,20 @@ def _chosen(rows: Sequence[CaseRow], fits: dict[Any, Fit]) -> tuple[list[CaseRow
         keep |= {_key(mine[pick]) for pick in picks}
         if len(picks) < len(mine):
             shown = f"{len(picks)} of {len(mine)} groups, from the slowest to the fastest"
-            notes.append(f"{short(op)}: {shown}; the page has all")
-    return [row for row in rows if _key(row.point) in keep], notes
+            left_out.append(f"{short(op)}: {shown}; the page has all")
+    return [row for row in rows if _key(row.point) in keep], left_out
 
 
-def _band(
-    pair: Any, operations: Sequence[str], series: Sequence[Series], fits: dict[Any, Fit], rows: Sequence[CaseRow]
-) -> None:
-    for column, op in enumerate(operations):
-        above, below = pair[:, column]
-        for one in of_op(series, op):
-            plot(above, one, payload, lambda row: row.timing.step_s, line="none")
-            _line(above, below, one, fits)
-        below.axhline(0, **DASHES, zorder=1)
-        above.set_title(short(op, 24), loc="left")
-        below.set_xlabel("payload")
-    sizes = [payload(row) for row in rows]
-    tall = [y for axes in pair[0][: len(operations)] for y in (axes.dataLim.y0, axes.dataLim.y1)]
-    reach = max([abs(y) for axes in pair[1][: len(operations)] for y in (axes.dataLim.y0, axes.dataLim.y1)] + [5.0])
-    for above, below in zip(pair[0][: len(operations)], pair[1][: len(operations)], strict=True):
-        log_axis(above, "y", show=seconds_tick, most=6, span=tall)
-        for axes in (above, below):
-            log_axis(axes, "x", base=2, show=quantities.payload, most=4, span=sizes)
-        below.set_ylim(-1.15 * reach, 1.15 * reach)
-        below.grid(True)
-        below.tick_params(labelbottom=True)
-    pair[0][0].set_ylabel("time per call")
-    pair[1][0].set_ylabel("residual, %")
-
-
-def _line(above: Any, below: Any, series: Series, fits: dict[Any, Fit]) -> None:
+def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, Fit]) -> None:
     """The fitted line through its series, and the residuals under it."""
-    fit = next((fits[_key(row.point)] for row in series.rows if _key(row.point) in fits), None)
+    fit = next((fits[_key(row.point)] for row in one.rows if _key(row.point) in fits), None)
     if fit is None or not fit.residuals:
         return
-    sizes = np.array([size for size, _ in fit.residuals], dtype=np.float64)
+    sizes, residuals = np.array(fit.residuals, dtype=np.float64).T
     fine = np.geomspace(sizes.min(), sizes.max(), 100)
-    above.plot(fine, fit.seconds_at(fine), color=series.colour, linewidth=0.9, zorder=2)
-    face = "white" if fit.oversubscribed else series.colour
-    percent = [100 * residual for _, residual in fit.residuals]
+    colour, marker = marks.look(one.place)
+    above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, zorder=2)
     below.plot(
-        sizes, percent, color=series.colour, marker=series.marker, markerfacecolor=face, linewidth=0.6, markersize=3.2,
-        markeredgewidth=0.9, zorder=3,
+        sizes, 100 * residuals, color=colour, marker=marker, markerfacecolor="white" if fit.oversubscribed else colour,
+        linewidth=0.6, markersize=3.2, markeredgewidth=0.9, zorder=3,
     )  # fmt: skip

@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from jaxbench.analysis.compiled import CompiledRow, gigabytes
-from jaxbench.records.schema import COLLECTIVES, Collective
-from jaxbench.report.figures import bars, canvas
-from jaxbench.report.figures.canvas import short
+from jaxbench.records.schema import COLLECTIVES, CompiledRecord
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.axes import entitle
+from jaxbench.report.drawing.canvas import Sheet, short
 
+VIEWS = ()  # `compiled_page` draws it: such a run has no findings
 CAPTION = (
-    "Compiled for hardware that is not here, nothing was run. Left: what a step holds on one device, and, dashed, what "
+    "Compiled for hardware that is not here; nothing was run. Left: what a step needs on one device, and, dashed, what "
     "a device has. Right: what one device sends in a step, by kind of collective; a cross marks a point whose "
     "communication differs from its closed form."
 )
@@ -25,49 +26,42 @@ MOST = 48  # points that a figure has room for
 
 def draw(rows: Sequence[CompiledRow], *, title: str) -> Figure | None:
     """Two panels with a bar a point. None when nothing compiled."""
-    shown = [row for row in rows if row.record is not None][:MOST]
-    if not shown:
+    compiled = [(row, row.record) for row in rows if row.record is not None]
+    if not compiled:
         return None
-    figure = canvas.blank()
-    memory, wire = figure.subplots(1, 2, sharey=True)
-    kinds = [kind for kind in COLLECTIVES if any(each.kind == kind for row in shown for each in _collectives(row))]
-    _memory(memory, shown)
-    _wire(wire, shown, kinds)
-    memory.set_yticks(range(len(shown)), [short(row.name, 44) for row in shown])
-    memory.invert_yaxis()
-    handles: list[Patch | Line2D] = [bars.handle(look, kind) for look, kind in enumerate(kinds, start=1)]
-    lines = canvas.legend(figure, [bars.handle(0, "memory per device"), *handles], title=title)
-    figure.set_figheight(1.3 + 0.17 * len(shown) + 0.16 * lines)
-    return figure
-
-
-def _collectives(row: CompiledRow) -> tuple[Collective, ...]:
-    return row.record.collectives if row.record is not None else ()
-
-
-def _memory(axes: Axes, rows: Sequence[CompiledRow]) -> None:
-    held = [(row.record.peak_bytes or 0) / 1e9 for row in rows if row.record is not None]
-    axes.barh(range(len(rows)), held, height=bars.WIDTH, **bars.style(0))
-    has = rows[0].memory_bytes / 1e9
-    if max(held) > has / 50:
-        axes.axvline(has, **canvas.DASHES)
-        axes.annotate(
-            f"a device has {gigabytes(1e9 * has)}", (has, 1.01), xycoords=("data", "axes fraction"), fontsize=6
-        )
-        axes.set_xlabel("memory per device, GB")
-    else:
-        axes.set_xlabel(f"memory per device, GB (a device has {gigabytes(1e9 * has)})")
-    axes.grid(axis="x")
-
-
-def _wire(axes: Axes, rows: Sequence[CompiledRow], kinds: Sequence[str]) -> None:
-    start = [0.0] * len(rows)
-    for look, kind in enumerate(kinds, start=1):
-        sent = [sum(each.wire_bytes for each in _collectives(row) if each.kind == kind) / 1e6 for row in rows]
-        axes.barh(range(len(rows)), sent, left=start, height=bars.WIDTH, **bars.style(look))
-        start = [before + more for before, more in zip(start, sent, strict=True)]
-    for place, row in enumerate(rows):
+    shown = compiled[:MOST]
+    sent = [_sent(record) for _, record in shown]
+    kinds = [kind for kind in COLLECTIVES if any(kind in each for each in sent)]
+    sheet = Sheet(1, 2)
+    memory, wire = sheet.panels[0]
+    _memory(memory, [(record.peak_bytes or 0) / 1e9 for _, record in shown], shown[0][0].memory_bytes / 1e9)
+    for place, ((row, _), each) in enumerate(zip(shown, sent, strict=True)):
+        end = marks.stack(wire, place, [(each.get(kind, 0), look) for look, kind in enumerate(kinds, start=1)])
         if row.right is False:
-            axes.plot([start[place]], [place], marker="x", color="black", markersize=5)
-    axes.set_xlabel("sent by a device in a step, MB")
-    axes.grid(axis="x")
+            marks.cross(wire, end, place)
+    entitle(wire, x="sent by a device in a step, MB")
+    for axes in (memory, wire):
+        sheet.names(axes, [short(row.name, 44) for row, _ in shown], shown=axes is memory)
+    handles: list[Any] = [marks.bar_handle(look, kind) for look, kind in enumerate(["memory per device", *kinds])]
+    return sheet.finish(title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
+
+
+def _sent(record: CompiledRecord) -> dict[str, float]:
+    """MB by kind of collective."""
+    found: dict[str, float] = {}
+    for each in record.collectives:
+        found[each.kind] = found.get(each.kind, 0) + each.wire_bytes / 1e6
+    return found
+
+
+def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:
+    for place, size in enumerate(needed):
+        marks.stack(axes, place, [(size, 0)])
+    label = "memory per device, GB"
+    if max(needed) > has / 50:
+        marks.unity(axes, at=has)
+        said = f"a device has {gigabytes(1e9 * has)}"
+        axes.annotate(said, (has, 1.01), xycoords=("data", "axes fraction"), fontsize=6, ha="center")
+    else:
+        label += f" (a device has {gigabytes(1e9 * has)})"
+    entitle(axes, x=label)

@@ -3,22 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from jaxbench.analysis import longest as search
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.scaling import Row
-from jaxbench.report.figures import canvas, marks, spread_lines
-from jaxbench.report.figures.axes import devices_axis, log_axis, plain, seconds_tick
-from jaxbench.report.figures.canvas import DASHES, GREY
-from jaxbench.report.figures.marks import bytes_tick
-from jaxbench.report.figures.spread_lines import EXACT
-from jaxbench.report.figures.spread_material import SpreadMaterial
+from jaxbench.report.drawing import families, marks, notes
+from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain, seconds_tick
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import GREY
+from jaxbench.report.findings import Findings
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("training/context", "levers/context")
 CAPTION = (
     "Left: the longest sequence whose compiled step fits the limit of memory per device, over the devices that share "
     "it, with the line proportional to devices. Middle: what the compiled step holds at each length that was tried. "
@@ -27,70 +29,54 @@ CAPTION = (
 _BETWEEN: Any = ("-", ":", "--", "-.")  # of strategies, where there are several: a marker says the device count
 
 
-def draw(material: SpreadMaterial) -> Figure | None:
+def draw(run: Findings | LeverFindings) -> Figure | None:
     """Up to three panels. None when there was neither a search nor a time."""
-    found: list[dict[str, Any]] = list(material.longest["rows"]) if material.longest is not None else []
-    timed = [row for row in material.measured if row.point.scaling == "strong" and row.timing.step_s.known]
-    counts = sorted({int(row["devices"]) for row in found} | {row.point.devices for row in timed})
-    drawings: list[Callable[[Axes], None]] = []
-    if found and material.longest is not None:
-        limit = float(material.longest["limit_bytes"])
-        drawings += [lambda axes: _longest(axes, found, counts), lambda axes: _tried(axes, found, counts, limit)]
-    if timed:
-        drawings.append(lambda axes: _times(axes, timed, counts))
-    if not drawings:
+    longest = search.read(run.path)
+    found: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
+    timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
+    if not found and not timed:
         return None
-    figure = canvas.blank()
-    for axes, drawing in zip(figure.subplots(1, len(drawings), squeeze=False)[0], drawings, strict=True):
-        drawing(axes)
-    handles = [spread_lines.handle(look, devices(count)) for look, count in enumerate(counts)]
-    handles += _strategies(timed)
-    handles.append(Line2D([], [], **DASHES, label="perfect"))
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: long sequences over devices")
-    below = canvas.footnotes(figure, _notes(material.longest, timed))
-    figure.set_figheight(2.1 + 0.16 * lines + 0.12 * below)
-    return figure
+    counts = sorted({int(row["devices"]) for row in found} | set(families.counts(timed)))
+    sheet = Sheet(1, 2 * bool(found) + bool(timed))
+    panels = list(sheet.panels[0])
+    if longest is not None and found:
+        _longest(panels[0], found, counts)
+        _tried(panels[1], found, counts, float(longest["limit_bytes"]))
+    if timed:
+        _times(panels[-1], timed, counts)
+    handles = [marks.handle(place, devices(count)) for place, count in enumerate(counts)]
+    handles += [*_strategies(timed), marks.guide_handle("perfect")]
+    return sheet.finish(f"{run.experiment}: long sequences over devices", handles, _notes(longest, timed))
 
 
 def _strategies(timed: Sequence[Row]) -> list[Line2D]:
     """What tells the strategies apart, where there are several."""
-    names = list(spread_lines.families(timed))
-    if len(names) < 2:
-        return []
-    return [
-        Line2D([], [], color=GREY, linestyle=_BETWEEN[place % len(_BETWEEN)], label=canvas.short(name, 28))
-        for place, name in enumerate(names)
-    ]
+    names = list(families.families(timed))
+    styles = [_BETWEEN[place % len(_BETWEEN)] for place in range(len(names) if len(names) > 1 else 0)]
+    return [Line2D([], [], color=GREY, linestyle=s, label=short(n, 28)) for s, n in zip(styles, names, strict=False)]
 
 
 def _longest(axes: Axes, found: Sequence[dict[str, Any]], counts: Sequence[int]) -> None:
-    """One point a device count, and what sharing every byte would give."""
+    """One point a device count, and what sharing every byte would give. The numbers stand below right of the line."""
     rows = sorted(found, key=lambda row: int(row["devices"]))
     x, y = [int(row["devices"]) for row in rows], [int(row["longest"]) for row in rows]
-    axes.plot(x, [y[0] * n / x[0] for n in x], **DASHES, zorder=1)
+    marks.guide(axes, x, [y[0] * n / x[0] for n in x])
     axes.plot(x, y, color=GREY, linewidth=0.9, zorder=2)
+    paper: Any = dict(facecolor="white", edgecolor="none", pad=0.4)
     for n, length in zip(x, y, strict=True):
         axes.plot([n], [length], linestyle="none", **_look(counts, n), zorder=3)
-        _say(axes, n, length)
-    log_axis(axes, "y", base=2, show=plain, most=7)
+        marks.write(axes, n, length, f"{length}", xytext=(5, -2), va="top", bbox=paper, zorder=2.5)
+    log_axis(axes, "y", base=2, show=plain)
     devices_axis(axes, x)
     axes.set_xlim(right=2.1 * x[-1])  # the numbers right of and below their points have room
     axes.set_ylim(bottom=axes.get_ylim()[0] / 1.2)
-    axes.set_title("longest sequence that fits", loc="left")
+    entitle(axes, "longest sequence that fits")
 
 
 def _look(counts: Sequence[int], n: int) -> dict[str, Any]:
     """A device count looks the same in every panel."""
-    return dict(color=marks.colour(counts.index(n)), marker=marks.marker(counts.index(n)))
-
-
-def _say(axes: Axes, n: int, length: int) -> None:
-    """The number itself, below right of its point: the line rises."""
-    said = axes.annotate(
-        f"{length}", (n, length), xytext=(5, -2), textcoords="offset points", fontsize=6.5, ha="left", va="top",
-        bbox=dict(facecolor="white", edgecolor="none", pad=0.4), zorder=2.5,
-    )  # fmt: skip
-    said.set_in_layout(False)
+    colour, marker = marks.look(counts.index(n))
+    return dict(color=colour, marker=marker)
 
 
 def _tried(axes: Axes, found: Sequence[dict[str, Any]], counts: Sequence[int], limit: float) -> None:
@@ -102,35 +88,31 @@ def _tried(axes: Axes, found: Sequence[dict[str, Any]], counts: Sequence[int], l
         axes.plot([length for length, _ in pairs], [peak for _, peak in pairs], **look, zorder=3)
     log_axis(axes, "x", base=2, show=plain, most=5)
     log_axis(axes, "y", show=bytes_tick, most=5, span=(limit,))
-    axes.set_xlabel("sequence length")
-    axes.set_title(f"peak memory; line: limit {bytes_tick(limit)}", loc="left")
+    entitle(axes, f"peak memory; line: limit {bytes_tick(limit)}", x="sequence length")
 
 
 def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
     """Strong scaling: each strategy a line through points that look as their device counts do."""
-    families = spread_lines.families(timed)
-    for place, rows in enumerate(families.values()):
+    for place, rows in enumerate(families.families(timed).values()):
         good = [row for row in rows if row.believed]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
-        between = _BETWEEN[place % len(_BETWEEN)]
-        axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=between, zorder=2)
+        axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=_BETWEEN[place % len(_BETWEEN)], zorder=2)
         if good and not good[0].point.oversubscribed:
-            axes.plot(x, [y[0] * x[0] / n for n in x], **DASHES, zorder=1)
+            marks.guide(axes, x, [y[0] * x[0] / n for n in x])
         for row in rows:
-            look = counts.index(row.point.devices)
-            spread_lines.line(axes, [row], lambda row: row.timing.step_s, look=look)
+            families.line(axes, [row], lambda row: row.timing.step_s, place=counts.index(row.point.devices))
     log_axis(axes, "y", show=seconds_tick, most=5)
-    devices_axis(axes, sorted({row.point.devices for row in timed}))
-    axes.set_title("time per step, strong scaling", loc="left")
+    devices_axis(axes, families.counts(timed))
+    entitle(axes, "time per step, strong scaling")
 
 
 def _notes(longest: dict[str, Any] | None, timed: Sequence[Row]) -> list[str]:
     found, shared = [], []
     if longest is not None and longest["rows"]:
         found.append(f"limit: {longest['limit_bytes']:,} bytes per device ({longest['limit_source']})")
-        found.append(f"memory by the compiler's count; the longest to about an eighth of itself; {EXACT}")
+        found.append(f"memory by the compiler's count; the longest is known to within an eighth; {notes.EXACT}")
         shared.append("twice the length")
     if timed:
         shared.append("half the time")
     found.append(f"perfect: on twice the devices {' and '.join(shared)}")
-    return [*found, *spread_lines.remarks(timed, timed)]
+    return [*found, *families.remarks(timed, timed)]

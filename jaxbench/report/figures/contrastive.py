@@ -3,49 +3,51 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
-from jaxbench.report.figures import canvas, spread_lines
-from jaxbench.report.figures.axes import devices_axis, log_axis, seconds_tick, si
-from jaxbench.report.figures.canvas import DASHES
-from jaxbench.report.figures.marks import bytes_tick, exact
-from jaxbench.report.figures.spread_lines import EXACT
-from jaxbench.report.figures.spread_material import SpreadMaterial
+from jaxbench.report.drawing import families, marks, notes
+from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, seconds_tick, si
+from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.marks import exact
+from jaxbench.report.findings import Findings
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("training/contrastive", "levers/contrastive")
 CAPTION = (
-    "Weak scaling, each device with as many examples: the work of the compiled step's products on one device, what its "
-    "all-gathers bring to it, its scratch memory, and the time per step. Dashed: what a mean over examples, such as "
-    "cnn's under data parallelism, would do from the fewest devices on: stay."
+    "Weak scaling: every device has the same number of examples. The panels show the FLOP of one device's matrix "
+    "products, what its all-gathers bring to it, its scratch memory, and the time per step. Dashed: a loss that is a "
+    "mean over examples, such as cnn's under data parallelism, would stay as it is on the fewest devices."
 )
 FLAT = "a mean over examples, as of cnn: flat"
 Families = Mapping[str, Sequence[Row]]
 
 
-def draw(material: SpreadMaterial) -> Figure | None:
+def draw(run: Findings | LeverFindings) -> Figure | None:
     """Four panels. None when no weak point was prepared."""
-    rows = [row for row in material.measured if row.point.scaling == "weak"]
+    rows = [row for row in families.compiled(run.rows) if row.point.scaling == "weak"]
     if not rows:
         return None
-    families = spread_lines.families(rows)
-    figure = canvas.blank()
-    work, sent, scratch, time = figure.subplots(2, 2).flat
-    _growing(work, families, products, "FLOP of products, device and step", show=si)
-    _gathered(sent, families)
-    _growing(scratch, families, scratch_bytes, "scratch memory per device", show=bytes_tick)
-    _growing(time, families, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
-    handles = [*spread_lines.handles(families), Line2D([], [], **DASHES, label=FLAT)]
-    title = f"{material.experiment}: each example against the whole global batch, weak scaling"
-    lines = canvas.legend(figure, handles, title=title)
-    below = canvas.footnotes(figure, _notes(rows))
-    figure.set_figheight(3.9 + 0.16 * lines + 0.12 * below)
-    return figure
+    found = families.families(rows)
+    sheet = Sheet(2, 2)
+    work, sent, scratch, time = sheet.panels.flat
+    _growing(work, found, products, "FLOP of products, device and step", show=si)
+    _growing(sent, found, gathered, "MB gathered, device and step")
+    _growing(
+        scratch,
+        found,
+        lambda row: exact(families.passport(row, "temp_bytes")),
+        "scratch memory per device",
+        show=bytes_tick,
+    )
+    _growing(time, found, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
+    handles = [*families.handles(found), marks.guide_handle(FLAT)]
+    title = f"{run.experiment}: each example against the whole global batch, weak scaling"
+    return sheet.finish(title, handles, _notes(rows))
 
 
 def products(row: Row) -> Estimate:
@@ -58,53 +60,31 @@ def products(row: Row) -> Estimate:
 
 def gathered(row: Row) -> Estimate:
     """MB in the results of all-gathers on one device; a gather among one moves nothing."""
-    assert row.point.record is not None
-    if row.point.devices == 1:
-        return exact(0.0)
-    return exact(sum(c.bytes for c in row.point.record.passport.collectives if c.kind == "all-gather") / 1e6)
-
-
-def scratch_bytes(row: Row) -> Estimate:
-    assert row.point.record is not None
-    held = row.point.record.passport.temp_bytes
-    return exact(math.nan if held is None else float(held))
+    return exact(families.received(row).get("all-gather", 0.0) / 1e6 if row.point.devices > 1 else 0.0)
 
 
 def _growing(
-    axes: Axes,
-    families: Families,
-    value: Callable[[Row], Estimate],
-    title: str,
-    *,
-    show: Callable[[float], str],
-    measured: bool = False,
-) -> None:
-    """A line a family, and where each would stay. measured: by a clock, so that only honest points have a flat line."""
-    for look, rows in enumerate(families.values()):
-        spread_lines.line(axes, rows, value, look=look, exact=not measured)
+    axes: Axes, found: Families, value: Callable[[Row], Estimate], title: str, *,
+    show: Callable[[float], str] | None = None, measured: bool = False,
+) -> None:  # fmt: skip
+    """A line for each family, and where each would stay. show: of a logarithmic axis; None: from 0. measured: by a
+    clock, so that only honest points have a flat line."""
+    counts = families.counts(row for rows in found.values() for row in rows)
+    for place, rows in enumerate(found.values()):
+        families.line(axes, rows, value, place=place, exact=not measured)
         known = [row for row in rows if row.believed and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
-            axes.plot(_counts(families), [value(known[0]).value] * len(_counts(families)), **DASHES, zorder=1)
-    log_axis(axes, "y", show=show, most=5)
-    devices_axis(axes, _counts(families))
-    axes.set_title(title, loc="left")
-
-
-def _gathered(axes: Axes, families: Families) -> None:
-    for look, rows in enumerate(families.values()):
-        spread_lines.line(axes, rows, gathered, look=look, exact=True)
-    axes.plot(_counts(families), [0] * len(_counts(families)), **DASHES, zorder=1)
-    top = max((gathered(row).value for rows in families.values() for row in rows), default=0.0) or 1.0
-    axes.set_ylim(-0.04 * top, 1.12 * top)  # a point at 0 is seen whole
-    devices_axis(axes, _counts(families))
-    axes.set_title("MB gathered, device and step", loc="left")
-
-
-def _counts(families: Families) -> list[int]:
-    return sorted({row.point.devices for rows in families.values() for row in rows})
+            marks.guide(axes, counts, [value(known[0]).value] * len(counts))
+    if show is not None:
+        log_axis(axes, "y", show=show, most=5)
+    else:
+        top = axes.dataLim.y1 if axes.dataLim.y1 > 0 else 1.0
+        axes.set_ylim(-0.04 * top, 1.12 * top)  # a point at 0 is seen whole
+    devices_axis(axes, counts)
+    entitle(axes, title)
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
-    same = "series that gather the same lie on each other"
-    said = "gradients of what is gathered come back besides, as a reduce-scatter or, where the compiler chooses, a sum"
-    return [f"FLOP and {EXACT}; {same}", said, *spread_lines.remarks(rows, rows)]
+    said = "the gradients of what is gathered come back as well: as a reduce-scatter, or, if XLA chooses, an all-reduce"
+    exactly = f"FLOP and {notes.EXACT}; series that gather the same coincide"
+    return [exactly, said, *families.remarks(rows, rows)]

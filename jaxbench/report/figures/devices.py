@@ -10,46 +10,45 @@ from matplotlib.figure import Figure
 from jaxbench.analysis import paired
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import seconds
-from jaxbench.report.figures import bars, canvas
-from jaxbench.report.figures.axes import si
-from jaxbench.report.figures.bars import Bar
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.material import Material
-from jaxbench.report.figures.series import believed, remarks
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.axes import si, time_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.series import believed
 
+VIEWS = tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg"))
+ORDER = 1
 CAPTION = (
     "The same jitted kernel on the CPU and on the accelerator, at the largest size that both have. The number says how "
-    "many times as fast the accelerator is. Where the axis is logarithmic, lengths are to be read at the ticks."
+    "many times as fast the accelerator is. On a logarithmic axis compare the ends of the bars, not their lengths."
 )
 MOST = 16
 Pair = tuple[CaseRow, CaseRow]
 
 
-def draw(material: Material) -> Figure | None:
+def draw(run: CaseFindings) -> Figure | None:
     """None unless some kernel was measured on both."""
-    pairs = both(material.rows)
+    pairs = both(run.rows)
     if not pairs:
         return None
     shown = pairs[:MOST]
-    figure = canvas.blank()
-    axes = figure.subplots()
-    start = bars.time_axis(axes, [row.timing.step_s for pair in shown for row in pair])
-    entries = []
+    made = []
     for place, (cpu, other) in enumerate(shown):
-        ratio = paired.ratio(cpu, other)
-        gain = f"   {ratio.value:.3g} x" if believed(cpu) and believed(other) else ""
-        for offset, look, row, text in ((-0.2, 0, cpu, ""), (0.2, 1, other, gain)):
-            words = f"{seconds(row.timing.step_s.value)}{text}"
-            entries.append((place + offset, Bar(row=row, value=row.timing.step_s, text=words, look=look)))
-    bars.lying(axes, entries, height=0.36, start=start)
-    bars.names(axes, range(len(shown)), [_name(cpu, pairs) for cpu, _ in shown])
+        gain = f"   {paired.ratio(cpu, other).value:.3g} x" if believed(cpu) and believed(other) else ""
+        for look, row, text in ((0, cpu, ""), (1, other, gain)):
+            time = row.timing.step_s
+            said = f"{seconds(time.value)}{text}"
+            made.append(Mark(at=place + 0.4 * look - 0.2, value=time, state=marks.state(row), look=look, text=said))
+    sheet = Sheet()
+    start = time_axis(sheet.only(), made)
+    marks.hbars(sheet.only(), made, thick=0.36, start=start)
+    sheet.names(sheet.only(), [_name(cpu, pairs) for cpu, _ in shown], beside=2)
     kinds = list(dict.fromkeys(other.point.platform for _, other in shown))
-    handles = [bars.handle(0, "cpu"), bars.handle(1, " or ".join(kinds))]
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: CPU against accelerator")
-    more = [f"{MOST} of {len(pairs)} kernels; the table has all"] if len(pairs) > MOST else []
-    notes = canvas.footnotes(figure, [*remarks([row for pair in shown for row in pair]), *more])
-    figure.set_figheight(0.75 + 0.38 * len(shown) + 0.16 * lines + 0.12 * notes)
-    return figure
+    handles = [marks.bar_handle(0, "cpu"), marks.bar_handle(1, " or ".join(kinds))]
+    more = notes.rest(len(shown), len(pairs), "kernels")
+    remarks = [*notes.of_marks([row for pair in shown for row in pair]), *more]
+    return sheet.finish(f"{run.experiment}: CPU against accelerator", handles, remarks)
 
 
 def both(rows: Sequence[CaseRow]) -> list[Pair]:
@@ -76,7 +75,6 @@ def _key(row: CaseRow) -> tuple[object, ...]:
 
 def _name(row: CaseRow, pairs: Sequence[Pair]) -> str:
     point = row.point
-    size = point.shape or si(point.elements or 0)
     impls = {cpu.point.impl for cpu, _ in pairs}
-    parts = [point.op, point.dtype, size, *([point.impl] if len(impls) > 1 else [])]
+    parts = [point.op, point.dtype, point.shape or si(point.elements or 0), *([point.impl] if len(impls) > 1 else [])]
     return short(" ".join(parts), 36)

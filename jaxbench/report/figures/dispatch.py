@@ -6,43 +6,42 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.headline import seconds
-from jaxbench.report.figures import bars, canvas
-from jaxbench.report.figures.bars import Bar
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.material import Material
-from jaxbench.report.figures.series import naming, remarks
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks, notes, series
+from jaxbench.report.drawing.axes import time_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark
 
+VIEWS = ("cases/dispatch",)
 CAPTION = (
-    "Time per call of programs that do next to nothing: what every call costs before its work begins. Where the "
-    "axis is logarithmic, lengths are to be read at the ticks."
+    "Time per call of programs that do next to nothing: what every call costs before its work begins. On a logarithmic "
+    "axis compare the ends of the bars, not their lengths."
 )
 MOST = 24
 _PARTS = ("op", "impl", "dtype", "platform", "cores")
 
 
-def draw(material: Material) -> Figure | None:
+def draw(run: CaseFindings) -> Figure | None:
     """None when nothing was measured."""
-    rows = [row for row in material.rows if row.timing.step_s.known]
+    rows = [row for row in run.rows if row.timing.step_s.known]
     if not rows:
         return None
     shown = rows[:MOST]
-    names = naming(rows, _PARTS)
+    names = series.naming(rows, _PARTS)
     if len(set(names.values())) < len(rows):
-        names = naming(rows, ("op", "shape", *_PARTS[1:]))
-    operations = list(dict.fromkeys(row.point.op for row in rows))
-    figure = canvas.blank()
-    axes = figure.subplots()
-    start = bars.time_axis(axes, [row.timing.step_s for row in shown])
-    entries = []
-    for place, row in enumerate(shown):
-        time = row.timing.step_s
-        look = operations.index(row.point.op)
-        entries.append((float(place), Bar(row=row, value=time, text=seconds(time.value), look=look)))
-    bars.lying(axes, entries, start=start)
-    bars.names(axes, range(len(shown)), [short(names[row.point.point], 36) for row in shown])
-    handles = [bars.handle(place, short(op)) for place, op in enumerate(operations)] if len(operations) > 1 else []
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: the cost of a call")
-    more = [f"the first {MOST} of {len(rows)}; the table has all"] if len(rows) > MOST else []
-    notes = canvas.footnotes(figure, [*remarks(rows), *more])
-    figure.set_figheight(0.75 + 0.22 * len(shown) + 0.16 * lines + 0.12 * notes)
-    return figure
+        names = series.naming(rows, ("op", "shape", *_PARTS[1:]))
+    operations = series.operations(rows)
+    made = [
+        Mark(
+            at=place, value=row.timing.step_s, state=marks.state(row), look=operations.index(row.point.op),
+            text=seconds(row.timing.step_s.value),
+        )
+        for place, row in enumerate(shown)
+    ]  # fmt: skip
+    sheet = Sheet()
+    marks.hbars(sheet.only(), made, start=time_axis(sheet.only(), made))
+    sheet.names(sheet.only(), [short(names[row.point.point], 36) for row in shown])
+    several = operations if len(operations) > 1 else []
+    handles = [marks.bar_handle(place, short(op)) for place, op in enumerate(several)]
+    remarks = [*notes.of_marks(rows), *notes.rest(len(shown), len(rows), "programs, the first")]
+    return sheet.finish(f"{run.experiment}: the cost of a call", handles, remarks)

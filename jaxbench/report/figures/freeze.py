@@ -10,45 +10,45 @@ from matplotlib.figure import Figure
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.summary import gradient_bytes
-from jaxbench.report.figures import canvas, marks
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.lever_material import LeverMaterial
-from jaxbench.report.figures.marks import bytes_tick, exact
+from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing.axes import bytes_tick, entitle, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import exact
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("levers/freeze",)
 CAPTION = (
-    "Over the share of parameters that is not trained: step time over the baseline's, the compiler's count of FLOPs "
+    "Over the share of parameters that is not trained: step time over the baseline's, the FLOPs of the compiled step "
     "over the baseline's, and the bytes of gradient per step: those that the compiled step reduces, or on one device 4 "
     "for each trained parameter. A gradient still passes backward through frozen layers above trained ones."
 )
 
 
-def draw(material: LeverMaterial) -> Figure | None:
+def draw(run: LeverFindings) -> Figure | None:
     """Three panels. None when nothing was measured."""
-    places = [place for place in material.places if any(arm.timing.step_s.known for arm in place.arms)]
-    if not places:
+    found = [place for place in run.places if places.timed([place])]
+    if not found:
         return None
-    figure = canvas.blank()
-    panels = figure.subplots(1, 3, squeeze=False)[0]
-    for number, place in enumerate(places):
-        whole = most(place)
-        for axes, value in zip(panels, (_ratio, _flops, lambda arm: exact(gradient(arm))), strict=True):
-            marks.line(axes, place.arms, lambda arm, whole=whole: 100 * frozen(arm, whole), value, look=number)  # type: ignore[misc]
-    for axes, title in zip(
-        panels, ("step time over the baseline", "compiler's FLOPs over it", "gradient bytes"), strict=True
+    sheet = Sheet(1, 3)
+    for axes, value, title, show in zip(
+        sheet.panels[0],
+        (lambda arm: arm.ratio, _flops, lambda arm: exact(gradient(arm))),
+        ("step time over the baseline", "compiled FLOPs over it", "gradient bytes"),
+        (None, None, bytes_tick),
+        strict=True,
     ):
-        axes.set_title(title, loc="left")
-        axes.set_xlabel("parameters frozen, %")
+        for number, place in enumerate(found):
+            whole = most(place)
+            made = marks.of(place.arms, lambda arm, whole=whole: 100 * frozen(arm, whole), value)  # type: ignore[misc]
+            marks.line(axes, made, place=number)
+        top = axes.dataLim.y1
+        zero_axis(axes, "y", top if math.isfinite(top) else 0, show=show, room=1.1, most=7)
         axes.set_xlim(-5, 105)
-        axes.set_ylim(0, axes.dataLim.y1 * 1.1 if math.isfinite(axes.dataLim.y1) and axes.dataLim.y1 > 0 else 1)
-        axes.grid(True)
-    panels[2].yaxis.set_major_formatter(lambda value, _: bytes_tick(value))
-    for axes in panels[:2]:
-        marks.unity(axes, vertical=False)
-    title = f"{material.experiment}: frozen parameters"
-    lines = canvas.legend(figure, marks.legend_handles(places, lines=True), title=title)
-    below = canvas.footnotes(figure, [*marks.remarks(places), _named(places)])
-    figure.set_figheight(2.1 + 0.16 * lines + 0.12 * below)
-    return figure
+        entitle(axes, title, x="parameters frozen, %")
+        if show is None:
+            marks.unity(axes, along="y")
+    remarks = [*places.remarks(found), _named(found[0])]
+    return sheet.finish(f"{run.experiment}: frozen parameters", places.handles(found), remarks)
 
 
 def most(place: Place) -> float:
@@ -70,10 +70,6 @@ def gradient(arm: Arm) -> float:
     return float(gradient_bytes(arm.row) or 0) if arm.point.devices > 1 else 4.0 * record.passport.parameters
 
 
-def _ratio(arm: Arm) -> Estimate:
-    return arm.ratio
-
-
 def _flops(arm: Arm) -> Estimate:
     record, other = arm.point.record, arm.baseline.point.record
     if record is None or other is None:
@@ -82,7 +78,7 @@ def _flops(arm: Arm) -> Estimate:
     return exact(mine / base) if mine and base else UNKNOWN
 
 
-def _named(places: list[Place]) -> str:
-    whole = most(places[0])
-    shares = [f"{short(a.label, 30)} {100 * frozen(a, whole):.3g} %" for a in places[0].arms if a.timing.step_s.known]
+def _named(place: Place) -> str:
+    whole = most(place)
+    shares = [f"{short(a.label, 30)} {100 * frozen(a, whole):.3g} %" for a in place.arms if a.timing.step_s.known]
     return f"frozen: {', '.join(shares)}"

@@ -6,48 +6,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import paired, quantities
+from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.report.figures import bars, canvas
-from jaxbench.report.figures.axes import log_axis, seconds_tick, si
-from jaxbench.report.figures.bars import Bar
-from jaxbench.report.figures.canvas import DASHES, short
-from jaxbench.report.figures.curves import elements
-from jaxbench.report.figures.material import Material
-from jaxbench.report.figures.series import Series, believed, naming, of_op, plot, remarks, split
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks, notes, series
+from jaxbench.report.drawing.axes import Show, entitle, log_axis, plain, seconds_tick, si, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.series import Series, elements
 
+VIEWS = ("cases/fusion",)
 CAPTION = (
     "Left and middle: the largest size. If time follows bytes, memory is what the block waits for. Right: how many "
     "times as fast as running operation by operation, by size."
 )
 BASE = "op_by_op"
+_PARTS = ("impl", "dtype", "platform", "cores")
 
 
-def draw(material: Material) -> Figure | None:
+def draw(run: CaseFindings) -> Figure | None:
     """A row of three panels for each block. None when nothing was measured."""
-    rows = [row for row in material.rows if row.timing.step_s.known and row.point.elements]
+    rows = [row for row in run.rows if row.timing.step_s.known and row.point.elements]
     if not rows:
         return None
-    names = naming(rows, ("impl", "dtype", "platform", "cores"))
-    kinds = list(dict.fromkeys(names.values()))
-    series = split(rows, ("impl", "dtype", "platform", "cores"), size=elements)
-    operations = list(dict.fromkeys(row.point.op for row in rows))
-    figure = canvas.blank()
-    panels = figure.subplots(len(operations), 3, squeeze=False, width_ratios=[1, 1, 1.25])
-    for line, op in zip(panels, operations, strict=True):
+    every, operations = series.split(rows, _PARTS, size=elements), series.operations(rows)
+    looks = {row.point.point: one.place for one in every for row in one.rows}
+    sheet = Sheet(len(operations), 3, widths=[1, 1, 1.25], heights=1.9)
+    for line, op in zip(sheet.panels, operations, strict=True):
         mine = [row for row in rows if row.point.op == op]
-        _bars(line, op, mine, [(kinds.index(names[row.point.point]), row) for row in _largest(mine)])
-        _speedups(line[2], op, of_op(series, op), mine)
-    handles: list[Any] = [bars.handle(place, short(kind)) for place, kind in enumerate(kinds)]
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: what fusing saves")
-    notes = canvas.footnotes(figure, remarks(rows))
-    figure.set_figheight(0.45 + 1.9 * len(operations) + 0.16 * lines + 0.12 * notes)
-    return figure
+        _bars(line[:2], op, mine, [(looks[row.point.point], row) for row in _largest(mine)])
+        _speedups(line[2], series.of_op(every, op), mine)
+    handles: list[Any] = [marks.bar_handle(one.place, short(one.label)) for one in every]
+    return sheet.finish(f"{run.experiment}: what fusing saves", handles, notes.of_marks(rows))
 
 
 def _largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
@@ -57,59 +53,46 @@ def _largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
     return [row for row in rows if row.point.elements == size]
 
 
-def base_of(row: CaseRow, rows: Sequence[CaseRow]) -> CaseRow | None:
-    """The same block, size and place op by op."""
-    mine = row.point
-    same = ("op", "dtype", "elements", "platform", "cores")
-    found = [r for r in rows if r.point.impl == BASE and all(getattr(r.point, s) == getattr(mine, s) for s in same)]
-    return next((r for r in found if believed(r)), None)
-
-
 def speedup(row: CaseRow, rows: Sequence[CaseRow]) -> Estimate:
     """How many times as fast as op by op; UNKNOWN without that."""
-    base = base_of(row, rows)
-    return paired.ratio(base, row) if base is not None and believed(row) else UNKNOWN
+    ratio = series.time_over(row, rows, BASE)
+    return ratio.under(1) if ratio.known else UNKNOWN
 
 
-def _bars(line: Any, op: str, every: Sequence[CaseRow], rows: Sequence[tuple[int, CaseRow]]) -> None:
+def _bars(panels: Any, op: str, every: Sequence[CaseRow], rows: Sequence[tuple[int, CaseRow]]) -> None:
     times, sizes = [], []
-    for place, (look, row) in enumerate(rows):
-        ratio = speedup(row, every)
-        gain = f"\n{quantities.times(ratio.alone())}" if ratio.known and row.point.impl != BASE else ""
-        text = f"{seconds(row.timing.step_s.value)}{gain}"
-        times.append((float(place), Bar(row=row, value=row.timing.step_s, text=text, look=look)))
-        if row.point.bytes_moved:
-            moved = row.point.bytes_moved
-            text = quantities.scaled(moved, "B")
-            sizes.append((float(place), Bar(row=row, value=Estimate(value=moved), text=text, look=look)))
+    for at, (place, row) in enumerate(rows):
+        ratio, common = speedup(row, every), dict(at=at, look=place, state=marks.state(row))
+        gain = f"\n{quantities.times(ratio.alone())}" if ratio.known else ""
+        time, moved = row.timing.step_s, row.point.bytes_moved
+        times.append(Mark(value=time, text=f"{seconds(time.value)}{gain}", **common))  # type: ignore[arg-type]
+        if moved:
+            sizes.append(Mark(value=exact(moved), text=_bytes(moved), **common))  # type: ignore[arg-type]
     size = rows[0][1].point.elements or 0
-    for axes, entries, show, title in (
-        (line[0], times, seconds_tick, f"{short(op, 20)}, {si(size)}: time"),
-        (line[1], sizes, lambda value: quantities.scaled(value, "B") if value else "0", "bytes that must move"),
-    ):
-        bars.standing(axes, entries)
-        axes.set_xlim(-0.6, len(rows) - 0.4)
-        axes.set_xticks([])
-        axes.set_title(title, loc="left")
-        top = max((bar.value.hi if bar.value.has_interval else bar.value.value for _, bar in entries), default=1.0)
-        axes.set_ylim(0, top * 1.38)
-        axes.locator_params(axis="y", nbins=4)
-        axes.yaxis.set_major_formatter(lambda value, _, show=show: show(value) if value else "0")
-        axes.grid(True, axis="y")
+    _panel(panels[0], times, f"{short(op, 20)}, {si(size)}: time", len(rows), seconds_tick)
+    _panel(panels[1], sizes, "bytes that must move", len(rows), _bytes)
 
 
-def _speedups(axes: Any, op: str, series: Sequence[Series], rows: Sequence[CaseRow]) -> None:
-    for one in series:
-        if any(row.point.impl != BASE for row in one.rows):
-            plot(axes, one, elements, lambda row: speedup(row, rows))
-    axes.axhline(1, **DASHES, zorder=1)
-    log_axis(axes, "x", show=si, most=5)
-    log_axis(axes, "y", show=lambda value: f"{value:g}", most=6, span=[1.0])
-    axes.set_xlabel("elements")
-    axes.set_title("times as fast as op by op", loc="left")
+def _bytes(value: float) -> str:
+    return quantities.scaled(value, "B")
+
+
+def _panel(axes: Axes, bars: Sequence[Mark], title: str, count: int, show: Show) -> None:
+    marks.vbars(axes, bars)
+    axes.set_xlim(-0.6, count - 0.4)
+    axes.set_xticks([])
+    zero_axis(axes, "y", max((bar.end for bar in bars), default=1.0), show=show, room=1.38, most=4)
+    entitle(axes, title)
+
+
+def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[CaseRow]) -> None:
     ends = []
-    for one in series:
-        known = [row for row in one.rows if row.point.impl != BASE and speedup(row, rows).known]
-        for row in known[-1:]:
+    for one in every:
+        one.draw(axes, elements, lambda row: speedup(row, rows))
+        for row in [row for row in one.rows if speedup(row, rows).known][-1:]:
             ends.append(Line2D([elements(row)], [speedup(row, rows).value], label=short(one.label, 16)))
-    canvas.end_labels(axes, ends, reach=1.6, size=6.5)
+    marks.unity(axes, along="y")
+    log_axis(axes, "x", show=si, most=5)
+    log_axis(axes, "y", show=plain, most=6, span=[1.0])
+    entitle(axes, "times as fast as op by op", x="elements")
+    marks.end_labels(axes, ends, reach=1.6, size=6.5)

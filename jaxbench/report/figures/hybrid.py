@@ -5,49 +5,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
-from jaxbench.report.figures import bars, canvas, marks, spread_lines
-from jaxbench.report.figures.axes import plain
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.marks import exact
-from jaxbench.report.figures.spread_material import SpreadMaterial, fact, sent_bytes
+from jaxbench.report.drawing import families, marks
+from jaxbench.report.drawing.axes import empty, entitle, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.families import fact, received_bytes
+from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.findings import Findings
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("training/hybrid", "levers/hybrid")
 CAPTION = (
-    "Each row is a way to lay the same devices out in a mesh. Left: time per step. Middle: memory of one device by the "
-    "compiler's count, its part of the model's state and all else. Right: the results of all collectives of a step on "
-    "one device."
+    "Each row is a way to arrange the same devices in a mesh. Left: time per step. Middle: memory of one device by the "
+    "compiler's count: its part of the model's state, and everything else. Right: the results of all collectives of a "
+    "step on one device."
 )
-_ROOM = 1.3  # of an axis, over its longest bar: for the number beside it
 
 
-def draw(material: SpreadMaterial) -> Figure | None:
+def draw(run: Findings | LeverFindings) -> Figure | None:
     """Three panels that share their rows. None when no mesh was compiled."""
-    rows = ranked(material.measured)
+    rows = ranked(families.compiled(run.rows))
     if not rows:
         return None
-    figure = canvas.blank()
-    panels = figure.subplots(1, 3, squeeze=False, width_ratios=[1, 1.15, 1])[0]
-    _lying(panels[0], rows, [row.timing.step_s.times(1e3) for row in rows], title="time per step, ms")
-    _memory(panels[1], rows)
-    received = [exact(sent_bytes(row) / 1e6) for row in rows]
-    _lying(panels[2], rows, received, title="received per step, MB", exactly=True)
-    for axes in panels:
-        marks.rows_axis(axes, [name(row, rows) for row in rows], first=axes is panels[0])
-    handles = [bars.handle(1, "model and optimizer state"), bars.handle(4, "all else, most of it scratch")]
-    counts = sorted({row.point.devices for row in rows})
-    title = f"{material.experiment}: meshes of {', '.join(map(devices, counts))}"
-    lines = canvas.legend(figure, handles, title=title)
-    below = canvas.footnotes(figure, [*_remarks(rows), *failures(material)])
-    figure.set_figheight(max(1.9, 0.55 + 0.19 * len(rows)) + 0.16 * lines + 0.12 * below)
-    return figure
+    sheet = Sheet(1, 3, widths=[1, 1.15, 1])
+    time, memory, received = sheet.panels[0]
+    _bars(time, rows, [row.timing.step_s.times(1e3) for row in rows], title="time per step, ms")
+    _memory(memory, rows)
+    sizes = [exact(received_bytes(row) / 1e6) for row in rows]
+    _bars(received, rows, sizes, title="received per step, MB", exactly=True)
+    for axes in sheet.panels[0]:
+        sheet.names(axes, [name(row, rows) for row in rows], shown=axes is time)
+    handles = [marks.bar_handle(1, "model and optimizer state"), marks.bar_handle(4, "everything else, mostly scratch")]
+    title = f"{run.experiment}: meshes of {', '.join(map(devices, families.counts(rows)))}"
+    return sheet.finish(title, handles, [*_remarks(rows), *failures(run.rows)])
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
@@ -55,7 +51,7 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
     by_bytes = not trusted(rows)
 
     def key(row: Row) -> tuple[bool, float]:
-        value = sent_bytes(row) if by_bytes else row.timing.step_s.value
+        value = received_bytes(row) if by_bytes else row.timing.step_s.value
         return math.isnan(value), value
 
     return sorted(rows, key=key)
@@ -83,9 +79,9 @@ def name(row: Row, rows: Sequence[Row]) -> str:
     return short(", ".join([own, *(row.point.levers[lever] for lever in told)]), 34)
 
 
-def failures(material: SpreadMaterial) -> list[str]:
+def failures(rows: Sequence[Row]) -> list[str]:
     """One footnote on the meshes that could not be compiled, each with the first words of its reason."""
-    failed = [row for row in material.rows if row.point.record is None]
+    failed = [row for row in rows if row.point.record is None]
     said = []
     for row in failed:
         reason = row.point.failure.reason if row.point.failure is not None else row.point.reason
@@ -103,7 +99,7 @@ def _memory(axes: Axes, rows: Sequence[Row]) -> None:
     """State first, the rest beside it, and their sum as a number."""
     top = 0.0
     for place, row in enumerate(rows):
-        peak, state = _peak(row) / 1e6, fact(row, "state_bytes") / 1e6
+        peak, state = families.passport(row, "peak_bytes") / 1e6, fact(row, "state_bytes") / 1e6
         if not math.isfinite(peak):
             continue
         top = max(top, peak)
@@ -111,50 +107,29 @@ def _memory(axes: Axes, rows: Sequence[Row]) -> None:
             marks.cross(axes, peak, place)
             continue
         held = min(state, peak) if math.isfinite(state) else 0.0
-        axes.barh([place], [held], height=0.7, **bars.style(1))
-        axes.barh([place], [peak - held], left=held, height=0.7, **bars.style(4))
-        marks.write(axes, peak, place, f"{peak:.3g}")
-    _axis(axes, top, "memory per device, MB")
+        marks.write(axes, marks.stack(axes, place, [(held, 1), (peak - held, 4)]), place, f"{peak:.3g}")
+    _finish(axes, top, "memory per device, MB")
 
 
-def _peak(row: Row) -> float:
-    record = row.point.record
-    found = record.passport.peak_bytes if record is not None else None
-    return math.nan if found is None else float(found)
+def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title: str, exactly: bool = False) -> None:
+    """A bar for each row. exactly: the values do not depend on speed, so no bar is hollow."""
+    made = [
+        Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=f"{value.value:.3g}")
+        for place, (row, value) in enumerate(zip(rows, values, strict=True)) if value.known
+    ]  # fmt: skip
+    marks.hbars(axes, made)
+    _finish(axes, max((mark.end for mark in made), default=0.0), title)
 
 
-def _lying(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title: str, exactly: bool = False) -> None:
-    """A bar a row. exactly: the values do not depend on speed, so no bar is hollow."""
-    top = 0.0
-    for place, (row, value) in enumerate(zip(rows, values, strict=True)):
-        if not value.known:
-            continue
-        hollow = row.point.oversubscribed and not exactly
-        whole = value.has_interval and not hollow
-        end = value.hi if whole else value.value
-        top = max(top, end)
-        if not row.believed:
-            marks.cross(axes, value.value, place)
-            continue
-        ends: Any = [[value.value - value.lo], [value.hi - value.value]] if whole else None
-        error: Any = dict(ecolor="black", elinewidth=0.8, capsize=1.8, capthick=0.8)
-        axes.barh([place], [value.value], height=0.7, xerr=ends, error_kw=error, **bars.style(0, hollow=hollow))
-        marks.write(axes, end, place, f"{value.value:.3g}")
-    _axis(axes, top, title)
-
-
-def _axis(axes: Axes, top: float, title: str) -> None:
-    axes.set_xlim(0, _ROOM * top or 1)
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(lambda value, _: plain(value))
+def _finish(axes: Axes, top: float, title: str) -> None:
+    zero_axis(axes, "x", top, room=1.3, most=4)
+    entitle(axes, title)
     if not top:
-        axes.set_xticks([])
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=canvas.GREY)
-    axes.set_title(title, loc="left")
+        empty(axes, "not measured", which="x")
 
 
 def _remarks(rows: Sequence[Row]) -> list[str]:
-    notes = spread_lines.remarks(rows, rows)
+    notes = families.remarks(rows, rows)
     if trusted(rows):
         notes.append("sorted by time per step")
     else:

@@ -3,66 +3,59 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis.arms import Arm
-from jaxbench.analysis.batches import Latency
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.report.figures import canvas, marks
-from jaxbench.report.figures.axes import seconds_tick, si
-from jaxbench.report.figures.batch import batch_axes, global_batch
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.lever_material import LeverMaterial
+from jaxbench.report.drawing import families, marks, places
+from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick, si
+from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("levers/inference", "levers/phases", "levers/arms")
+ORDER = 1
 CAPTION = (
-    "Left: wall time of a single call that is waited for, median and 99th percentile, with their intervals. Right: "
-    "examples per second. A 99th percentile needs 100 single calls; with fewer it is left out."
+    "Left: wall time of a single call, from its start to its result, at the median and at the 99th percentile, with "
+    "their intervals. Right: examples per second. A 99th percentile needs 100 single calls; with fewer it is left out."
 )
 
 
-def draw(material: LeverMaterial) -> Figure | None:
+def draw(run: LeverFindings) -> Figure | None:
     """Two panels. None when no inference was measured."""
-    if not any(one.arm.timing.step_s.known for _, many in material.latencies for one in many):
+    if not any(one.arm.timing.step_s.known for _, many in run.latencies for one in many):
         return None
-    figure = canvas.blank()
-    left, right = figure.subplots(1, 2)
-    for number, (_, many) in enumerate(material.latencies):
-        by_arm = {one.arm.point.point: one for one in many}
-        arms = [one.arm for one in many]
-        for value, between, shape in ((_p50, "-", ""), (_p99, marks.DASHED, "^")):
-            marks.line(left, arms, global_batch, partial(value, by_arm), look=number, between=between, shape=shape)
-        marks.line(right, arms, global_batch, lambda arm: arm.timing.examples_per_s, look=number)
-    batch_axes(left, show=seconds_tick, title="latency of one call")
-    batch_axes(right, show=si, title=f"{short(material.unit)}/s")
-    dashed: Any = (0, (3, 1.5))
-    kinds = [
-        Line2D([], [], color="black", marker="o", label="p50"),
-        Line2D([], [], color="black", marker="^", linestyle=dashed, label="p99"),
-    ]
-    places = [place for place, _ in material.latencies]
-    handles = [*marks.legend_handles(places, lines=True), *kinds]
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: inference, latency against throughput")
-    below = canvas.footnotes(figure, [*_notes(material), *marks.remarks(places, paired=False)])
-    figure.set_figheight(2.1 + 0.16 * lines + 0.12 * below)
-    return figure
+    sheet = Sheet(1, 2)
+    left, right = sheet.panels[0]
+    for place, (_, many) in enumerate(run.latencies):
+        for name, style in (("p50", {}), ("p99", dict(between=marks.DASHED, shape="^"))):
+            made = [
+                Mark(at=one.arm.point.global_batch, value=getattr(one, name), state=marks.state(one.arm))
+                for one in many if getattr(one, name).known
+            ]  # fmt: skip
+            marks.line(left, made, place=place, **style)
+        batch, arms = (lambda arm: arm.point.global_batch), [one.arm for one in many]
+        marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
+    for axes, show, title in (
+        (left, seconds_tick, "latency of one call"),
+        (right, si, f"{families.unit(run.rows)}/s"),
+    ):
+        log_axis(axes, "x", base=2, show=plain, most=6)
+        log_axis(axes, "y", show=show, most=6)
+        entitle(axes, title, x="global batch")
+    found = [place for place, _ in run.latencies]
+    kinds: Any = (("p50", "o", "-"), ("p99", "^", marks.DASHED))
+    handles = [Line2D([], [], color="black", marker=m, linestyle=s, label=name) for name, m, s in kinds]
+    title = f"{run.experiment}: inference, latency against throughput"
+    remarks = [*_notes(run), *places.remarks(found, paired=False)]
+    return sheet.finish(title, [*places.handles(found), *handles], remarks)
 
 
-def _p50(of: dict[str, Latency], arm: Arm) -> Estimate:
-    return of[arm.point.point].p50 if arm.point.point in of else UNKNOWN
-
-
-def _p99(of: dict[str, Latency], arm: Arm) -> Estimate:
-    return of[arm.point.point].p99 if arm.point.point in of else UNKNOWN
-
-
-def _notes(material: LeverMaterial) -> list[str]:
+def _notes(run: LeverFindings) -> list[str]:
     """Each reason why a percentile is missing, with the batches that it is about."""
     about: dict[str, list[str]] = {}
-    for _, many in material.latencies:
+    for _, many in run.latencies:
         for one in many:
             if one.why_not and one.arm.timing.step_s.known:
                 about.setdefault(one.why_not, []).append(str(one.arm.point.global_batch))

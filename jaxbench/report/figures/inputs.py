@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -11,63 +12,53 @@ from matplotlib.lines import Line2D
 from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.lever_headline import bound
-from jaxbench.report.figures import canvas, marks
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.lever_material import LeverMaterial
+from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing.axes import entitle
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("levers/inputs",)
 CAPTION = (
     "Left: examples per second over those of data that already lie on the devices. Right: the share of the step that "
-    "input costs, 1 - T(device) / T(kind), with its interval, and the share of the time that the step's own thread was "
-    "seen waiting for its next batch. Where the first is larger, input costs without waiting: copies, shared cores."
+    "input costs, 1 - T(device) / T(kind), with its interval; and the share of the time in which the step's own thread "
+    "waited for its next batch. Where the first is larger, input costs without waiting: copies, shared cores."
 )
 OWN = "device"
 
 
-def draw(material: LeverMaterial) -> Figure | None:
+def draw(run: LeverFindings) -> Figure | None:
     """Two panels. None when nothing was measured."""
-    places = material.places
-    if not any(arm.timing.step_s.known for arm in material.arms):
+    if not places.timed(run.places):
         return None
-    figure = canvas.blank()
-    left, right = figure.subplots(1, 2, width_ratios=[1.1, 1])
-    marks.lying(left, places, lambda arm: arm.speedup, _text, room=1.45)
+    sheet = Sheet(1, 2, widths=[1.1, 1])
+    left, right = sheet.panels[0]
+    base = short(run.arms[0].label, 14)
+    places.hbars(left, run.places, lambda arm: arm.speedup, _text, room=1.45)
     marks.unity(left)
-    base = short(places[0].arms[0].label, 14)
-    left.set_title(f"throughput over that of {base}", loc="left")
-    marks.dots(right, places, share, lambda value: f"{value.value:z.0f} %")
-    seen = False
-    rows = marks.labels(places)
-    for number, place in enumerate(places):
-        for arm in place.arms:
-            waited = arm.outcome("waited_share")
-            if math.isfinite(waited):
-                y = rows.index(arm.label) + (number - (len(places) - 1) / 2) * 0.5 / len(places) + 0.24
-                right.plot([100 * waited], [y], marker="|", color="black", markersize=7, linestyle="none")
-                seen = True
+    entitle(left, f"throughput over that of {base}")
+    places.dots(right, run.places, share, lambda value: f"{value.value:z.0f} %")
+    waits = [
+        (100 * arm.outcome("waited_share"), y + 0.24)
+        for arm, _, y in places.beside(run.places, places.labels(run.places), apart=0.5)
+        if math.isfinite(arm.outcome("waited_share"))
+    ]
+    style: Any = dict(marker="|", color="black", markersize=7, linestyle="none")
+    if waits:
+        right.plot(*zip(*waits, strict=True), **style)
     marks.unity(right, at=0.0)
     right.set_xlim(min(-5.0, right.dataLim.x0 - 3), max(20.0, 1.25 * right.dataLim.x1))
-    right.set_title("input-bound share of the step, %", loc="left")
+    entitle(right, "input-bound share of the step, %")
     for axes in (left, right):
-        marks.rows_axis(axes, marks.ticks(places), first=axes is left)
-    kinds = (
-        [Line2D([], [], color="black", marker="|", linestyle="none", markersize=7, label="seen waiting")]
-        if seen
-        else []
-    )
-    handles = [*marks.legend_handles(places, lines=True), *kinds]
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: is the step waiting for data?")
-    notes = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are over it"]
-    below = canvas.footnotes(figure, [*notes, *marks.remarks(places)])
-    figure.set_figheight(0.85 + 0.34 * len(rows) * max(1.0, 0.6 * len(places)) + 0.16 * lines + 0.12 * below)
-    return figure
+        sheet.names(axes, places.ticks(run.places), beside=len(run.places), shown=axes is left)
+    seen = [Line2D([], [], **style, label="seen waiting")] if waits else []
+    remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are over it"]
+    title = f"{run.experiment}: is the step waiting for data?"
+    return sheet.finish(title, [*places.handles(run.places), *seen], [*remarks, *places.remarks(run.places)])
 
 
 def share(arm: Arm) -> Estimate:
     """Percent of the step; UNKNOWN of the baseline."""
-    if arm.row is arm.baseline or not arm.ratio.known:
-        return UNKNOWN
-    value = bound(arm)
-    return Estimate(value=100 * value.value, lo=100 * value.lo, hi=100 * value.hi)
+    return UNKNOWN if arm.row is arm.baseline or not arm.ratio.known else bound(arm).times(100)
 
 
 def _text(value: Estimate) -> str:

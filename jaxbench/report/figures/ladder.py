@@ -8,33 +8,32 @@ from matplotlib.figure import Figure
 
 from jaxbench.analysis.arms import Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.report.figures import bars, canvas, marks
-from jaxbench.report.figures.axes import log_axis, plain
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.lever_material import LeverMaterial
+from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing.axes import bar_axis, entitle
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("levers/ladder",)
 CAPTION = (
     "Each rung keeps the ones above it. Bars: examples per second over the first rung's. The factor is that of the "
-    "rung alone, over the one before it. Where the axis is logarithmic, lengths are to be read at the ticks."
+    "rung alone, over the one before it. On a logarithmic axis compare the ends of the bars, not their lengths."
 )
 
 
-def draw(material: LeverMaterial) -> Figure | None:
+def draw(run: LeverFindings) -> Figure | None:
     """One panel a place. None when nothing was measured."""
-    places = [place for place in material.places if any(arm.speedup.known for arm in place.arms)]
-    if not places:
+    found = [place for place in run.places if any(arm.speedup.known for arm in place.arms)]
+    if not found:
         return None
-    figure = canvas.blank()
-    panels = figure.subplots(len(places), 1, squeeze=False)[:, 0]
-    for axes, place in zip(panels, places, strict=True):
-        _panel(axes, place, named=len(places) > 1)
-    panels[-1].set_xlabel("speed-up over the first rung")
-    lines = canvas.legend(figure, [], title=f"{material.experiment}: the ladder")
-    notes = ["x: of the rung alone over the one before it, with its 95 % interval; ?: its interval holds 1"]
-    below = canvas.footnotes(figure, [*notes, *marks.remarks(places)])
-    rungs = sum(len(place.arms) for place in places)
-    figure.set_figheight(0.6 + 0.24 * rungs + 0.3 * len(places) + 0.16 * lines + 0.12 * below)
-    return figure
+    sheet = Sheet(len(found))
+    for axes, place in zip(sheet.panels[:, 0], found, strict=True):
+        _panel(axes, place)
+        sheet.names(axes, [short(arm.label, 32) for arm in place.arms])
+        entitle(axes, place.name if len(found) > 1 else "")
+    entitle(sheet.panels[-1, 0], x="speed-up over the first rung")
+    what = "x: of the rung alone over the one before it, with its 95 % interval; ?: its interval holds 1"
+    return sheet.finish(f"{run.experiment}: the ladder", notes=[what, *places.remarks(found)])
 
 
 def factors(place: Place) -> list[Estimate]:
@@ -45,35 +44,20 @@ def factors(place: Place) -> list[Estimate]:
     return found
 
 
-def _panel(axes: Axes, place: Place, *, named: bool) -> None:
-    values = [arm.speedup for arm in place.arms]
-    known = [value for value in values if value.known]
-    low, high = min(v.value for v in known), max(v.hi if v.has_interval else v.value for v in known)
-    start = _axis(axes, low, high)
-    for y, (arm, value, factor) in enumerate(zip(place.arms, values, factors(place), strict=True)):
-        if not value.known:
-            marks.write(
-                axes, start, y, arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"
-            )
-            continue
+def _panel(axes: Axes, place: Place) -> None:
+    made, missing = [], []
+    for y, (arm, factor) in enumerate(zip(place.arms, factors(place), strict=True)):
         alone = factor.alone() if arm.point.oversubscribed else factor
-        text = f"{value.value:.2f} x" + (f"   {_factor(alone)}" if factor.known else "")
-        marks.bar(axes, arm, y, value, text, height=0.74, look=0, start=start)
-    bars.names(axes, range(len(place.arms)), [short(arm.label, 32) for arm in place.arms])
+        text = f"{arm.speedup.value:.2f} x" + (f"   {_factor(alone)}" if factor.known else "")
+        made.append(Mark(at=y, value=arm.speedup, state=marks.state(arm), text=text))
+        if not arm.speedup.known:
+            missing.append((y, arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"))
+    made = [mark for mark in made if mark.value.known]
+    start = bar_axis(axes, made, room=0.42)
+    marks.hbars(axes, made, thick=0.68, start=start)
     marks.unity(axes)
-    if named:
-        axes.set_title(place.name, loc="left")
-
-
-def _axis(axes: Axes, low: float, high: float) -> float:
-    """Linear from 0, or logarithmic where the longest would leave nothing of the others. Returns where bars begin."""
-    if high < bars.LOGARITHMIC * low:
-        axes.set_xlim(0, 1.42 * high)
-        return 0.0
-    start = low / max(1.5, (high / low) ** 0.06)
-    log_axis(axes, "x", show=plain, most=8, span=(start, high))
-    axes.set_xlim(start, high * (high / start) ** 0.42)
-    return start
+    for y, why in missing:
+        marks.write(axes, start, y, why)
 
 
 def _factor(value: Estimate) -> str:

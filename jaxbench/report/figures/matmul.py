@@ -12,44 +12,38 @@ from matplotlib.lines import Line2D
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.report.figures import bars, canvas
-from jaxbench.report.figures.axes import log_axis, plain, si
-from jaxbench.report.figures.bars import Bar
-from jaxbench.report.figures.canvas import DASHES, short
-from jaxbench.report.figures.material import Material
-from jaxbench.report.figures.series import Series, believed, naming, plot, remarks, split
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks, notes, series
+from jaxbench.report.drawing.axes import entitle, log_axis, plain, si, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.series import Series, naming
 
+VIEWS = ("cases/matmul",)
 CAPTION = (
-    "Analytic FLOP (2 per multiply-add) over the time per call. Dashed: the peak that the percentages are of, "
-    "catalogued or measured on this machine."
+    "Analytic FLOP (2 per multiply-add) over the time per call. Dashed: the peak that the percentages are of, from the "
+    "catalogue or measured on this machine."
 )
 MOST = 14  # bars that a figure holds; the table has all of them
 _PARTS = ("op", "dtype", "impl", "platform", "cores")
 
 
-def draw(material: Material) -> Figure | None:
+def draw(run: CaseFindings) -> Figure | None:
     """None when no product was measured."""
-    rows = [row for row in material.rows if row.flop_per_s.known and row.point.elements]
-    square = [row for row in rows if side(row)]
-    other = [row for row in rows if not side(row)]
+    rows = [row for row in run.rows if row.flop_per_s.known and row.point.elements]
+    square, other = [row for row in rows if side(row)], [row for row in rows if not side(row)]
     if not rows:
         return None
-    figure = canvas.blank()
-    notes = remarks(rows)
-    series: list[Series] = split(square, _PARTS, size=side)
-    wide = [3.2, 3.8] if square and other else [1]
-    panels = list(figure.subplots(1, len(wide), squeeze=False, width_ratios=wide)[0])
-    handles = [one.handle() for one in series]
+    widths = [3.2, 3.8] if square and other else [1]
+    sheet = Sheet(1, len(widths), widths=widths, heights=2.5 if square else 1)
+    every: list[Series] = series.split(square, _PARTS, size=side)
+    handles, remarks = [one.handle() for one in every], notes.of_marks(rows)
     if square:
-        peaks, said = _squares(panels[0], series)
-        handles, notes = handles + peaks, notes + said
+        peaks, said = _squares(sheet.panels[0, 0], every)
+        handles, remarks = handles + peaks, remarks + said
     if other:
-        notes += _bars(panels[-1], other)
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: matrix products")
-    below = canvas.footnotes(figure, notes)
-    tall = max(2.5, 0.5 + 0.19 * min(MOST, len(other)))
-    figure.set_figheight(0.4 + tall + 0.16 * lines + 0.12 * below)
-    return figure
+        remarks += _shapes(sheet, other)
+    return sheet.finish(f"{run.experiment}: matrix products", handles, remarks)
 
 
 def side(row: CaseRow) -> int:
@@ -58,21 +52,20 @@ def side(row: CaseRow) -> int:
     return int(found[1]) if found else 0
 
 
-def _squares(axes: Axes, series: Sequence[Series]) -> tuple[list[Line2D], list[str]]:
+def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[str]]:
     """Returns what it adds to the legend and to the footnotes."""
-    for one in series:
-        plot(axes, one, side, lambda row: row.flop_per_s)
-    every = [row for one in series for row in one.rows]
-    names = naming(every, ("dtype", "platform", "cores"))
-    peaks = {peak: names[row.point.point] for row in every if (peak := peak_of(row))}
-    log_axis(axes, "x", base=2, show=plain, most=7)
-    log_axis(axes, "y", show=si, most=7, span=list(peaks))
-    axes.set_title("n x n x n: FLOP/s", loc="left")
-    axes.set_xlabel("n")
+    for one in every:
+        one.draw(axes, side, lambda row: row.flop_per_s)
+    rows = [row for one in every for row in one.rows]
+    names = naming(rows, ("dtype", "platform", "cores"))
+    peaks = {peak: names[row.point.point] for row in rows if (peak := peak_of(row))}
+    log_axis(axes, "x", base=2, show=plain)
+    log_axis(axes, "y", show=si, span=peaks)
+    entitle(axes, "n x n x n: FLOP/s", x="n")
     for peak in peaks:
-        axes.axhline(peak, **DASHES, zorder=1)
+        marks.unity(axes, at=peak, along="y")
     said = ", ".join(f"{name} {quantities.flops(peak)}" for peak, name in sorted(peaks.items(), reverse=True))
-    return ([Line2D([], [], **DASHES, label="peak")], [f"dashed: the peak of {said}"]) if peaks else ([], [])
+    return ([marks.guide_handle("peak")], [f"dashed: the peak of {said}"]) if peaks else ([], [])
 
 
 def peak_of(row: CaseRow) -> float:
@@ -81,27 +74,20 @@ def peak_of(row: CaseRow) -> float:
     return float(f"{row.flop_per_s.value / share.value:.3g}") if share.known and share.value > 0 else 0.0
 
 
-def _bars(axes: Axes, rows: Sequence[CaseRow]) -> list[str]:
+def _shapes(sheet: Sheet, rows: Sequence[CaseRow]) -> list[str]:
     """The fastest shapes of each operation. Returns a note when there are more."""
-    kinds = naming(rows, _PARTS)
+    axes, kinds, shown = sheet.panels[0, -1], naming(rows, _PARTS), fastest(rows)
     looks = list(dict.fromkeys(kinds[row.point.point] for row in rows))
-    shown = fastest(rows)
-    entries = []
+    made = []
     for place, row in enumerate(shown):
-        look = looks.index(kinds[row.point.point])
-        entries.append((float(place), Bar(row=row, value=row.flop_per_s, text=si(row.flop_per_s.value), look=look)))
-    bars.lying(axes, entries)
-    alone = len(looks) == 1
-    names = [f"{row.point.shape}{'' if alone else ' ' + kinds[row.point.point]}" for row in shown]
-    bars.names(axes, range(len(shown)), [short(name, 36) for name in names])
-    top = max((row.flop_per_s.value for row in shown if believed(row)), default=1.0)
-    axes.set_xlim(0, top * 1.2)
-    axes.locator_params(axis="x", nbins=5)
-    axes.xaxis.set_major_formatter(lambda value, _: si(value) if value else "0")
-    axes.set_title("other shapes: FLOP/s", loc="left")
-    if len(shown) == len(rows):
-        return []
-    return [f"other shapes: {len(shown)} of {len(rows)}, the fastest of each kind; the table has all"]
+        kind, rate = looks.index(kinds[row.point.point]), row.flop_per_s
+        made.append(Mark(at=place, value=rate, state=marks.state(row), look=kind, text=si(rate.value)))
+    marks.hbars(axes, made)
+    named = [f"{row.point.shape}{'' if len(looks) == 1 else ' ' + kinds[row.point.point]}" for row in shown]
+    sheet.names(axes, [short(name, 36) for name in named])
+    zero_axis(axes, "x", max((mark.value.value for mark in made if mark.believed), default=1.0), show=si, room=1.2)
+    entitle(axes, "other shapes: FLOP/s")
+    return notes.rest(len(shown), len(rows), "other shapes, the fastest of each kind")
 
 
 def fastest(rows: Sequence[CaseRow]) -> list[CaseRow]:

@@ -5,136 +5,110 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from jaxbench.analysis.scaling import Row
-from jaxbench.report.figures import bars, canvas, marks, spread_lines
-from jaxbench.report.figures.axes import devices_axis, log_axis
-from jaxbench.report.figures.canvas import DASHES, GREY, short
-from jaxbench.report.figures.marks import bytes_tick, exact
-from jaxbench.report.figures.spread_material import SpreadMaterial, fact
+from jaxbench.report.drawing import families, marks, notes
+from jaxbench.report.drawing.axes import bytes_tick, devices_axis, empty, entitle, log_axis, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.families import fact, received
+from jaxbench.report.drawing.marks import exact
+from jaxbench.report.findings import Findings
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("training/moe", "levers/moe")
 CAPTION = (
     "Left: the model's and the optimizer's state on one device; the grey line is one device's divided by the devices. "
-    "Right: what one device receives in a step, by kind of collective, as the size of the results, with its own part: "
-    "positions travel to their experts and back (all-to-all), or parameters travel to the positions (all-gather)."
+    "Right: what one device receives in a step, by kind of collective, as the size of the results including its own "
+    "part: either tokens travel to their experts and back (all-to-all), or parameters travel to tokens (all-gather)."
 )
 KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 
 
-def draw(material: SpreadMaterial) -> Figure | None:
+def draw(run: Findings | LeverFindings) -> Figure | None:
     """Two panels. None when nothing was compiled."""
-    rows = material.measured
+    rows = families.compiled(run.rows)
     if not rows:
         return None
-    families = spread_lines.families(rows)
-    groups = {name: [row for row in mine if row.point.devices > 1] for name, mine in families.items()}
+    found = families.families(rows)
+    groups = {name: [row for row in mine if row.point.devices > 1] for name, mine in found.items()}
     kinds = _kinds([row for mine in groups.values() for row in mine])
-    figure = canvas.blank()
-    widths = [1, max(1.0, min(2.2, 0.25 * sum(map(len, groups.values()))))]
-    panels = figure.subplots(1, 2, squeeze=False, width_ratios=widths)[0]
-    _state(panels[0], families)
-    _received(panels[1], groups, kinds)
-    even = Line2D([], [], **DASHES, label="divided evenly")
-    handles = [*spread_lines.handles(families), even, *(bars.handle(_look(kinds, kind), kind) for kind in kinds)]
-    title = f"{material.experiment}: a mixture of experts over devices"
-    lines = canvas.legend(figure, handles, title=title)
-    notes = [spread_lines.EXACT, *_dropped(families)]
-    if any(not row.believed for row in rows):
-        notes.append(marks.WRONG)
+    sheet = Sheet(1, 2, widths=[1, max(1.0, min(2.2, 0.25 * sum(map(len, groups.values()))))], heights=2.4)
+    _state(sheet.panels[0, 0], found)
+    _received(sheet.panels[0, 1], groups, kinds)
+    bars = [marks.bar_handle(look, kind) for kind, look in kinds.items()]
+    handles = [*families.handles(found), marks.guide_handle("divided evenly"), *bars]
+    remarks = [notes.EXACT, *_dropped(found), *([notes.WRONG] if any(not row.believed for row in rows) else [])]
     if any(row.point.devices == 1 for row in rows):
-        notes.append("on one device nothing is received")
-    below = canvas.footnotes(figure, notes)
-    figure.set_figheight(2.4 + 0.16 * lines + 0.12 * below)
-    return figure
+        remarks.append("on one device nothing is received")
+    return sheet.finish(f"{run.experiment}: a mixture of experts over devices", handles, remarks)
 
 
-def received(row: Row) -> dict[str, float]:
-    """Bytes of a step by kind of collective: the sizes of the results on one device."""
-    found: dict[str, float] = {}
-    for each in row.point.record.passport.collectives if row.point.record is not None else ():
-        found[each.kind] = found.get(each.kind, 0.0) + each.bytes
-    return found
-
-
-def _kinds(rows: Sequence[Row]) -> list[str]:
-    """The kinds that any row has, in an order that does not depend on the run."""
+def _kinds(rows: Sequence[Row]) -> dict[str, int]:
+    """The look of each kind that any row has, which for the known ones does not depend on the run."""
     seen = {kind for row in rows for kind, size in received(row).items() if size}
-    return [*(kind for kind in KINDS if kind in seen), *sorted(seen - set(KINDS))]
+    every = [*KINDS, *sorted(seen - set(KINDS))]
+    return {kind: look for look, kind in enumerate(every, start=2) if kind in seen}  # 0 and 1 are the first lines'
 
 
-def _look(kinds: Sequence[str], kind: str) -> int:
-    return (KINDS.index(kind) if kind in KINDS else len(KINDS) + kinds.index(kind)) + 2  # 0 and 1 are the first lines'
-
-
-def _state(axes: Axes, families: Mapping[str, Sequence[Row]]) -> None:
-    counts = sorted({row.point.devices for mine in families.values() for row in mine})
-    for look, mine in enumerate(families.values()):
-        spread_lines.line(axes, mine, lambda row: exact(fact(row, "state_bytes")), look=look, exact=True)
-    whole = [fact(row, "state_bytes") for mine in families.values() for row in mine if row.point.devices == counts[0]]
+def _state(axes: Axes, found: Mapping[str, Sequence[Row]]) -> None:
+    rows = [row for mine in found.values() for row in mine]
+    counts = families.counts(rows)
+    for place, mine in enumerate(found.values()):
+        families.line(axes, mine, lambda row: exact(fact(row, "state_bytes")), place=place, exact=True)
+    whole = [fact(row, "state_bytes") for row in rows if row.point.devices == counts[0]]
     whole = [size for size in whole if math.isfinite(size)]
     if whole and len(counts) > 1:
-        axes.plot(counts, [max(whole) * counts[0] / count for count in counts], **DASHES, zorder=1)
-    if not axes.lines:
-        axes.text(0.5, 0.5, "state was not measured", transform=axes.transAxes, ha="center", color=GREY)
-    devices_axis(axes, counts)
+        marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
     log_axis(axes, "y", show=bytes_tick, most=5)
-    axes.set_title("state per device", loc="left")
+    if not any(math.isfinite(fact(row, "state_bytes")) for row in rows):
+        empty(axes, "state was not measured")
+    devices_axis(axes, counts)
+    entitle(axes, "state per device")
 
 
-def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Sequence[str]) -> None:
+def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[str, int]) -> None:
     """A stack a point, the points of a family side by side, a gap between families."""
-    place, top, ticks, labels = 0.0, 0.0, [], []
+    at, top, ticks = 0.0, 0.0, {}
     for family, rows in groups.items():
-        start = place
-        for row in rows:
-            top = max(top, _stack(axes, place, row, kinds))
-            ticks.append(place)
-            labels.append(str(row.point.devices))
-            place += 1
+        for place, row in enumerate(rows):
+            top = max(top, _stack(axes, at + place, row, kinds))
+            ticks[at + place] = str(row.point.devices)
         if rows:
-            axes.annotate(
-                short(family, 24), ((start + place - 1) / 2, 0), xycoords=("data", "axes fraction"), xytext=(0, -18),
-                textcoords="offset points", ha="center", va="top", fontsize=7.5,
-            )  # fmt: skip
-            place += 0.7
-    if not ticks:
-        axes.text(0.5, 0.5, "one device only:\nnothing is received", transform=axes.transAxes, ha="center", color=GREY)
-    axes.set_xticks(ticks, labels)
+            below: Any = dict(xycoords=("data", "axes fraction"), xytext=(0, -18), ha="center", va="top")
+            marks.write(axes, at + (len(rows) - 1) / 2, 0, short(family, 24), size=7.5, **below)
+            at += len(rows) + 0.7
+    axes.set_xticks(list(ticks), list(ticks.values()))
     axes.tick_params(axis="x", length=0)
-    axes.set_ylim(0, 1.13 * top or 1)
-    axes.grid(True, axis="y")
+    axes.grid(False, axis="x")
+    zero_axis(axes, "y", top)
     axes.set_xlabel("devices", labelpad=15)
-    axes.set_title("received by a device in a step, MB", loc="left")
+    entitle(axes, "received by a device in a step, MB")
+    if not ticks:
+        empty(axes, "one device only:\nnothing is received")
 
 
-def _stack(axes: Axes, place: float, row: Row, kinds: Sequence[str]) -> float:
+def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
     """Returns its height in MB, which is written above it."""
-    sizes, at = received(row), 0.0
+    sizes = received(row)
     total = sum(sizes.values()) / 1e6
     if not row.believed:
-        marks.cross(axes, place, total)
+        marks.cross(axes, at, total)
         return total
-    for kind in kinds:
-        if sizes.get(kind):
-            axes.bar([place], [sizes[kind] / 1e6], bottom=at, width=0.8, **bars.style(_look(kinds, kind)))
-            at += sizes[kind] / 1e6
-    said = axes.annotate(
-        f"{total:.3g}", (place, total), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=6.5
-    )
-    said.set_in_layout(False)
+    parts = [(sizes[kind] / 1e6, look) for kind, look in kinds.items() if sizes.get(kind)]
+    marks.write(axes, at, marks.stack(axes, at, parts, thick=0.8, upright=True), f"{total:.3g}", above=True)
     return total
 
 
-def _dropped(families: Mapping[str, Sequence[Row]]) -> list[str]:
+def _dropped(found: Mapping[str, Sequence[Row]]) -> list[str]:
     """Which share of positions found no place at their expert, over all device counts of a family."""
     said = []
-    for family, rows in families.items():
+    for family, rows in found.items():
         shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and row.believed]
         if shares:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
             said.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")
-    return [f"positions that found no place at their expert: {', '.join(said)}"] if said else []
+    return [f"tokens dropped because their expert was full: {', '.join(said)}"] if said else []

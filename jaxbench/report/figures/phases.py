@@ -9,96 +9,79 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.phases import NAMES, PARTS, Phase, Phases
-from jaxbench.report.figures import bars, canvas, marks
-from jaxbench.report.figures.axes import seconds_tick
-from jaxbench.report.figures.canvas import short
-from jaxbench.report.figures.lever_material import LeverMaterial
+from jaxbench.analysis.phases import NAMES, PARTS, Phases
+from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("levers/phases",)
 CAPTION = (
     "Each phase is the difference of two programs that share their beginning, over the rounds that all of them share: "
-    "backward = gradient - forward, update = local - gradient, communication = step - local. Left: time, each "
-    "phase's end with the interval of the phase. Right: share of the step."
+    "backward = gradient - forward, update = local - gradient, communication = step - local. Left: time; the end of "
+    "each phase has the interval of the phase. Right: share of the step."
 )
 
 
-def draw(material: LeverMaterial) -> Figure | None:
+def draw(run: LeverFindings) -> Figure | None:
     """Two panels, a stack for each place. None when fewer than two parts were measured anywhere."""
-    found = material.phases
+    found = run.phases
     if not found:
         return None
-    figure = canvas.blank()
-    left, right = figure.subplots(1, 2, width_ratios=[1.35, 1])
+    sheet = Sheet(1, 2, widths=[1.35, 1])
+    left, right = sheet.panels[0]
     for place, one in enumerate(found):
         _stack(left, place, one)
-    left.set_xlim(0, 1.16 * max(one.whole.hi if one.whole.has_interval else one.whole.value for one in found))
-    left.xaxis.set_major_formatter(lambda value, _: seconds_tick(value) if value > 0 else "0")
-    left.locator_params(axis="x", nbins=6)
-    left.set_title("time per step", loc="left")
-    rows = _shares(right, found)
-    names = [short(one.name, 26) or "step" for one in found]
-    marks.rows_axis(left, names)
-    handles = [bars.handle(look, name) for look, name in enumerate(NAMES) if _drawn(found, look)]
-    lines = canvas.legend(figure, handles, title=f"{material.experiment}: where the step's time goes")
-    below = canvas.footnotes(figure, [*_notes(found), *marks.remarks(material.places, paired=False)])
-    figure.set_figheight(max(1.7, 0.8 + 0.34 * len(found), 0.8 + 0.17 * rows) + 0.16 * lines + 0.12 * below)
-    return figure
-
-
-def _drawn(found: Sequence[Phases], look: int) -> bool:
-    return any(look in phase.looks for one in found for phase in one.phases)
+    longest = max(one.whole.hi if one.whole.has_interval else one.whole.value for one in found)
+    zero_axis(left, "x", longest, show=seconds_tick, room=1.16, most=6)
+    entitle(left, "time per step")
+    _shares(right, found)
+    most = max(len(one.phases) for one in found)
+    for axes in (left, right):
+        sheet.names(axes, [short(one.name, 26) or "step" for one in found], beside=most, shown=axes is left)
+    drawn = {look for one in found for phase in one.phases for look in phase.looks}
+    handles = [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if look in drawn]
+    remarks = [*_notes(found), *places.remarks(run.places, paired=False)]
+    return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
 
 def _stack(axes: Axes, place: int, one: Phases) -> None:
     """A phase below 0 has no length: it stands in the notes."""
+    parts = [(max(0.0, phase.step_s.value), phase.looks[-1]) for phase in one.phases]
+    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.honest)
     at = 0.0
-    for phase in one.phases:
-        width = max(0.0, phase.step_s.value)
-        look = bars.style(phase.looks[-1], hollow=not one.honest)
-        axes.barh([place], [width], left=at, height=0.62, **look)
+    for (width, look), phase in zip(parts, one.phases, strict=True):
         at += width
         if phase.step_s.has_interval and one.honest:
-            low, high = at - width + max(0.0, phase.step_s.lo), at - width + max(0.0, phase.step_s.hi)
-            y = place + 0.12 * (phase.looks[-1] - 1.5)
+            reach = [[max(0.0, width - max(0.0, phase.step_s.lo))], [max(0.0, phase.step_s.hi - width)]]
             axes.errorbar(
-                [at], [y], xerr=[[max(0.0, at - low)], [max(0.0, high - at)]], linestyle="none", ecolor="black",
-                elinewidth=0.8, capsize=1.8, capthick=0.8, zorder=4,
+                [at], [place + 0.12 * (look - 1.5)], xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8,
+                capsize=1.8, capthick=0.8, zorder=4,
             )  # fmt: skip
-    marks.write(axes, max(at, one.whole.hi if one.whole.has_interval else at), place, seconds(one.whole.value))
+    marks.write(axes, max(end, one.whole.hi if one.whole.has_interval else end), place, seconds(one.whole.value))
 
 
-def _shares(axes: Axes, found: Sequence[Phases]) -> int:
-    """A point a phase with its interval, in percent of the step, grouped by place. Returns how many rows."""
-    rows: list[tuple[float, Phases, Phase]] = []
+def _shares(axes: Axes, found: Sequence[Phases]) -> None:
+    """A point for each phase with its interval, in percent of the step, grouped by place."""
+    made = []
     for place, one in enumerate(found):
         for i, phase in enumerate(one.phases):
-            rows.append((place + (i - (len(one.phases) - 1) / 2) * 0.19, one, phase))
-    top = 0.0
-    for y, one, phase in rows:
-        share = phase.share.times(100)
-        look = phase.looks[-1]
-        hollow = not one.honest
-        ends = [[share.value - share.lo], [share.hi - share.value]] if share.has_interval and not hollow else None
-        axes.errorbar(
-            [share.value], [y], xerr=ends, color=marks.colour(look), marker=marks.marker(look), linestyle="none",
-            markerfacecolor="white" if hollow else marks.colour(look), capsize=1.8, elinewidth=0.8, capthick=0.8,
-        )  # fmt: skip
-        at = share.hi if ends else share.value
-        top = max(top, at)
-        unclear = "" if phase.told or hollow else " ?"
-        marks.write(axes, at, y, f"{share.value:z.0f} %{unclear}", size=6)
+            share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
+            text = f"{share.value:z.0f} %{'' if phase.told or not one.honest else ' ?'}"
+            made.append(
+                Mark(at=at, value=share, look=phase.looks[-1], state="solid" if one.honest else "hollow", text=text)
+            )
+    marks.dots(axes, made)
     marks.unity(axes, at=0.0)
-    axes.set_xlim(min(0.0, axes.dataLim.x0) - 3, 1.2 * top)
-    marks.rows_axis(axes, [""] * len(found), first=False)
-    axes.set_xlabel("")
-    axes.set_title("share of the step, %", loc="left")
-    return len(rows)
+    axes.set_xlim(min(0.0, axes.dataLim.x0) - 3, 1.2 * max(mark.end for mark in made))
+    entitle(axes, "share of the step, %")
 
 
 def _notes(found: Sequence[Phases]) -> list[str]:
     notes = []
     if any(not phase.told for one in found if one.honest for phase in one.phases):
-        notes.append("?: the interval holds 0, so that it cannot be told whether the phase takes any time")
+        notes.append("?: the interval contains 0, so the phase may take no time at all")
     below = [
         f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for s in found for phase in s.phases if phase.step_s.value < 0
     ]

@@ -7,46 +7,50 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from jaxbench.analysis.headline import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.schema import ProfileRecord
-from jaxbench.report.figures import bars, canvas, marks
-from jaxbench.report.figures.axes import seconds_tick
-from jaxbench.report.figures.canvas import short
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.findings import Findings
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("training", "levers")
+ORDER = 3
 IDLE = "idle"
 CAPTION = (
-    "Each moment of a few traced steps is given to the operations that run in it, mean over devices; a collective or a "
-    "copy gets only moments in which nothing computes. Tracing slows a step: compare shares, not lengths."
+    "Each moment of a few traced steps counts for the operations that run in it, mean over devices; a collective or "
+    "a copy counts only while nothing computes. Tracing slows a step: compare shares, not lengths."
 )
 
 
-def draw(rows: Sequence[Row], *, title: str) -> Figure | None:
-    """A stacked bar of milliseconds per step for each profiled point. None where nothing was profiled."""
-    found = [(row, row.point.profile) for row in rows if row.point.profile is not None]
+def draw(run: Findings | LeverFindings) -> Figure | None:
+    """A stacked bar of the time per step for each profiled point. None where nothing was profiled."""
+    found = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]
     if not found:
         return None
     kinds = _kinds([profile for _, profile in found])
-    figure = canvas.blank()
-    axes = figure.subplots()
+    sheet = Sheet()
+    axes = sheet.only()
     for place, (row, profile) in enumerate(found):
+        parts = [(profile.kinds.get(kind, 0.0) / profile.steps, look) for look, kind in enumerate(kinds)]
+        marks.stack(axes, place, parts, thick=0.62, hollow=row.point.oversubscribed)
         at = 0.0
-        for look, kind in enumerate(kinds):
-            width = profile.kinds.get(kind, 0.0) / profile.steps
-            axes.barh([place], [width], left=at, height=0.62, **bars.style(look, hollow=row.point.oversubscribed))
-            share = profile.kinds.get(kind, 0.0) / profile.wall_s
+        for width, _ in parts:
+            share = width * profile.steps / profile.wall_s
             if share >= 0.06:
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
                 axes.text(at + width / 2, place, f"{100 * share:.0f} %", ha="center", va="center", fontsize=6, bbox=box)
             at += width
-    axes.set_xlim(0, 1.03 * max(profile.wall_s / profile.steps for _, profile in found))
-    axes.xaxis.set_major_formatter(lambda value, _: seconds_tick(value) if value > 0 else "0")
-    axes.set_title("time per traced step", loc="left")
-    marks.rows_axis(axes, [short(_name(row), 34) for row, _ in found])
-    lines = canvas.legend(figure, [bars.handle(look, kind) for look, kind in enumerate(kinds)], title=title)
-    notes = ["outlined: more devices than cores"] if any(row.point.oversubscribed for row, _ in found) else []
-    below = canvas.footnotes(figure, [*notes, "shares of the traced time; below 6 % they are not written"])
-    figure.set_figheight(max(1.5, 0.8 + 0.34 * len(found)) + 0.16 * lines + 0.12 * below)
-    return figure
+    longest = max(profile.wall_s / profile.steps for _, profile in found)
+    zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, most=8)
+    entitle(axes, "time per traced step")
+    sheet.names(axes, [short(_name(row), 34) for row, _ in found], beside=2)
+    handles = [marks.bar_handle(look, kind) for look, kind in enumerate(kinds)]
+    hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in found) else []
+    remarks = [*hollow, "shares of the traced time; below 6 % they are not written"]
+    return sheet.finish(f"{run.experiment}: what a step's operations are", handles, remarks)
 
 
 def _kinds(profiles: Sequence[ProfileRecord]) -> list[str]:
@@ -59,5 +63,4 @@ def _kinds(profiles: Sequence[ProfileRecord]) -> list[str]:
 
 
 def _name(row: Row) -> str:
-    devices = f"{row.point.devices} device{'s' if row.point.devices > 1 else ''}"
-    return ", ".join(filter(None, (row.point.strategy, row.point.scaling, devices, row.point.arm)))
+    return ", ".join(filter(None, (row.point.strategy, row.point.scaling, devices(row.point.devices), row.point.arm)))

@@ -17,14 +17,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from jaxbench.report.figures import canvas, roofs
-from jaxbench.report.figures.axes import log_axis, plain, si
-from jaxbench.report.figures.canvas import GREY, HOLLOW, PALE, short
-from jaxbench.report.figures.material import Material
-from jaxbench.report.figures.roofs import Roof, Roofs
-from jaxbench.report.figures.series import REFUSED, WRONG, look
-from jaxbench.report.figures.spots import Spot, of_cases
+from jaxbench.analysis.scaling import dtype_of
+from jaxbench.report import siblings
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks, notes, roofs
+from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import GREY, PALE, Mark
+from jaxbench.report.drawing.roofs import Roof, Roofs
+from jaxbench.report.drawing.spots import Spot, of_cases, of_training
+from jaxbench.report.findings import Findings
 
+VIEWS = ("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream", "fusion", "linalg")))
+ORDER = 2
 CAPTION = (
     "Attainable FLOP/s against arithmetic intensity. Heavy: the best matrix product and the best streaming rate "
     "measured on this machine; thin: other precisions and the caches; dashed grey: catalogue peaks. A point's distance "
@@ -33,20 +38,29 @@ CAPTION = (
 DEPTH = 10**5.5  # how far below the highest ceiling the panel reaches: what is lower only shows what a call costs
 CLOSE = 3.0  # diagonals whose rates differ by less have no room for a name between them
 _PAPER: Any = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
-Looks = Mapping[str, tuple[str, str]]
+_MEANING = {
+    "refused": notes.REFUSED,
+    "wrong": notes.WRONG,
+    "earlier": "small grey points: other runs on this machine, named by experiment",
+    "training": "training steps: analytic FLOP over the bytes that the compiler counts, of all devices together",
+}
 
 
-def from_material(material: Material) -> Figure | None:
-    """The run's kernels under the ceilings of the machine's card."""
-    if material.card is None:
+def draw(run: Findings | CaseFindings) -> Figure | None:
+    """The run's kernels or training steps under the ceilings of the machine's card; None without a card."""
+    if run.card is None or not run.rows:
         return None
-    dtypes = [row.point.dtype for row in material.rows]
-    dtype = max(dict.fromkeys(dtypes), key=dtypes.count, default="float32")
-    title = f"{material.experiment}: kernels under this machine's ceilings"
-    return draw([*of_cases(material.rows), *material.others], card=material.card, title=title, dtype=dtype)
+    if isinstance(run, CaseFindings):
+        spots, what = [*of_cases(run.rows), *siblings.spots(run.path)], "kernels"
+        dtypes = [row.point.dtype for row in run.rows]
+        dtype = max(dict.fromkeys(dtypes), key=dtypes.count)
+    else:
+        spots, what = of_training(run.rows), "training steps"
+        dtype = dtype_of(run.rows[0].point, run.config) or "float32"
+    return under(spots, card=run.card, title=f"{run.experiment}: {what} under this machine's ceilings", dtype=dtype)
 
 
-def draw(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str) -> Figure | None:
+def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str) -> Figure | None:
     """One panel for each platform that has own spots and a known bandwidth; None without any.
 
     dtype: whose FLOP/s ceiling is heavy.
@@ -55,34 +69,32 @@ def draw(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str)
     known = {p: found for p in dict.fromkeys(s.platform for s in own) if (found := roofs.of(card, p, dtype))}
     if not known:
         return None
-    figure = canvas.blank()
-    panels = figure.subplots(len(known), 1, squeeze=False)[:, 0]
-    looks = {label: look(place) for place, label in enumerate(dict.fromkeys(s.label for s in own))}
+    sheet = Sheet(len(known), heights=3.3)
+    looks = {label: place for place, label in enumerate(dict.fromkeys(s.label for s in own))}
     slopes: list[tuple[Axes, Text]] = []
-    notes: list[str] = []
-    for axes, (platform, roof) in zip(panels, known.items(), strict=True):
+    remarks: list[str] = []
+    for axes, (platform, roof) in zip(sheet.panels[:, 0], known.items(), strict=True):
+        where = platform if len(known) > 1 else ""
         mine = [spot for spot in spots if spot.platform == platform]
         bottom = roof.top(max(spot.flop_per_s.value for spot in mine) * 4) / DEPTH
         inside = [spot for spot in mine if spot.flop_per_s.value >= bottom] or mine
         slopes += [(axes, text) for text in _ceilings(axes, roof, inside)]
         _spots(axes, inside, looks)
-        axes.set_title(platform if len(known) > 1 else "", loc="left")
-        hidden = len(mine) - len(inside)
-        if hidden:
-            where = f"{platform}: " if len(known) > 1 else ""
-            notes.append(f"{where}{hidden} points of small sizes lie below the panel: they show what a call costs")
-        notes += _notes(inside)
-    handles = [
-        Line2D([], [], color=colour, marker=marker, linestyle="none", label=short(label))
-        for label, (colour, marker) in looks.items()
-    ]
-    lines = canvas.legend(figure, handles, title=title)
-    below = canvas.footnotes(figure, notes)
-    figure.set_figheight(0.35 + 3.3 * len(known) + 0.16 * lines + 0.12 * below)
+        entitle(axes, where)
+        if hidden := len(mine) - len(inside):
+            said = f"below the panel, because they show what a call costs: {hidden} of small sizes"
+            remarks.append(": ".join(filter(None, (where, said))))
+        remarks += [notes.HOLLOW] if any(spot.hollow for spot in inside) else []
+        remarks += [said for mark, said in _MEANING.items() if any(spot.mark == mark for spot in inside)]
+    figure = sheet.finish(title, [_handle(label, place) for label, place in looks.items()], remarks)
     figure.draw_without_rendering()  # from here on it is known how steep a diagonal is on paper
     for axes, text in slopes:
         text.set_rotation(_angle(axes))
     return figure
+
+
+def _handle(label: str, place: int) -> Line2D:
+    return marks.handle(place, short(label), between="none")
 
 
 def _ceilings(axes: Axes, roof: Roofs, spots: Sequence[Spot]) -> list[Text]:
@@ -100,10 +112,9 @@ def _ceilings(axes: Axes, roof: Roofs, spots: Sequence[Spot]) -> list[Text]:
     log_axis(axes, "y", show=si, span=values)
     axes.set_xlim(left, right)
     axes.set_ylim(min(*values, left * min(rates) / 3) / 1.6, top * 2)
-    axes.set_xlabel("arithmetic intensity, FLOP/byte")
-    axes.set_ylabel("FLOP/s")
+    entitle(axes, x="arithmetic intensity, FLOP/byte", y="FLOP/s")
     ends = [Line2D([right], [one.value], label=short(one.label, 30)) for one in roof.flat]
-    canvas.end_labels(axes, ends, reach=1.12, size=6.5)
+    marks.end_labels(axes, ends, reach=1.12, size=6.5)
     return names
 
 
@@ -129,22 +140,14 @@ def _reach(intensities: Sequence[float], *, far: float) -> tuple[float, float]:
     return first * (first / right) ** 0.33, right
 
 
-def _spots(axes: Axes, spots: Sequence[Spot], looks: Looks) -> None:
+def _spots(axes: Axes, spots: Sequence[Spot], looks: Mapping[str, int]) -> None:
     for spot in spots:
-        colour, marker = looks.get(spot.label, (PALE, "."))
-        style: dict[str, Any] = dict(color=colour, marker=marker, linestyle="none", zorder=4)
-        x, value = [spot.intensity], spot.flop_per_s
-        if spot.mark == "refused":
-            axes.plot(x, [value.value], color=PALE, marker="x", markersize=3.5, markeredgewidth=0.9, zorder=5)
-        elif spot.mark == "wrong":
-            axes.plot(x, [value.value], color="black", marker="x", markersize=7, zorder=5)
-        elif spot.mark == "earlier":
-            axes.plot(x, [value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
-        elif spot.hollow:
-            axes.plot(x, [value.value], **style, markerfacecolor="white", markeredgewidth=0.9)
-        else:
-            ends = [[value.value - value.lo], [value.hi - value.value]] if value.has_interval else None
-            axes.errorbar(x, [value.value], yerr=ends, **style, elinewidth=0.8, capsize=0)
+        x, value = spot.intensity, spot.flop_per_s
+        if spot.mark == "earlier":
+            axes.plot([x], [value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
+            continue
+        state = spot.mark if spot.mark in ("refused", "wrong") else "hollow" if spot.hollow else "solid"
+        marks.line(axes, [Mark(at=x, value=value, state=state)], place=looks[spot.label])
     _earlier_names(axes, [spot for spot in spots if spot.mark == "earlier"])
 
 
@@ -174,14 +177,3 @@ def _angle(axes: Axes) -> float:
     x, y = axes.get_xlim()[0], axes.get_ylim()[0]
     start, end = axes.transData.transform([(x, y), (x * 10, y * 10)])
     return float(np.degrees(np.arctan2(end[1] - start[1], end[0] - start[0])))
-
-
-def _notes(spots: Sequence[Spot]) -> list[str]:
-    said = {
-        "refused": REFUSED,
-        "wrong": WRONG,
-        "earlier": "small grey points: other runs on this machine, named by experiment",
-        "training": "training steps: analytic FLOP over the bytes that the compiler counts, of all devices together",
-    }
-    marks = {spot.mark for spot in spots}
-    return [*([HOLLOW] if any(s.hollow for s in spots) else []), *(said[mark] for mark in said if mark in marks)]

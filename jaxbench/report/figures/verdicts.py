@@ -5,28 +5,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator
 
-from jaxbench.report.figures import canvas, marks
-from jaxbench.report.figures.axes import decade_ticks, plain
-from jaxbench.report.figures.canvas import COLOURS, GREY, short
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.axes import entitle, log_axis, plain, round_ticks
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.verdicts import notes as how
 from jaxbench.report.verdicts import words
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers
 from jaxbench.verdicts.metric import Metric
 
+VIEWS = ()  # of a comparison, not of a run
 CAPTION = (
-    "What B has over what A has, of each point and overall (the geometric mean). Within the grey band a difference is "
-    "none. Verdicts may be read off wider intervals than those drawn, so that false alarms in the whole table stay "
-    "rare. The scale is logarithmic."
+    "B's value over A's, of each point and overall (the geometric mean). Differences within the grey band count as the "
+    "same. Verdicts may rest on wider intervals than those drawn, so that false alarms in the whole table stay rare. "
+    "The scale is logarithmic."
 )
 MOST = 40
 BAND = "#e8e8e8"
@@ -45,22 +46,19 @@ def draw(comparison: Comparison) -> Figure | None:
     if not any(answer.ratio.known for answer in shown):
         return None
     rows = [*shown, answers.overall] if len(answers.points) > 1 else shown
-    figure = canvas.blank()
-    axes = figure.subplots()
+    sheet = Sheet()
+    axes = sheet.only()
     _axis(axes, rows, answers)
     for y, answer in enumerate(rows):
         _row(axes, y, answer, overall=answer is answers.overall)
-    marks.rows_axis(axes, [short(drawable(words.named(answer.name)), 36) for answer in rows])
+    sheet.names(axes, [short(drawable(words.named(answer.name)), 36) for answer in rows])
     if len(rows) > len(shown):
         axes.axhline(len(shown) - 0.5, color="black", linewidth=0.6)
         axes.get_yticklabels()[-1].set_fontweight("bold")
     slow = words.deciding(comparison)
     at = f" at {len(slow)} of {len(answers.points)} points" if slow else ""
     title = f"{words.called(answers.metric)}, B over A: {answers.verdict}{at}"
-    lines = canvas.legend(figure, _handles(rows, answers.margin), title=title)
-    below = canvas.footnotes(figure, _notes(comparison, shown))
-    figure.set_figheight(0.75 + 0.22 * len(rows) + 0.16 * lines + 0.12 * below)
-    return figure
+    return sheet.finish(title, _handles(rows, answers.margin), _notes(comparison, shown))
 
 
 def selected(points: Sequence[Answer]) -> list[Answer]:
@@ -84,29 +82,25 @@ def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
     """Logarithmic, around 1 and the band of the margin, with round ticks that keep 1 among them."""
     inside = 1 / (1 + answers.margin), 1 + answers.margin
     ends = [end for row in rows for end in (row.ratio.value, row.ratio.lo, row.ratio.hi) if math.isfinite(end)]
+    log_axis(axes, "x", show=lambda value: plain(round(value, 6)))
     low, high = min(*ends, inside[0]), max(*ends, inside[1])
     room = max((high / low) ** 0.06, 1.005)
-    low, high = low / room, high * room
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(FixedLocator(ticks(low, high)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(round(value, 6))))
-    axes.grid(True, axis="x")
+    axes.set_xlim(low / room, high * room)
+    axes.xaxis.set_major_locator(FixedLocator(ticks(low / room, high * room)))
     axes.axvspan(*inside, color=BAND, linewidth=0, zorder=0)
     marks.unity(axes)
-    axes.set_xlabel(f"{words.called(answers.metric)}, B over A  ({_ways(answers.metric)})")
+    entitle(axes, x=f"{words.called(answers.metric)}, B over A  ({_ways(answers.metric)})")
 
 
 def ticks(low: float, high: float) -> list[float]:
     """At most 9: multiples of a round step where the ends are near to each other, else of decades."""
     if high / low > 4:
-        return decade_ticks(low, high)
+        return round_ticks(low, high)
     for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
         found = [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
         if len(found) <= 9:
             return found
-    return decade_ticks(low, high)
+    return round_ticks(low, high)
 
 
 def _ways(metric: Metric) -> str:
@@ -125,40 +119,34 @@ def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
             markersize=6 if overall else 4.5, markerfacecolor=inside, markeredgewidth=0.9, capsize=1.8, zorder=3,
             elinewidth=1.8 if overall else 0.9, capthick=0.8,
         )  # fmt: skip
-    place: Any = dict(xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=6.5)
-    axes.annotate(answer.verdict, (1.0, y), xytext=(5, 0), color=_ink(answer.verdict), fontweight=weight, **place)
-    axes.annotate(words.ratio(ratio), (1.0, y), xytext=(52, 0), fontweight=weight, **place)
+    ink = "#333333" if answer.verdict == CANNOT_TELL else colour
+    marks.beside(axes, y, answer.verdict, color=ink, fontweight=weight)
+    marks.beside(axes, y, words.ratio(ratio), right=52, fontweight=weight)
 
 
-def _ink(verdict: str) -> str:
-    return "#333333" if verdict == CANNOT_TELL else _LOOKS[verdict][0]
-
-
-def _handles(rows: Sequence[Answer], margin: float) -> list[Any]:
+def _handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:
     """The verdicts that occur, and the band."""
-    found: list[Any] = []
-    for verdict, (colour, marker, inside) in _LOOKS.items():
-        if any(row.verdict == verdict for row in rows):
-            look: Any = dict(color=colour, marker=marker, markerfacecolor=inside, markeredgewidth=0.9)
-            found.append(Line2D([], [], label=verdict, linestyle="none", **look))
-    return [*found, Patch(color=BAND, label=f"within {100 * margin:.3g} %")]
+    looks = {verdict: look for verdict, look in _LOOKS.items() if any(row.verdict == verdict for row in rows)}
+    return [
+        *(
+            Line2D([], [], label=verdict, linestyle="none", color=colour, marker=marker, markerfacecolor=inside)
+            for verdict, (colour, marker, inside) in looks.items()
+        ),
+        Patch(color=BAND, label=f"within {100 * margin:.3g} %"),
+    ]
 
 
 def _notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str]:
     """Which is which, what n is, what the bars are, and what is not shown."""
     answers = comparison.answers
-    notes = [drawable(note) for heading, found in how.sections(comparison) if heading == "Compared" for note in found]
-    wider = "95 % intervals; verdicts are read off wider ones"
-    which = "the intervals that verdicts are read off" if how.paired(answers) else wider
+    wider = "95 % intervals; verdicts rest on wider ones"
+    which = "the intervals that verdicts rest on" if how.paired(answers) else wider
     bars = f"error bars: {which}, see docs/STATISTICS.md" if any(a.ratio.has_interval for a in shown) else ""
     few = "no error bar: too few rounds or pairs for one" if any(not a.ratio.has_interval for a in shown) else ""
     large = "large diamond: all points together" if len(answers.points) > 1 and answers.overall.ratio.known else ""
-    notes.append("; ".join(filter(None, [bars, few, large])))
-    if len(shown) < len(answers.points):
-        notes.append(
-            f"{len(shown)} of {len(answers.points)} points: the slower ones, then the most changed; the table has all"
-        )
+    found = [*map(drawable, how.compared(comparison)), "; ".join(filter(None, [bars, few, large]))]
+    found += notes.rest(len(shown), len(answers.points), "points: the slower ones, then the most changed")
     if comparison.left_out:
         count = len(comparison.left_out)
-        notes.append(f"{count} point{'' if count == 1 else 's'} left out, as the table says")
-    return notes
+        found.append(f"{count} point{'' if count == 1 else 's'} left out, as the table says")
+    return found

@@ -16,17 +16,19 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
-from jaxbench.report.figures import canvas, marks, spread_lines
-from jaxbench.report.figures.axes import decade_ticks, devices_axis, log_axis, plain
-from jaxbench.report.figures.canvas import DASHES, MARKERS, PALE, short
-from jaxbench.report.figures.marks import exact
-from jaxbench.report.figures.spread_lines import EXACT
-from jaxbench.report.figures.spread_material import SpreadMaterial, fact
+from jaxbench.report.drawing import families, marks, notes
+from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain, round_ticks
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.families import fact
+from jaxbench.report.drawing.marks import exact
+from jaxbench.report.findings import Findings
+from jaxbench.report.lever_findings import LeverFindings
 
+VIEWS = ("training/zero", "levers/zero")
 CAPTION = (
-    "Bytes of model state (parameters, gradients, optimizer's state) that one device holds per parameter of the model, "
-    "over the devices that share the data. Right axis: the same for a model of 7.5 billion parameters. Measured bytes "
-    "are of the arrays on the first device, and exact."
+    "Bytes of model state (parameters, gradients, optimizer's state) that one device holds for each parameter of the "
+    "model, over the devices that share the data. Right axis: the same for a model of 7.5 billion parameters. The "
+    "measured bytes are those of the arrays on the first device, and exact."
 )
 TABLE, BILLIONS = "zero_table1", 7.5  # the published table's model, in parameters
 DEGREES = tuple(2**power for power in range(11))  # as far as the table goes
@@ -79,26 +81,22 @@ def mixed(row: Row) -> bool:
     return row.point.levers.get("precision") == "mixed"
 
 
-def draw(material: SpreadMaterial) -> Figure | None:
+def draw(run: Findings | LeverFindings) -> Figure | None:
     """One panel. None when no gradients were measured."""
-    rows = [row for row in material.measured if math.isfinite(per_parameter(row))]
+    rows = [row for row in families.compiled(run.rows) if math.isfinite(per_parameter(row))]
     if not rows:
         return None
-    figure = canvas.blank()
-    axes = figure.subplots()
-    families = spread_lines.families(_once(rows))
-    for look, mine in enumerate(families.values()):
-        spread_lines.line(axes, mine, lambda row: exact(per_parameter(row)), look=look, exact=True)
+    sheet = Sheet(heights=2.7)
+    axes = sheet.only()
+    found = families.families(_once(rows))
+    for place, mine in enumerate(found.values()):
+        families.line(axes, mine, lambda row: exact(per_parameter(row)), place=place, exact=True)
     overlay = all(mixed(row) for row in rows)
     if overlay:
         _published(axes)
-    counts = sorted({row.point.devices for row in rows} | set(DEGREES if overlay else ()))
-    _axes(axes, counts)
-    title = f"{material.experiment}: model state per device over data-parallel degree (ZeRO)"
-    lines = canvas.legend(figure, _handles(families, overlay=overlay), title=title)
-    below = canvas.footnotes(figure, notes(rows, overlay=overlay))
-    figure.set_figheight(2.7 + 0.16 * lines + 0.12 * below)
-    return figure
+    _axes(axes, sorted({*families.counts(rows), *(DEGREES if overlay else ())}))
+    title = f"{run.experiment}: model state per device over data-parallel degree (ZeRO)"
+    return sheet.finish(title, _handles(found, overlay=overlay), footnotes(rows, overlay=overlay))
 
 
 def _once(rows: Sequence[Row]) -> list[Row]:
@@ -112,21 +110,20 @@ def _published(axes: Axes) -> None:
     frame = published.read(TABLE).frame
     fine = np.geomspace(DEGREES[0], DEGREES[-1], 101)
     for place, each in enumerate(STAGES):
-        axes.plot(fine, [each.per_parameter(n) for n in fine], **{**DASHES, "color": PALE}, zorder=1)
+        marks.guide(axes, fine, [each.per_parameter(n) for n in fine])
         if each.column:
-            spread_lines.others(axes, frame["dp"], frame[each.column] / BILLIONS, shape=MARKERS[place], joined=False)
+            marks.published(axes, frame["dp"], frame[each.column] / BILLIONS, shape=marks.look(place)[1], joined=False)
 
 
 def _axes(axes: Axes, counts: Sequence[int]) -> None:
     log_axis(axes, "y", show=plain, most=8)
-    devices_axis(axes, counts)
+    devices_axis(axes, counts, label="data-parallel degree N, devices")
     axes.xaxis.set_ticks(counts)
-    axes.set_xlabel("data-parallel degree N, devices")
-    axes.set_title("bytes per parameter and device", loc="left")
-    right = axes.secondary_yaxis("right", functions=(_gigabytes, _per_parameter))
+    entitle(axes, "bytes per parameter and device")
+    right = axes.secondary_yaxis("right", functions=(_gigabytes, _bytes))
     low, high = axes.get_ylim()
     right.set_yscale("log")
-    right.yaxis.set_major_locator(FixedLocator(decade_ticks(low * BILLIONS, high * BILLIONS)))
+    right.yaxis.set_major_locator(FixedLocator(round_ticks(low * BILLIONS, high * BILLIONS)))
     right.yaxis.set_minor_locator(NullLocator())
     right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     right.set_ylabel(f"GB for {BILLIONS:g} billion parameters")
@@ -137,25 +134,24 @@ def _gigabytes(per_parameter: Any) -> Any:
     return np.asarray(per_parameter) * BILLIONS
 
 
-def _per_parameter(gigabytes: Any) -> Any:
+def _bytes(gigabytes: Any) -> Any:
     return np.asarray(gigabytes) / BILLIONS
 
 
-def _handles(families: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
+def _handles(found: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
     """Measured series and published lines; side by side in the legend's columns where there is one of each stage."""
     ours = []
-    for look, (name, mine) in enumerate(families.items()):
+    for place, (name, mine) in enumerate(found.items()):
         what = stage(mine[0].point.strategy)
-        ours.append(spread_lines.handle(look, short(f"{what.name}: {name}" if what else name, 24)))
-    theirs = [
-        spread_lines.others_handle(MARKERS[place] if each.column else "", f"{each.name}: {each.formula}")
-        for place, each in enumerate(STAGES)
-    ]
+        ours.append(marks.handle(place, short(f"{what.name}: {name}" if what else name, 24)))
     if not overlay:
         return ours
-    if len(ours) == len(theirs):
-        return [entry for pair in zip(ours, theirs, strict=True) for entry in pair]
-    return [*ours, *theirs]
+    theirs = [
+        marks.published_handle(marks.look(place)[1] if each.column else "", f"{each.name}: {each.formula}")
+        for place, each in enumerate(STAGES)
+    ]
+    pairs = [entry for pair in zip(ours, theirs, strict=False) for entry in pair]
+    return pairs if len(ours) == len(theirs) else [*ours, *theirs]
 
 
 def worst(rows: Sequence[Row]) -> float:
@@ -168,17 +164,12 @@ def worst(rows: Sequence[Row]) -> float:
     return max(found)
 
 
-def notes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
-    """The footnotes."""
-    found = [f"measured: {EXACT}; on one device nothing is shared, and all series begin in one point"]
+def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
+    found = [f"measured: {notes.EXACT}; on one device nothing is shared, so all series begin in one point"]
     if overlay:
         source = f"{published.read(TABLE).project}, Table 1: {BILLIONS:g} billion parameters, mixed-precision Adam"
-        found.append(f"dashed grey, hollow: published by others, not measured here. {source}")
-        found.append(
-            f"measured values are within {100 * worst(rows):.1g} % of the formulas (arrays that N does not divide)"
-        )
+        far = f"measured values are within {100 * worst(rows):.1g} % of the formulas (arrays that N does not divide)"
+        found += [notes.cited(source), far]
     else:
         found.append("no published lines: they are of mixed precision, 16 bytes a parameter")
-    if any(not row.believed for row in rows):
-        found.append(marks.WRONG)
-    return found
+    return found + ([notes.WRONG] if any(not row.believed for row in rows) else [])

@@ -54,15 +54,20 @@ def sections(comparison: Comparison) -> list[Section]:
     """Every note, under its heading; headings without notes are left out."""
     answers = comparison.answers
     intervals, alarms = (_of_pairs, _alarms_of_looks) if paired(answers) else (_intervals, _alarms)
-    across = [f"declared to differ: {clean(', '.join(comparison.across))}"] if comparison.across else []
     found = [
-        ("Compared", [f"A is {clean(comparison.a)}", f"B is {clean(comparison.b)}", *across, *_counts(answers)]),
+        ("Compared", compared(comparison)),
         ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
         ("Verdicts", [_margin(answers.margin), alarms(answers)]),
         ("Software that differs", [clean(sentence) for sentence in comparison.software]),
         ("Left out", [clean(sentence) for sentence in comparison.left_out]),
     ]
     return [(heading, notes) for heading, notes in found if notes]
+
+
+def compared(comparison: Comparison) -> list[str]:
+    """What A and B are, and how often each was measured."""
+    across = [f"declared to differ: {clean(', '.join(comparison.across))}"] if comparison.across else []
+    return [f"A is {clean(comparison.a)}", f"B is {clean(comparison.b)}", *across, *_counts(comparison.answers)]
 
 
 def _margin(margin: float) -> str:

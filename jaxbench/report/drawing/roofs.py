@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxbench.analysis import ceilings, quantities
 from jaxbench.analysis.ceilings import Ceilings
-from jaxbench.report.figures.canvas import DASHES
+from jaxbench.report.drawing.marks import DASHES
 
 _BLACK: Any = dict(color="black", linestyle="-", zorder=2)
 _HEAVY, _THIN = 1.4, 0.7

@@ -2,8 +2,7 @@
 """What every figure is made on: 7 inches wide, in SVG, PNG and PDF, with bytes that depend on its data alone.
 
 A figure must survive a black-and-white printer: a series is a marker and a colour (Okabe and Ito's palette, which
-colour-blind readers can tell apart). Filled means measured and honest, hollow means more devices than cores, hollow and
-dashed grey means published by others, a cross means that the number is not to be believed.
+colour-blind readers can tell apart), a bar has a hatch. `marks` says what filled, hollow, dashed and crossed mean.
 """
 
 from __future__ import annotations
@@ -17,32 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
 
 from jaxbench.records.store import write_atomic
 
 FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG
-HOLLOW = "hollow: more devices than cores; proves correctness, not speed"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # for bars, which have no markers
-GREY = "#6b6b6b"
-PALE = "#8a8a8a"  # published by others, or measured in another run
-DASHES: Any = dict(color=GREY, linewidth=0.8, linestyle=(0, (6, 1.5)))
+PANEL = 2.0  # inches that a panel of lines is tall, with its title and labels
 _TITLE, _NAME, _LEGEND, _NOTE = 84, 40, 110, 150  # letters that fit: a title line, a name, the legend, a footnote line
 _STYLE: Any = {
-    "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5, "legend.fontsize": 7.5, "axes.linewidth": 0.6, "axes.spines.top": False,
-    "axes.spines.right": False, "lines.linewidth": 1.1, "lines.markersize": 4.0, "grid.linewidth": 0.4,
-    "grid.color": "#d9d9d9", "axes.axisbelow": True, "svg.fonttype": "path", "svg.hashsalt": "jaxbench",
-    "pdf.fonttype": 42, "text.usetex": False, "axes.formatter.use_mathtext": False, "text.parse_math": False,
-    "figure.dpi": 100,
+    "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8, "axes.titlelocation": "left",
+    "axes.labelsize": 8, "xtick.labelsize": 7.5, "ytick.labelsize": 7.5, "legend.fontsize": 7.5, "axes.linewidth": 0.6,
+    "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.1, "lines.markersize": 4.0,
+    "axes.grid": True, "grid.linewidth": 0.4, "grid.color": "#d9d9d9", "axes.axisbelow": True, "svg.fonttype": "path",
+    "svg.hashsalt": "jaxbench", "pdf.fonttype": 42, "text.usetex": False, "axes.formatter.use_mathtext": False,
+    "text.parse_math": False, "figure.dpi": 100,
 }  # fmt: skip
 _METADATA: Any = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
@@ -84,7 +75,7 @@ def write(files: dict[str, bytes], folder: Path, name: str) -> None:
 @contextmanager
 def style() -> Iterator[None]:
     """The figures' settings, whatever the user's matplotlibrc says; both are as before afterwards."""
-    chatty = logging.getLogger("fontTools")  # tells every glyph that goes into the PDF
+    chatty = logging.getLogger("fontTools")  # logs every glyph that goes into the PDF
     level = chatty.level
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -96,15 +87,60 @@ def style() -> Iterator[None]:
             chatty.setLevel(level)
 
 
-def blank(*, dpi: int = DPI) -> Figure:
-    """An empty figure of the right width. The caller sets its height when it knows its panels and legend.
+class Sheet:
+    """One figure in the making: its panels first, then marks, then `finish`.
 
-    dpi: at which the layout is found. At less than the PNG has, text is measured some percent too narrow.
+    Attributes:
+      panels: (rows, columns) array of Axes.
     """
-    spacing = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03)
-    figure = Figure(figsize=(7.0, 1.0), layout=spacing, dpi=dpi)
-    FigureCanvasAgg(figure)
-    return figure
+
+    def __init__(
+        self, rows: int = 1, columns: int = 1, *, widths: Sequence[float] | None = None,
+        heights: float | Sequence[float] = PANEL, **shared: Any,
+    ) -> None:  # fmt: skip
+        """heights: inches of a row of panels, or of each; a panel of named rows takes what its names need instead.
+        shared: ``sharex`` and ``sharey``, as matplotlib has them."""
+        self._heights = list(heights) if isinstance(heights, Sequence) else [heights] * rows
+        self._named: dict[Axes, float] = {}
+        self.figure = Figure(
+            figsize=(7.0, 1.0), layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03), dpi=DPI
+        )
+        FigureCanvasAgg(self.figure)
+        self.panels: Any = self.figure.subplots(rows, columns, squeeze=False, width_ratios=widths, **shared)
+
+    def only(self) -> Axes:
+        """The panel of a figure that has one."""
+        axes: Axes = self.panels[0, 0]
+        return axes
+
+    def join(self, row: int) -> Axes:
+        """Makes one wide panel of a row of panels."""
+        for axes in self.panels[row]:
+            axes.remove()
+        wide = self.figure.add_subplot(self.panels[0, 0].get_gridspec()[row, :])
+        self.panels[row, :] = wide
+        return wide
+
+    def names(self, axes: Axes, labels: Sequence[str], *, beside: int = 1, shown: bool = True) -> None:
+        """Names of horizontal marks at 0, 1, ..., the first on top. beside: marks that share a row. shown: False for a
+        panel whose names are those of the panel left of it."""
+        axes.set_yticks(range(len(labels)), list(labels))
+        axes.tick_params(axis="y", length=0, labelleft=shown)
+        axes.set_ylim(len(labels) - 0.4, -0.6)
+        axes.grid(False, axis="y")
+        lines = max((label.count("\n") + 1 for label in labels), default=1)
+        self._named[axes] = max(1.15, 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * beside))
+
+    def finish(
+        self, title: str, handles: Sequence[Any] = (), notes: Sequence[str] = (), *, even: bool = True
+    ) -> Figure:
+        """Legend, footnotes and height. even: legend lines of about the same length."""
+        rows = zip(self.panels, self._heights, strict=True)
+        heights = [max(self._named.get(axes, height) for axes in row) for row, height in rows]
+        self.panels[-1, -1].get_gridspec().set_height_ratios(heights)
+        above, below = _legend(self.figure, handles, title=title, even=even), _footnotes(self.figure, notes)
+        self.figure.set_figheight(0.35 + sum(heights) + 0.16 * above + 0.12 * below)
+        return self.figure
 
 
 def short(name: str, limit: int = _NAME) -> str:
@@ -112,8 +148,8 @@ def short(name: str, limit: int = _NAME) -> str:
     return name if len(name) <= limit else f"{name[: limit // 2 - 1]}…{name[-(limit // 2) :]}"
 
 
-def legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool = True) -> int:
-    """Title and legend above the panels, in lines of about the same length if `even`. Returns how many lines."""
+def _legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool) -> int:
+    """Title and legend above the panels. Returns how many lines."""
     widest = max((len(str(handle.get_label())) for handle in handles), default=0) + 8  # the sample of the line
     columns = max(1, min(len(handles), 5, _LEGEND // widest))
     if even and handles:
@@ -126,28 +162,10 @@ def legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool = T
     return -(-len(handles) // columns) + heading.count("\n") + 1
 
 
-def footnotes(figure: Figure, notes: Sequence[str]) -> int:
+def _footnotes(figure: Figure, notes: Sequence[str]) -> int:
     """Small print below the panels, each note once. Returns how many lines it takes."""
     text = "\n".join(textwrap.fill(note, _NOTE) for note in dict.fromkeys(notes))
     if not text:
         return 0
     figure.supxlabel(text, fontsize=6.5, color="#333333", x=0.01, ha="left")
     return text.count("\n") + 1
-
-
-def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 5.5) -> None:
-    """Names right of the last points of the panel, pushed apart, each with a thin line to its point.
-
-    reach: how far right of its point a name begins, as a factor. size: of the letters, in points.
-    """
-    low, high = axes.get_ylim()
-    apart = (high / low) ** 0.06
-    y = high * apart
-    ends = [(*np.asarray(line.get_xydata())[-1], str(line.get_label())) for line in lines]
-    for x, value, name in sorted(ends, key=lambda end: -end[1]):
-        y = min(value * apart, y / apart)
-        axes.annotate(
-            name, (x, value), xytext=(x * reach, y), textcoords="data", fontsize=size, color="#444444", va="center",
-            annotation_clip=False, zorder=0,
-            arrowprops=dict(arrowstyle="-", color=PALE, linewidth=0.4, shrinkA=0, shrinkB=2, relpos=(0, 0.5)),
-        )  # fmt: skip

@@ -10,7 +10,8 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
-from jaxbench.report.figures.series import naming
+from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.series import naming
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +22,6 @@ class Spot:
       label: of its series in the legend; of an earlier run, its experiment.
       intensity: analytic FLOP of a call over the bytes it must move.
       flop_per_s: of one accelerator, or of all cores of the CPU.
-      cores: CPU cores it ran on; None on an accelerator or where that is unknown.
       mark: "kernel" | "training" | "refused" | "wrong" | "earlier".
     """
 
@@ -29,8 +29,6 @@ class Spot:
     intensity: float
     flop_per_s: Estimate
     platform: str
-    dtype: str = ""
-    cores: int | None = None
     hollow: bool = False
     mark: str = "kernel"
 
@@ -47,11 +45,10 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
 def _of_case(row: CaseRow, label: str) -> Spot:
     point = row.point
     assert point.flops is not None and point.bytes_moved is not None
-    mark = "wrong" if point.check_ok is False else "refused" if row.gate == "refused" else "kernel"
+    mark = state if (state := marks.state(row)) in ("wrong", "refused") else "kernel"
     return Spot(
         label=label, intensity=point.flops / point.bytes_moved, flop_per_s=row.flop_per_s, platform=point.platform,
-        dtype=point.dtype, cores=point.cores if point.platform == "cpu" else None, hollow=point.oversubscribed,
-        mark=mark,
+        hollow=point.oversubscribed, mark=mark,
     )  # fmt: skip
 
 
@@ -64,13 +61,11 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
         if not moved or not use.flop_per_s > 0 or not row.timing.step_s.known:
             continue
         share = 1 if row.point.platform == "cpu" else row.point.devices
-        time, flops = row.timing.step_s, use.flops_per_step / share
-        ends = dict(lo=flops / time.hi, hi=flops / time.lo) if time.has_interval else {}
         spots.append(
             Spot(
                 label=f"{row.point.strategy}, {devices(row.point.devices)}",
                 intensity=use.flops_per_step / moved,
-                flop_per_s=Estimate(value=flops / time.value, **ends),
+                flop_per_s=row.timing.step_s.under(use.flops_per_step / share),
                 platform=row.point.platform,
                 hollow=row.point.oversubscribed,
                 mark="wrong" if row.point.check_ok is False else "training",

@@ -1,0 +1,150 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The axes of the figures: which scale, which ticks, which labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from jaxbench.report.drawing.marks import GREY, Mark
+
+Show = Callable[[float], str]
+LOGARITHMIC = 10  # from this ratio of values on, bars have a logarithmic axis
+_LABELS = 9  # more device counts than this do not fit under a panel
+
+
+def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -> None:
+    """Base-2 logarithmic x axis, a tick at each measured count, written as whole numbers."""
+    step = max(1, -(-len(counts) // _LABELS))
+    low, high = (min(counts), max(counts)) if counts else (1, 8)
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(low / 1.25, high * 1.25)
+    _ticks(axes.xaxis, list(counts[::step]) or [1], plain)
+    axes.set_xlabel(label)
+
+
+def efficiency_axis(axes: Axes) -> None:
+    """Linear y axis of percent from 0, so that heights can be compared; to a little above 100 or the highest value."""
+    top = max(112.0, axes.dataLim.y1 * 1.05)
+    axes.set_ylim(0, top)
+    axes.yaxis.set_major_locator(FixedLocator([*range(0, int(top) + 1, 25)]))
+
+
+def log_axis(
+    axes: Axes, which: str, *, show: Show, base: int = 10, most: int = 7, span: Iterable[float] = (), least: float = 4
+) -> None:
+    """A logarithmic x or y axis over what is drawn, with at most `most` round ticks, written by `show`.
+
+    base 2 has its ticks at powers of two only. span: values that must be on the axis besides what is drawn. least:
+    the factor that the axis spans at least. Call it when everything is drawn.
+    """
+    seen = [v for v in (*extent([axes], which), *span) if math.isfinite(v) and v > 0]
+    low, high = (min(seen), max(seen)) if seen else (1.0, 10.0)
+    margin = max((high / low) ** (1 / 24), math.sqrt(max(1.0, least / (high / low))), 1.1)
+    low, high = low / margin, high * margin
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
+    _ticks(axes.xaxis if which == "x" else axes.yaxis, round_ticks(low, high, base=base, most=most), show)
+
+
+def extent(panels: Iterable[Axes], which: str) -> list[float]:
+    """The ends of what is drawn along x or y in each panel: the `span` that gives all of them the same axis."""
+    return [getattr(axes.dataLim, which + end) for axes in panels for end in "01"]
+
+
+def zero_axis(
+    axes: Axes, which: str, top: float, *, show: Show | None = None, room: float = 1.13, most: int = 5
+) -> None:
+    """An axis from 0, so that lengths can be compared. room: its end over `top`, for texts beyond the longest mark."""
+    (axes.set_xlim if which == "x" else axes.set_ylim)(0, room * top or 1)
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: (show or plain)(value) if value > 0 else "0"))
+
+
+def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show | None = None, room: float = 0.17, most: int = 8) -> float:
+    """The x axis of horizontal bars, with room for a text right of the longest. Returns where the bars begin.
+
+    Lengths can be compared on an axis from 0. It is logarithmic where the longest bar would leave nothing of the rest.
+    """
+    low, high = min(bar.value.value for bar in bars), max(bar.end for bar in bars)
+    if high < LOGARITHMIC * low:
+        zero_axis(axes, "x", high, show=show, room=1 + room, most=most)
+        return 0.0
+    start = low / max(2.0, (high / low) ** 0.1)
+    log_axis(axes, "x", show=show or plain, most=most, span=(start, high))
+    axes.set_xlim(start, high * (high / start) ** room)
+    return start
+
+
+def time_axis(axes: Axes, bars: Sequence[Mark]) -> float:
+    """`bar_axis` of seconds per call."""
+    axes.set_xlabel("time per call")
+    return bar_axis(axes, bars, show=seconds_tick)
+
+
+def _ticks(axis: Any, ticks: Sequence[float], show: Show) -> None:
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
+
+
+def round_ticks(low: float, high: float, *, base: int = 10, most: int = 7) -> list[float]:
+    """At most `most` round numbers in [low, high]. Of powers of two every n-th, so that 1 KiB and 1 MiB are among
+    them; of powers of ten the coarsest of four choices of digits that gives at least three."""
+    if base != 10:
+        powers = range(math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9) + 1)
+        step = max(1, -(-len(powers) // most))
+        aligned = [power for power in powers if power % step == 10 % step]
+        return [float(base) ** power for power in aligned or powers[:1]]
+    found: list[float] = []
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8), tuple(d / 10 for d in range(10, 100))):
+        found = [digit * 10.0**decade for decade in decades for digit in digits if low <= digit * 10.0**decade <= high]
+        if len(found) >= 3:
+            break
+    return found[:: -(-len(found) // most)] if found else [low, high]
+
+
+def entitle(axes: Axes, title: str = "", *, x: str = "", y: str = "") -> None:
+    """The panel's title and the labels of its axes; an empty one leaves what is there."""
+    for text, write in ((title, axes.set_title), (x, axes.set_xlabel), (y, axes.set_ylabel)):
+        if text:
+            write(text)
+
+
+def empty(axes: Axes, why: str, *, which: str = "y") -> None:
+    """Says why the panel has nothing to show, and takes the ticks of its x or y axis away."""
+    axes.set_xticks([]) if which == "x" else axes.set_yticks([])
+    axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", color=GREY)
+
+
+def si(value: float) -> str:
+    """ "10k", "2.5M"; small values as they are."""
+    for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size * 0.999999:
+            return f"{value / size:.3g}{prefix}"
+    return f"{value:.3g}"
+
+
+def bytes_tick(value: float) -> str:
+    """ "20 MB", "1.5 GB"; for ticks, which are round."""
+    size, prefix = next(((s, p) for s, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if value >= s), (1.0, ""))
+    return f"{value / size:.3g} {prefix}B" if value else "0"
+
+
+def seconds_tick(value: float) -> str:
+    """ "10 µs", "1 ms"; for ticks, which are round."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size * 0.999999:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def plain(value: float) -> str:
+    """ "0.01", "250"."""
+    return f"{value:g}"

@@ -1,0 +1,83 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Rows of trainings as series over devices: a series is a family, a strategy with one setting of its levers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.scaling import Row
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.canvas import short
+
+Value = Callable[[Row], Estimate]
+
+
+def compiled(rows: Iterable[Row]) -> list[Row]:
+    """Rows that were prepared: their memory, bytes and schedule are known, whether they were timed or not."""
+    return [row for row in rows if row.point.record is not None]
+
+
+def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by strategy and arm, each family by devices. The order is that of the run, and so is each one's look."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(", ".join(filter(None, (row.point.strategy, row.point.arm))), []).append(row)
+    return {name: sorted(mine, key=lambda row: row.point.devices) for name, mine in found.items()}
+
+
+def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bool = False, between: Any = "-") -> None:
+    """`value` over devices."""
+    marks.line(axes, marks.of(rows, lambda row: row.point.devices, value, exact=exact), place=place, between=between)
+
+
+def counts(rows: Iterable[Row]) -> list[int]:
+    """The device counts of the rows."""
+    return sorted({row.point.devices for row in rows})
+
+
+def handles(names: Iterable[str], *, limit: int = 28) -> list[Line2D]:
+    """One entry of the legend for each family."""
+    return [marks.handle(place, short(name, limit)) for place, name in enumerate(names)]
+
+
+def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
+    """The footnotes: what n is and what the error bars of times are, what hollow and crossed out mean."""
+    hollow = [note for note in notes.of_marks(timed) if note != notes.WRONG]
+    wrong = [note for note in notes.of_marks(drawn) if note == notes.WRONG]
+    return [*notes.of_times(timed, "a point", what="times: "), *hollow, *wrong]
+
+
+def unit(rows: Iterable[Row]) -> str:
+    """What an example is called, "examples" where rows differ or none was compiled."""
+    units = {row.point.record.unit for row in rows if row.point.record is not None}
+    return short(units.pop()) if len(units) == 1 else "examples"
+
+
+def fact(row: Row, name: str) -> float:
+    """One of the record's facts; NaN: it was not measured."""
+    return float(row.point.record.facts.get(name, math.nan)) if row.point.record is not None else math.nan
+
+
+def passport(row: Row, name: str) -> float:
+    """A number of the compiled step's passport, such as `temp_bytes`; NaN: unknown."""
+    value = getattr(row.point.record.passport, name) if row.point.record is not None else None
+    return math.nan if value is None else float(value)
+
+
+def received(row: Row) -> dict[str, float]:
+    """What one device receives in a step: the bytes of the results of its collectives, by kind."""
+    found: dict[str, float] = {}
+    for each in row.point.record.passport.collectives if row.point.record is not None else ():
+        found[each.kind] = found.get(each.kind, 0.0) + each.bytes
+    return found
+
+
+def received_bytes(row: Row) -> float:
+    """All that one device receives in a step; NaN: unknown."""
+    return float(sum(received(row).values())) if row.point.record is not None else math.nan

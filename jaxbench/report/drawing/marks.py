@@ -1,0 +1,281 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The marks of the figures: lines with intervals, bars, stacks, dots, and what others published.
+
+Filled is measured and honest. Hollow has more devices than cores, so its time says nothing and it has no interval. A
+cross is on no line: large and black failed its checks, small and grey was refused by a gate. Hollow and dashed grey
+was published by others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from jaxbench.analysis.intervals import Estimate
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # for bars, which have no markers
+_LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bdbdbd")  # COLOURS, with room for hatches
+GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or measured in another run
+DASHES: Any = dict(color=GREY, linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
+DASHED: Any = (0, (3, 1.5))  # a second line of the same series
+PUBLISHED: Any = dict(
+    color=PALE, markersize=3.3, markerfacecolor="white", markeredgewidth=0.7, linewidth=0.8, linestyle="--"
+)
+THICK = 0.72  # of a bar, of the 1 that it has
+_ERROR: Any = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
+Measured = TypeVar("Measured", bound=Any)  # a row of cases, a row of a training, or an arm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """One number of a figure.
+
+    Attributes:
+      at: where it stands: the size, the devices, or the place among the names.
+      state: solid | hollow | wrong | refused.
+      look: its colour with a marker or hatch, where it is no part of a line.
+      text: written beside it.
+    """
+
+    at: float
+    value: Estimate
+    state: str = "solid"
+    look: int = 0
+    text: str = ""
+
+    @property
+    def drawn(self) -> Estimate:
+        """The value as it is shown: more devices than cores have no interval."""
+        return self.value if self.state == "solid" else self.value.alone()
+
+    @property
+    def end(self) -> float:
+        """Where the mark ends, with its interval."""
+        return self.drawn.hi if self.drawn.has_interval else self.value.value
+
+    @property
+    def believed(self) -> bool:
+        return self.state in ("solid", "hollow")
+
+
+def exact(value: float) -> Estimate:
+    """A number that has no noise, such as what the compiler counts."""
+    return Estimate(value=value)
+
+
+def state(row: Any, *, exact: bool = False) -> str:
+    """How a row is drawn. exact: its number does not depend on speed, so that it is not hollow."""
+    if row.point.check_ok is False:
+        return "wrong"
+    if getattr(row, "gate", "") == "refused":
+        return "refused"
+    return "hollow" if row.point.oversubscribed and not exact else "solid"
+
+
+def of(
+    rows: Sequence[Measured], at: Callable[[Measured], float], value: Callable[[Measured], Estimate], *,
+    exact: bool = False, scale: float = 1,
+) -> list[Mark]:  # fmt: skip
+    """One mark for each row whose value is known, by `at`. scale: of the value."""
+    made = [Mark(at=at(row), value=value(row).times(scale), state=state(row, exact=exact)) for row in rows]
+    return sorted((mark for mark in made if mark.value.known and math.isfinite(mark.at)), key=lambda mark: mark.at)
+
+
+def look(place: int) -> tuple[str, str]:
+    """(colour, marker) of the series at `place`: the first 49 differ."""
+    return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
+
+
+def dodge(place: int, count: int) -> float:
+    """A factor of x that draws series of equal values a little beside each other, so that all stay visible."""
+    return float(2 ** ((place - (count - 1) / 2) * min(0.08, 0.24 / count)))
+
+
+def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", shape: str = "") -> None:
+    """The line through the marks that may be believed, with their intervals. place: of the series, for its look.
+
+    between: the style of the line. shape: another marker.
+    """
+    colour, marker = look(place)
+    good = [mark for mark in marks if mark.believed]
+    if good:
+        axes.plot([m.at for m in good], [m.value.value for m in good], color=colour, linestyle=between, zorder=2)
+    style: dict[str, Any] = dict(color=colour, marker=shape or marker, linestyle="none")
+    solid, hollow = ([mark for mark in good if mark.state == name] for name in ("solid", "hollow"))
+    if solid:
+        ends = np.array([_reach(mark) for mark in solid]).T
+        axes.errorbar([m.at for m in solid], [m.value.value for m in solid], yerr=ends, **style, **_ERROR, zorder=3)
+    if hollow:
+        white: dict[str, Any] = dict(markerfacecolor="white", markeredgewidth=0.9)
+        axes.plot([m.at for m in hollow], [m.value.value for m in hollow], **style, **white, zorder=4)
+    for mark in marks:
+        if not mark.believed:
+            cross(axes, mark.at, mark.value.value, refused=mark.state == "refused")
+
+
+def dots(axes: Axes, marks: Sequence[Mark]) -> None:
+    """A point at each place from the top with a horizontal interval, for values whose distance from 0 says nothing."""
+    for mark in marks:
+        if not mark.believed:
+            cross(axes, mark.value.value, mark.at, refused=mark.state == "refused")
+            continue
+        colour, marker = look(mark.look)
+        face = "white" if mark.state == "hollow" else colour
+        axes.errorbar(
+            [mark.value.value], [mark.at], xerr=_reach(mark, column=True), color=colour, marker=marker,
+            linestyle="none", markerfacecolor=face, markeredgewidth=0.9, zorder=3, **_ERROR,
+        )  # fmt: skip
+        write(axes, mark.end, mark.at, mark.text)
+
+
+def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: float = 0.0) -> None:
+    """Horizontal bars with intervals and texts right of both. start: where they begin, on a logarithmic axis not 0."""
+    for mark in marks:
+        if not mark.believed:
+            cross(axes, mark.value.value, mark.at, refused=mark.state == "refused")
+            write(axes, mark.value.value, mark.at, f"{mark.text}  refused" if mark.state == "refused" else "")
+            continue
+        axes.barh(
+            [mark.at], [mark.value.value - start], left=start, height=thick, xerr=_reach(mark, column=True),
+            error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.look, hollow=mark.state == "hollow"),
+        )  # fmt: skip
+        write(axes, max(start, mark.end), mark.at, mark.text)
+
+
+def vbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:
+    """Vertical bars from 0 with intervals, and texts above both."""
+    for mark in marks:
+        if not mark.believed:
+            cross(axes, mark.at, mark.value.value, refused=mark.state == "refused")
+            continue
+        axes.bar(
+            [mark.at], [mark.value.value], width=thick, yerr=_reach(mark, column=True),
+            error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.look, hollow=mark.state == "hollow"),
+        )  # fmt: skip
+        write(axes, mark.at, mark.end, mark.text, above=True)
+
+
+def stack(
+    axes: Axes, at: float, parts: Sequence[tuple[float, int]], *, thick: float = THICK, hollow: bool = False,
+    upright: bool = False,
+) -> float:  # fmt: skip
+    """A horizontal bar of (size, look) parts, or an upright one. Returns where it ends."""
+    end = 0.0
+    for size, place in parts:
+        style = bar_style(place, hollow=hollow)
+        if upright:
+            axes.bar([at], [size], bottom=end, width=thick, **style)
+        else:
+            axes.barh([at], [size], left=end, height=thick, **style)
+        end += size
+    return end
+
+
+def _reach(mark: Mark, *, column: bool = False) -> Any:
+    """How far the interval reaches below and above; 0, or as a column for matplotlib None, without one."""
+    value = mark.drawn
+    if not value.has_interval:
+        return None if column else (0.0, 0.0)
+    ends = max(0.0, value.value - value.lo), max(0.0, value.hi - value.value)
+    return [[ends[0]], [ends[1]]] if column else ends
+
+
+def cross(axes: Axes, x: float, y: float, *, refused: bool = False) -> None:
+    size, colour = (3.5, PALE) if refused else (8, "black")
+    axes.plot([x], [y], linestyle="none", marker="x", markersize=size, color=colour, markeredgewidth=0.9, zorder=5)
+
+
+def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, size: float = 6.5, **style: Any) -> None:
+    """A text right of its mark, or above it. The axis must have room for it."""
+    if not text:
+        return
+    place: dict[str, Any] = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
+    place |= style
+    said = axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place)
+    said.set_in_layout(False)
+
+
+def beside(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
+    """A text right of the panel, in the row at y. right: by how many points."""
+    axes.annotate(
+        text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(right, 0), textcoords="offset points", va="center",
+        fontsize=6.5, **style,
+    )  # fmt: skip
+
+
+def unity(axes: Axes, *, at: float = 1.0, along: str = "x") -> None:
+    """The dashed line of no difference, or of a limit, at one value `along` an axis."""
+    (axes.axvline if along == "x" else axes.axhline)(at, **DASHES, zorder=1)
+
+
+def guide(axes: Axes, x: Any, y: Any) -> None:
+    """A dashed line of what would be ideal."""
+    axes.plot(x, y, **DASHES, zorder=1)
+
+
+def published(axes: Axes, x: Any, y: Any, *, shape: str, joined: bool = True, label: str = "_published") -> Line2D:
+    """A series of others: hollow grey markers, dashed between them if `joined`."""
+    style = PUBLISHED if joined else {**PUBLISHED, "linestyle": "none"}
+    (drawn,) = axes.plot(x, y, marker=shape, zorder=1.5, label=label, **style)
+    return drawn
+
+
+def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> None:
+    """Hollow dashed bars of others: (place, value, text)."""
+    for at, value, text in entries:
+        style: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=(0, (4, 2)))
+        axes.barh([at], [value], height=0.62, zorder=2, **style)
+        write(axes, max(value, 0.0), at, text)
+
+
+def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 5.5) -> None:
+    """Names right of the last points of the panel, pushed apart, each with a thin line to its point.
+
+    reach: how far right of its point a name begins, as a factor. size: of the letters, in points.
+    """
+    low, high = axes.get_ylim()
+    apart = (high / low) ** 0.06
+    y = high * apart
+    ends = [(*np.asarray(line.get_xydata())[-1], str(line.get_label())) for line in lines]
+    for x, value, name in sorted(ends, key=lambda end: -end[1]):
+        y = min(value * apart, y / apart)
+        axes.annotate(
+            name, (x, value), xytext=(x * reach, y), textcoords="data", fontsize=size, color="#444444", va="center",
+            annotation_clip=False, zorder=0,
+            arrowprops=dict(arrowstyle="-", color=PALE, linewidth=0.4, shrinkA=0, shrinkB=2, relpos=(0, 0.5)),
+        )  # fmt: skip
+
+
+def bar_style(place: int, *, hollow: bool = False) -> dict[str, Any]:
+    """How a bar looks: a light fill with a hatch in the colour of its outline."""
+    face = "white" if hollow else _LIGHT[place % len(_LIGHT)]
+    edge, hatch = COLOURS[place % len(COLOURS)], HATCHES[place % len(HATCHES)]
+    return dict(facecolor=face, edgecolor=edge, hatch=hatch, linewidth=0.8)
+
+
+def bar_handle(place: int, label: str) -> Patch:
+    """The legend's entry of the bars that look so."""
+    return Patch(label=label, **bar_style(place))
+
+
+def handle(place: int, label: str, *, between: Any = "-") -> Line2D:
+    """The legend's entry of the series that looks so."""
+    colour, marker = look(place)
+    return Line2D([], [], color=colour, marker=marker, linestyle=between, label=label)
+
+
+def published_handle(shape: str, label: str) -> Line2D:
+    return Line2D([], [], marker=shape, label=label, **PUBLISHED)
+
+
+def guide_handle(label: str) -> Line2D:
+    return Line2D([], [], label=label, **DASHES)

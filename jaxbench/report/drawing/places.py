@@ -1,0 +1,89 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Arms as marks of a figure: a row of the figure is an arm, a look is a place of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from jaxbench.analysis.arms import Arm, Place, arms_of
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.axes import zero_axis
+from jaxbench.report.drawing.canvas import short
+from jaxbench.report.drawing.marks import Mark
+
+Value = Callable[[Arm], Estimate]
+Show = Callable[[Estimate], str]
+
+
+def timed(places: Sequence[Place]) -> bool:
+    return any(arm.timing.step_s.known for arm in arms_of(places))
+
+
+def labels(places: Sequence[Place]) -> list[str]:
+    """What all arms are called, each once."""
+    return list(dict.fromkeys(arm.label for arm in arms_of(places)))
+
+
+def ticks(places: Sequence[Place]) -> list[str]:
+    """`labels`, with the baseline marked as such."""
+    base = {place.arms[0].label for place in places}
+    return [f"{short(name, 26)}\n(baseline)" if name in base else short(name, 26) for name in labels(places)]
+
+
+def remarks(places: Sequence[Place], *, paired: bool = True) -> list[str]:
+    """The footnotes that every figure of arms needs. paired: its ratios are over shared rounds."""
+    arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
+    found = notes.of_times(arms, "an arm", of=", ratios over shared rounds" if paired else "") + notes.of_marks(arms)
+    missing = [arm.label for arm in arms_of(places) if not arm.timing.step_s.known]
+    if missing:
+        found.append(f"not measured: {', '.join(short(name, 30) for name in dict.fromkeys(missing))}")
+    return found
+
+
+def handles(places: Sequence[Place], *, bars: bool = False) -> list[Any]:
+    """One entry of the legend for each place; none where there is one place only."""
+    make = marks.bar_handle if bars else marks.handle
+    return [make(i, short(place.name)) for i, place in enumerate(places)] if len(places) > 1 else []
+
+
+def line(axes: Axes, places: Sequence[Place], at: Callable[[Arm], float], value: Value, **look: Any) -> None:
+    """A line for each place. look: as of `marks.line`."""
+    for number, place in enumerate(places):
+        marks.line(axes, marks.of(place.arms, at, value), place=number, **look)
+
+
+def beside(places: Sequence[Place], names: Sequence[str], *, apart: float = 0.74) -> Iterator[tuple[Arm, int, float]]:
+    """(arm, number of its place, where it stands) of each arm in `names`. apart: of a row, what its places share."""
+    for number, place in enumerate(places):
+        for arm in place.arms:
+            if arm.label in names:
+                yield arm, number, names.index(arm.label) + (number - (len(places) - 1) / 2) * apart / len(places)
+
+
+def rows(
+    places: Sequence[Place], value: Value, show: Show | None = None, *, names: Sequence[str] = (), apart: float = 0.74
+) -> list[Mark]:
+    """A mark for each arm whose value is known, in the row of its label (of `names`, or all)."""
+    made = []
+    for arm, number, at in beside(places, names or labels(places), apart=apart):
+        mark = Mark(at=at, value=value(arm), look=number, state=marks.state(arm))
+        if mark.value.known:
+            made.append(mark if show is None else replace(mark, text=show(mark.drawn)))
+    return made
+
+
+def hbars(axes: Axes, places: Sequence[Place], value: Value, show: Show, *, room: float = 1.3) -> None:
+    """Horizontal bars from 0, a row for each arm and a bar for each place. room: of the axis, over the longest bar."""
+    made = rows(places, value, show)
+    marks.hbars(axes, made, thick=0.68 / len(places))
+    zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, most=4)
+
+
+def dots(axes: Axes, places: Sequence[Place], value: Value, show: Show | None = None) -> None:
+    """A point for each arm and place with its interval."""
+    marks.dots(axes, rows(places, value, show, apart=0.5))

@@ -1,0 +1,152 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Rows of cases as series of a figure: what each is called, how it looks, and which rows belong to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from jaxbench.analysis import paired
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.headline import devices
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.canvas import short
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One line. place: among the series of the figure, for its look. rows: by size, those without a time left out."""
+
+    label: str
+    place: int
+    rows: list[CaseRow]
+
+    def handle(self) -> Line2D:
+        """Its entry in the legend."""
+        return marks.handle(self.place, short(self.label))
+
+    def draw(
+        self, axes: Axes, x: Callable[[CaseRow], float], value: Callable[[CaseRow], Estimate], *, scale: float = 1,
+        between: Any = "-",
+    ) -> None:  # fmt: skip
+        """x(row) against scale * value(row), where x is positive."""
+        rows = [row for row in self.rows if x(row) > 0]
+        marks.line(axes, marks.of(rows, x, value, scale=scale), place=self.place, between=between)
+
+
+def split(rows: Sequence[CaseRow], parts: Sequence[str], *, size: Callable[[CaseRow], float]) -> list[Series]:
+    """One series for each different combination of `parts` (names of `PARTS`), in the order of the rows.
+
+    Its label has the parts in which the rows differ; the same rows give the same labels and looks in every panel, so
+    split all rows of a figure at once and `only` pick from them.
+    """
+    names = naming(rows, parts)
+    groups: dict[str, list[CaseRow]] = {}
+    for row in rows:
+        groups.setdefault(names[row.point.point], []).append(row)
+    return [
+        Series(label=label, place=place, rows=sorted((row for row in mine if row.timing.step_s.known), key=size))
+        for place, (label, mine) in enumerate(groups.items())
+    ]
+
+
+def of_op(series: Sequence[Series], op: str) -> list[Series]:
+    """The same series with the rows of one operation; empty ones are left out."""
+    return only(series, {row.point.point for one in series for row in one.rows if row.point.op == op})
+
+
+def only(series: Sequence[Series], points: Container[str]) -> list[Series]:
+    """The same series with the rows of these points; empty ones are left out."""
+    picked = [(one, [row for row in one.rows if row.point.point in points]) for one in series]
+    return [dataclasses.replace(one, rows=rows) for one, rows in picked if rows]
+
+
+def operations(rows: Sequence[CaseRow]) -> list[str]:
+    return list(dict.fromkeys(row.point.op for row in rows))
+
+
+PARTS: dict[str, Callable[[CaseRow], str]] = {
+    "op": lambda row: row.point.op,
+    "impl": lambda row: row.point.impl,
+    "dtype": lambda row: row.point.dtype,
+    "shape": lambda row: row.point.shape or f"{row.point.elements}",
+    "platform": lambda row: row.point.platform,
+    "cores": lambda row: _cores(row),
+    "group": lambda row: group(row),
+    "pair": lambda row: f"{row.point.source} → {row.point.target}",
+}
+
+
+def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -> dict[str, str]:
+    """Point -> its name, from `always` and the parts in which the rows differ, or else from the first part.
+
+    "jit", "jit on gpu", "jit, float32 on 1 core": as `analysis.crossings` calls its series.
+    """
+    values = {part: [PARTS[part](row) for row in rows] for part in parts}
+    telling = [part for part in parts if part == always or len(set(values[part]) - {""}) > 1] or list(parts[:1])
+    what = [part for part in telling if part not in ("platform", "cores")]
+    where = [part for part in telling if part not in what]
+    names = {}
+    for place, row in enumerate(rows):
+        things, places = ([values[part][place] for part in chosen] for chosen in (what, where))
+        names[row.point.point] = " on ".join(filter(None, [", ".join(filter(None, things)), *places]))
+    return names
+
+
+def _cores(row: CaseRow) -> str:
+    """How many cores; "" on an accelerator, where they do not matter."""
+    if row.point.platform != "cpu" or row.point.cores is None:
+        return ""
+    return "1 core" if row.point.cores == 1 else f"{row.point.cores} cores"
+
+
+def group(row: CaseRow) -> str:
+    """Who takes part in a collective: "8 devices", "4 devices along x of 2x4"."""
+    point = row.point
+    along = f" along {point.axis} of {point.mesh}" if "x" in point.mesh else ""
+    return f"{devices(point.devices)}{along}" if point.family == "collective" else ""
+
+
+def elements(row: CaseRow) -> float:
+    return float(row.point.elements or 0)
+
+
+def payload(row: CaseRow) -> float:
+    """In bytes."""
+    return float(row.point.payload_bytes or 0)
+
+
+def time(row: CaseRow) -> Estimate:
+    """Per call, in seconds."""
+    return row.timing.step_s
+
+
+def per_second(row: CaseRow) -> Estimate:
+    """Elements per second."""
+    return row.timing.step_s.under(elements(row))
+
+
+def believed(row: CaseRow) -> bool:
+    """Whether the row may be on a line: measured, right as far as is known, and not refused."""
+    return row.timing.step_s.known and marks.state(row) in ("solid", "hollow")
+
+
+def base_of(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> CaseRow | None:
+    """The believed row of the same operation, size and place by another implementation."""
+    same = ("op", "dtype", "elements", "platform", "cores")
+    own = [r for r in rows if r.point.impl == impl and all(getattr(r.point, s) == getattr(row.point, s) for s in same)]
+    return next((r for r in own if believed(r)), None)
+
+
+def time_over(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> Estimate:
+    """The row's time over that of `impl` for the same work in the same place; UNKNOWN where either is missing."""
+    base = base_of(row, rows, impl)
+    if base is None or row.point.impl == impl or not believed(row):
+        return UNKNOWN
+    return paired.ratio(row, base)

@@ -1,0 +1,63 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A figure is a file: found by its name, drawn for the runs that it names, in its place on the page."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import fabricate
+import pytest
+from report import runs
+
+from jaxbench.errors import UserError
+from jaxbench.records.store import RunFolder
+from jaxbench.report import figures, findings, lever_findings, views
+from jaxbench.workloads.cases import VIEWS
+
+FOLDER = Path(figures.__path__[0])
+NEW = """
+VIEWS, CAPTION, ORDER = ("training",), "a test", -1
+def draw(run):
+    return None if run.experiment == "empty" else __import__("matplotlib.figure").figure.Figure()
+"""
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__"))
+def test_every_file_is_a_figure(name: str) -> None:
+    module = views.figures()[name]
+    assert module.CAPTION.endswith(".") and callable(module.draw)
+    assert {view.partition("/")[0] for view in module.VIEWS} <= {"training", "levers", "cases"}
+
+
+def test_every_view_that_something_asks_for_has_a_figure() -> None:
+    assert set(VIEWS) == set(views.views("cases"))
+    assert {*lever_findings._VIEWS.values(), "inference", "arms"} <= set(views.views("levers"))
+
+
+def test_a_new_file_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "brand_new.py").write_text(NEW)
+    monkeypatch.setattr(figures, "__path__", [*figures.__path__, str(tmp_path / "figures")])
+    monkeypatch.setattr(views, "_FOLDER", tmp_path / "figures")
+    views.figures.cache_clear()
+    try:
+        run = findings.find(RunFolder(fabricate.run_folder(tmp_path / "run", devices=(1, 2), rounds=2)))
+        (picture,) = views.pictures(run)
+        assert (picture.name, picture.caption) == ("brand_new", "a test")
+        assert (tmp_path / "run/figures/brand_new.png").is_file()
+    finally:
+        views.figures.cache_clear()
+
+
+def test_the_figures_of_a_run_are_those_of_its_kind_and_view(tmp_path: Path) -> None:
+    config = {"report": {"overlay": "", "view": "zero"}}
+    run = RunFolder(fabricate.run_folder(tmp_path / "zero", devices=(1,), rounds=1, config=config))
+    assert list(views.of(findings.find(run))) == ["zero", "scaling", "roofline", "profile", "search"]
+    assert list(views.of(runs.findings(tmp_path / "c", "collectives"))) == ["busbw", "alpha_beta"]
+
+
+def test_cases_of_an_unknown_view_are_refused(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "curves")
+    with pytest.raises(UserError, match="did you mean 'curves'"):
+        views.of(dataclasses.replace(found, view="curvs"))
