@@ -8,6 +8,7 @@ layout of the state and the cost of getting into it.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,8 +34,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
             grads, model_state, metrics = mean_over("data", gradients(workload, local, batch))
         return update(workload, state, grads, model_state), metrics
 
-    def stack(tree: PyTree) -> PyTree:
-        return jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), tree)
+    def stack(tree: PyTree, library: Any = jnp) -> PyTree:
+        return jax.tree.map(lambda x: library.broadcast_to(x, (count, *x.shape)), tree)
 
     stacked_init = jit_once(lambda key: stack(create_state(workload, key)), out_shardings=stacked)
     return Program(
@@ -47,6 +48,6 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
             jax.tree.map(lambda x: x.reshape(count, x.shape[0] // count, *x.shape[1:]), batch), stacked
         ),
         export=lambda state: jax.tree.map(lambda x: np.asarray(x.addressable_shards[0].data)[0], state),
-        load=lambda state: jax.device_put(jax.device_get(stack(state)), stacked, may_alias=False),
+        load=lambda state: jax.device_put(stack(jax.device_get(state), np), stacked, may_alias=False),
         keys=draws.keys_of_parts(count),
     )
