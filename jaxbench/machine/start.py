@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
+from typing import Any
 
 import jax
 
@@ -14,6 +15,8 @@ from jaxbench.machine.cores import pin_to_cores
 # What `config.mesh.platform` may say besides "auto".
 PLATFORMS = ("cpu", "gpu", "tpu")
 
+
+Options = dict[str, Any]  # of XLA
 
 # Collectives of one program that may wait at the same time, unless said otherwise.
 AT_ONCE = 4
@@ -67,7 +70,7 @@ def traced_for() -> str:
     return jax.default_backend() if mesh.empty else mesh.abstract_device.platform
 
 
-def run_once_options() -> dict[str, bool | int | str]:
+def run_once_options() -> Options:
     """Compiler options for programs that run a few times and are never timed: initialisation, the one-device reference.
 
     On the CPU most of a short run is LLVM optimising such programs; unoptimised they compile in a quarter of the time.
@@ -76,10 +79,10 @@ def run_once_options() -> dict[str, bool | int | str]:
 
 
 @functools.cache
-def _unoptimised() -> dict[str, bool | int | str]:
+def _unoptimised() -> Options:
     """Without LLVM's optimisations, in one module, and by the plain code generator where jaxlib still has it."""
-    least = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
-    plain = {**least, "xla_cpu_use_fusion_emitters": False}
+    least: Options = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
+    plain: Options = {**least, "xla_cpu_use_fusion_emitters": False}
     try:
         jax.jit(lambda: 0).lower().compile(plain)
     except jax.errors.JaxRuntimeError:  # jaxlib 0.12 has only the newer generator

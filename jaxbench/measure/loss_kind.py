@@ -90,12 +90,14 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
     return LossKind(name=PARTLY, ignored=unseen) if unseen else kind
 
 
-def _ignored(losses: Callable[[Batch], list[float]], batch: dict[str, Any], more: dict[str, Any]) -> tuple[int, ...]:
+def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
     """The examples in whose place any of `more` gives the very same losses. Any, for labels may happen to be equal."""
     whole = losses(batch)
 
     def same(i: int, j: int) -> bool:
-        other = {name: np.concatenate([x[:i], more[name][j : j + 1], x[i + 1 :]]) for name, x in batch.items()}
+        other: dict[str, Any] = {
+            name: np.concatenate([x[:i], more[name][j : j + 1], x[i + 1 :]]) for name, x in batch.items()
+        }
         return losses(other) == whole
 
     return tuple(i for i in range(EXAMPLES) if all(same(i, j) for j in range(EXAMPLES)))
