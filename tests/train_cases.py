@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A training small enough to be run, killed and run again in a second; also a program that kills itself when asked to.
 
-``python train_cases.py FOLDER DEVICES WHEN`` trains in a process of its own and prints the hash. WHEN it sends itself
-SIGKILL: "never", "step:9" before that step of this process, "save:2" as soon as the second unfinished checkpoint is
-seen, "after:0.25" seconds after its first step.
+``python train_cases.py FOLDER DEVICES WHEN [KEYS]`` trains in a process of its own and prints the hash. WHEN it sends
+itself SIGKILL: "never", "step:9" before that step of this process, "save:2" as soon as the second unfinished checkpoint
+is seen, "after:0.25" seconds after its first step. KEYS, of NOISE: its optimizer has a random key of its own.
 """
 
 from __future__ import annotations
@@ -139,9 +139,26 @@ class CompiledOnce:
         return self._compiled
 
 
+def _raw_noise(scale: float) -> optax.GradientTransformation:
+    def update(grads: Any, key: jax.Array, params: Any = None) -> tuple[Any, jax.Array]:
+        key, *keys = jax.random.split(key, 1 + len(jax.tree.leaves(grads)))
+        keys = jax.tree.unflatten(jax.tree.structure(grads), keys)
+        return jax.tree.map(lambda g, k: g + scale * jax.random.normal(k, g.shape), grads, keys), key
+
+    return optax.GradientTransformation(lambda params: jax.random.PRNGKey(0), update)
+
+
+NOISE = {"typed": lambda: optax.add_noise(0.01, 0.55, jax.random.key(0)), "raw": lambda: _raw_noise(0.1)}
+
+
+def noisy_workload(keys: str) -> TrainWorkload:
+    return dataclasses.replace(toy_workload(), optimizer=optax.chain(NOISE[keys](), optax.adam(1e-2)))
+
+
 @functools.cache
-def toy_program(strategy: str, devices: int) -> Program:
-    program = parallel.build(strategy, toy_workload(), jax.devices()[:devices])
+def toy_program(strategy: str, devices: int, keys: str = "") -> Program:
+    workload = noisy_workload(keys) if keys else toy_workload()
+    program = parallel.build(strategy, workload, jax.devices()[:devices])
     return dataclasses.replace(program, step=CompiledOnce(program.step))
 
 
@@ -168,11 +185,12 @@ def train_toy(
     wrap: Callable[[Program], Program] = lambda program: program,
     console: Console | None = None,
     session: dict[str, Any] | None = None,
+    keys: str = "",
     **changes: Any,
 ) -> TrainResult:
     return train(
-        workload or toy_workload(),
-        lambda _: wrap(toy_program(strategy, devices)),
+        workload or (noisy_workload(keys) if keys else toy_workload()),
+        lambda _: wrap(toy_program(strategy, devices, keys)),
         config=toy_config(devices=devices, **{"strategy": strategy, **changes}),
         folder=folder,
         console=console or Console(file=io.StringIO(), width=200),
@@ -199,7 +217,7 @@ def die_after(seconds: float) -> None:
     die()
 
 
-def _main(folder: str, devices: str, when: str) -> None:
+def _main(folder: str, devices: str, when: str, keys: str = "") -> None:
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 8)
     kind, _, number = when.partition(":")
@@ -211,7 +229,7 @@ def _main(folder: str, devices: str, when: str) -> None:
         act = watch.start
     elif kind == "after":
         act = threading.Thread(target=die_after, args=(float(number),), daemon=True).start
-    result = train_toy(Path(folder), devices=int(devices), wrap=lambda p: before_step(p, step, act))
+    result = train_toy(Path(folder), devices=int(devices), wrap=lambda p: before_step(p, step, act), keys=keys)
     sys.stdout.write(f"params_sha256: {result.params_sha256}\n")
 
 

@@ -13,6 +13,7 @@ parameters are moved off their initial values, at which many models say the same
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -61,32 +62,45 @@ class LossKind:
 
 
 def flops(workload: TrainWorkload) -> float:
-    """What `find` takes, of a loss that is a mean: twice EXAMPLES forward passes, for two batches."""
-    return 4 * EXAMPLES * example_flops(workload) / 3
+    """What `find` takes, of a loss that is a mean: twice EXAMPLES forward passes, for three batches."""
+    return 6 * EXAMPLES * example_flops(workload) / 3
 
 
 def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
     """Evaluates the loss on EXAMPLES examples a few times, forward only."""
-    params_of, batches_of = [jit_once(partial(make, workload)) for make in (_parameters, _batches)]
+    params_of, draw = jit_once(partial(_parameters, workload)), jit_once(workload.synthetic, static_argnums=1)
     with jax.default_device(device), jax.default_matmul_precision("highest"):
-        (params, model_state), batches = params_of(), batches_of()
+        params, model_state = params_of()
+        batch, more, padded = _batches(workload, jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES)))
         evaluate = jit_once(lambda params, batch: _values(workload, params, model_state, batch))
 
         def values(batch: Batch) -> list[Values]:
             return jax.device_get([evaluate(p, batch) for p in params])
 
-        first = jax.device_get([evaluate(params[0], batch) for batch in batches[:2]])
+        first = jax.device_get([evaluate(params[0], each) for each in (batch, more, padded)])
         if not np.all(np.isfinite([found.whole for found in first])):
             return LossKind(name=NO_NUMBER)
         asks = needed.asks_others(workload)
         if all(_same(found.whole, found.together) for found in first):
             return LossKind(name=ACROSS if asks else WEIGHTED if _weighted_loss(workload) else MEAN, gathers=asks)
-        kind = _otherwise([values(batch) for batch in batches[:2]], asks)
+        kind = _otherwise([values(more), values(padded)], asks)
         if kind.name != ACROSS:
             return kind
-        losses = np.array([[found.whole for found in values(batch)] for batch in batches])
-    unseen = tuple(i for i in range(EXAMPLES) if np.all(losses[2 + i] == losses[0]))
+        unseen = _ignored(lambda batch: [float(found.whole) for found in values(batch)], batch, more)
     return LossKind(name=PARTLY, ignored=unseen) if unseen else kind
+
+
+def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
+    """The examples in whose place any of `more` gives the very same losses. Any, for labels may happen to be equal."""
+    whole = losses(batch)
+
+    def same(i: int, j: int) -> bool:
+        other: dict[str, Any] = {
+            name: np.concatenate([x[:i], more[name][j : j + 1], x[i + 1 :]]) for name, x in batch.items()
+        }
+        return losses(other) == whole
+
+    return tuple(i for i in range(EXAMPLES) if all(same(i, j) for j in range(EXAMPLES)))
 
 
 def _parameters(workload: TrainWorkload) -> tuple[list[PyTree], PyTree]:
@@ -95,11 +109,16 @@ def _parameters(workload: TrainWorkload) -> tuple[list[PyTree], PyTree]:
     return [_moved(params, seed) for seed in (1, 2)], model_state
 
 
-def _batches(workload: TrainWorkload) -> list[Batch]:
-    """One of EXAMPLES examples, the same as if padded, and then as the first, with another in place of each example."""
-    batch = workload.synthetic(jax.random.PRNGKey(1), EXAMPLES)
-    others = [jax.tree.map(lambda x, i=i: x.at[i].set(x[i - 1]), batch) for i in range(EXAMPLES)]
-    return [batch, _ending_in_zeros(batch), *others]
+def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch]:
+    """Of twice EXAMPLES drawn, host arrays: some, others, and those as if padded.
+
+    The others are in the order of their labels, if they have one each: halves of few labels would often be alike.
+    """
+    batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
+    labels = [name for name, field in workload.example.items() if not field.shape and np.issubdtype(field.dtype, int)]
+    order = np.argsort(drawn[labels[0]], kind="stable") if labels else np.arange(2 * EXAMPLES)
+    more = {name: x[np.roll(order, EXAMPLES // 2)[:EXAMPLES]] for name, x in drawn.items()}
+    return batch, more, _ending_in_zeros(more)
 
 
 class Values(NamedTuple):
@@ -164,12 +183,12 @@ def _moved(params: PyTree, seed: int) -> PyTree:
 def _ending_in_zeros(batch: Batch) -> Batch:
     """As if padded: example i of n has zeros from (i + 1) / (n + 1) of its first dimension on."""
 
-    def cut(x: jax.Array) -> jax.Array:
+    def cut(x: Any) -> Any:
         if x.ndim < 2:
             return x
-        kept = (jnp.arange(EXAMPLES) + 1) * x.shape[1] // (EXAMPLES + 1)
-        real = jnp.arange(x.shape[1]) < jnp.maximum(kept, 1)[:, None]
-        return jnp.where(real.reshape(*real.shape, *[1] * (x.ndim - 2)), x, 0)
+        kept = np.maximum((np.arange(EXAMPLES) + 1) * x.shape[1] // (EXAMPLES + 1), 1)
+        real = np.arange(x.shape[1]) < kept[:, None]
+        return np.where(real.reshape(*real.shape, *[1] * (x.ndim - 2)), x, np.zeros((), x.dtype))
 
     return {name: cut(x) for name, x in batch.items()}
 

@@ -194,16 +194,18 @@ def reference_that_fits(
     lies: Lies,
     flops: float,
     apart: Callable[[], bool] = lambda: False,
+    start: TrainState | None = None,
 ) -> Reference:
     """One device's answer to the whole batch; where that does not fit, in parts, if they were earned; else the host's.
     In parts too where the program gives the loss parts and the loss is scaled: a part's gradient is larger than that of
     the whole, so that it overflows, and the step is skipped, sooner.
 
-    flops: of one update. apart: whether parts give the same. Raises Unfit.
+    flops: of one update. apart: whether parts give the same. start: the initial state, where it is at hand. Raises
+    Unfit.
     """
 
     def answer(where: jax.Device) -> Reference:
-        state = initial_state(workload, key, device=where)
+        state = initial_state(workload, key, device=where) if start is None else start
         given: dict[str, Any] = {"device": where, "lies": lies}
         if workload.loss_scale is not None and lies.keys is not None and lies.parts > 1 and apart():
             return dataclasses.replace(reference(workload, state, batch, **given, apart=True), how=SCALED)

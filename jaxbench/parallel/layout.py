@@ -230,8 +230,8 @@ class Layout:
 
 
 def on_host(tree: PyTree) -> PyTree:
-    """As host arrays, except for random keys, which NumPy does not have."""
-    return jax.tree.map(lambda x: x if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else np.asarray(x), tree)
+    """As host arrays."""
+    return jax.tree.map(np.asarray, tree)
 
 
 def canonical_avals(workload: TrainWorkload) -> TrainState:

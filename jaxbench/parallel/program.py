@@ -16,7 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
-from jaxbench.parallel import draws
+from jaxbench.parallel import draws, typed_keys
 from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
 from jaxbench.workloads.levers import precision
@@ -96,7 +96,7 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
         step=jnp.zeros((), jnp.int32),
         params=params,
         model_state=model_state,
-        opt_state=workload.optimizer.init(params),
+        opt_state=typed_keys.stored(workload.optimizer.init(params)),
         key=jax.random.fold_in(key, 1),
     )
 
@@ -201,7 +201,8 @@ def optimizer_update(
     """(updates, optimizer's state). Raises UserError for an optimizer that needs more arguments than a step has, or
     that returns a state of another structure."""
     try:
-        updates, new = workload.optimizer.update(grads, opt_state, params)
+        updates, new = workload.optimizer.update(grads, typed_keys.restored(opt_state), params)
+        new = typed_keys.stored(new)
     except (TypeError, ValueError) as error:
         missing = re.search(r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided", str(error))
         if missing is None:

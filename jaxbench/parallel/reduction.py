@@ -23,8 +23,9 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws, flat_shards
+from jaxbench.parallel import draws, flat_shards, optimizer_need
 from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
@@ -48,8 +49,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: s
 
     whole, split = PartitionSpec(), PartitionSpec("data")
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
-    params, _ = jax.eval_shape(workload.init, jax.ShapeDtypeStruct((2,), "uint32"))
-    form = expected(params, way, len(devices), dtype)
+    form = expected(workload, way, len(devices), dtype)
     widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4
     return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: form, widest=widest)
 
@@ -138,12 +138,17 @@ _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
 }
 
 
-def expected(params: PyTree, way: str, devices: int, dtype: Any = None) -> Wire:
-    """The closed form, as `Program.expected` has it: numbers, filling included."""
+def expected(workload: TrainWorkload, way: str, devices: int, dtype: Any = None) -> Wire:
+    """The closed form, as `Program.expected` has it: numbers, filling included.
+
+    What travels together travels all or not at all: it may be left out where the optimizer uses none of its gradients.
+    """
     if devices == 1:
         return {}
-    leaves = [jax.ShapeDtypeStruct(p.shape, jnp.dtype(dtype or p.dtype)) for p in jax.tree.leaves(params)]
-    numbers: dict[str, int] = {}
+    canonical = canonical_avals(workload)
+    unused = optimizer_need.unused_gradients(workload, canonical)
+    leaves = [jax.ShapeDtypeStruct(p.shape, jnp.dtype(dtype or p.dtype)) for p in jax.tree.leaves(canonical.params)]
+    numbers: dict[str, tuple[int, int]] = {}
     for group in _groups(leaves, way):
         size = sum(leaves[i].size for i in group)
         padded = flat_shards.padded(size, devices)
@@ -151,5 +156,6 @@ def expected(params: PyTree, way: str, devices: int, dtype: Any = None) -> Wire:
             "scatter": {"reduce-scatter": padded // devices, "all-gather": padded},
             "ring": {"collective-permute": 2 * (devices - 1) * padded // devices},
         }.get(way, {"all-reduce": size}).items():
-            numbers[kind] = numbers.get(kind, 0) + amount
-    return {kind: (amount, amount) for kind, amount in numbers.items()}
+            least, most = numbers.get(kind, (0, 0))
+            numbers[kind] = least + (0 if unused.issuperset(group) else amount), most + amount
+    return numbers

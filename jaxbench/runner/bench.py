@@ -64,7 +64,8 @@ class Bench:
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.prepared: dict[str, Prepared] = {}
-        self.proof = Proof(self.arms, self.plain, devices[0], self.key, own=experiment in discovery.experiments())
+        own = experiment in discovery.experiments()
+        self.proof = Proof(self.arms, self.plain, devices[0], self.key, own=own, keep=worker == "try")
 
     def _grown(self, point: Point) -> int:
         """For how many devices the model is made larger."""

@@ -12,7 +12,7 @@ from jaxbench.levers.part import PART
 from jaxbench.measure import check, closed_form, loss_kind, memory, needed, oracle
 from jaxbench.measure.loss_kind import LossKind
 from jaxbench.measure.passport import CompiledStep
-from jaxbench.parallel.program import Program
+from jaxbench.parallel.program import Program, TrainState
 from jaxbench.records.schema import Verdict
 from jaxbench.runner import pieces
 from jaxbench.runner.arm import Arms
@@ -24,11 +24,18 @@ MOST_FLOPS_OF_A_CPU = 1e12  # unoptimised: about a minute
 
 
 class Proof:
-    """Judges the points of one experiment. own: it is the suite's, and may communicate nothing that it need not."""
+    """Judges the points of one experiment.
 
-    def __init__(self, arms: Arms, plain: TrainWorkload, device: jax.Device, key: jax.Array, *, own: bool):
-        self.arms, self.plain, self.device, self.key, self.own = arms, plain, device, key, own
-        self._reference: tuple[tuple[Any, ...], oracle.Reference] | None = None  # the newest, and what it is of
+    own: it is one of the suite's, which may communicate nothing that it need not. keep: every answer of one device is
+    kept, not only the newest: where there is memory for them.
+    """
+
+    def __init__(
+        self, arms: Arms, plain: TrainWorkload, device: jax.Device, key: jax.Array, *, own: bool, keep: bool = False
+    ):
+        self.arms, self.plain, self.device, self.key, self.own, self.keep = arms, plain, device, key, own, keep
+        self._references: dict[tuple[Any, ...], oracle.Reference] = {}  # by what they are of
+        self._starts: dict[int, TrainState] = {}  # by workload
 
     @functools.cached_property
     def loss_kind(self) -> LossKind:
@@ -53,6 +60,12 @@ class Proof:
     def draws(self) -> bool:
         """Whether the loss uses its key."""
         return needed.draws(self.plain)
+
+    def start(self, workload: TrainWorkload) -> TrainState:
+        """The canonical state (host arrays) before the first update, made once and kept."""
+        if id(workload) not in self._starts:
+            self._starts[id(workload)] = oracle.initial_state(workload, self.key, device=self.device)
+        return self._starts[id(workload)]
 
     def verdicts(
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
@@ -87,16 +100,23 @@ class Proof:
     def _expected(
         self, workload: TrainWorkload, batch: Batch, point: Point, lies: oracle.Lies, flops: float
     ) -> oracle.Reference:
-        """One device's answer, which is kept for the next point, whose may be the same."""
+        """One device's answer, which is kept for the next points, whose may be the same."""
         made: tuple[Any, ...] = (point.global_batch, id(workload), *self._matters(workload, point, lies))
-        if self._reference is None or self._reference[0] != made:
+        if made not in self._references:
+            if not self.keep:
+                self._references.clear()
             memory.give_back()
-            device, apart = self.device, functools.partial(self._in_parts, workload)
-            answer = oracle.reference_that_fits(
-                workload, self.key, batch, device=device, lies=lies, flops=flops, apart=apart
+            self._references[made] = oracle.reference_that_fits(
+                workload,
+                self.key,
+                batch,
+                device=self.device,
+                lies=lies,
+                flops=flops,
+                apart=functools.partial(self._in_parts, workload),
+                start=self._starts.get(id(workload)),
             )
-            self._reference = made, answer
-        return self._reference[1]
+        return self._references[made]
 
     def _matters(self, workload: TrainWorkload, point: Point, lies: oracle.Lies) -> tuple[Any, ...]:
         """What of how a batch lies makes another answer: its parts for batch statistics, and all of it for what is

@@ -1,20 +1,23 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """`jaxbench try EXPERIMENT`: what a model is, which strategies take it and are right, without timing.
 
-Everything runs in one process with fake CPU devices, compiled unoptimised: what is computed and sent is proven, not how
-fast.
+Everything runs on fake CPU devices, compiled unoptimised: what is computed and sent is proven, not how fast. So two
+processes can share the work.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ml_collections import ConfigDict
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -22,14 +25,17 @@ from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
+from jaxbench.machine.cores import available_cores
 from jaxbench.records.schema import Verdict
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
-from jaxbench.runner.run import absolute, refuse_early
+from jaxbench.runner.run import absolute
 
 DEVICES = (1, 2, 8)
 CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be started anew
 BATCH = 16  # examples, of all devices together
+PROCESSES = 2
+MANY = 20_000_000  # parameters: of more, a process holds so much that there is only one
 
 
 @dataclass
@@ -44,22 +50,18 @@ class Outcome:
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Prints what there is to know. True: at least one strategy takes the model, and all that do are right."""
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
-    refuse_early(experiment, config)
-    plain, found = config_lib.plain(config), {}
-    setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "config": plain}
-    setup |= {"concurrent_collectives": CONCURRENT_COLLECTIVES}
-    with tempfile.TemporaryDirectory() as folder:
-        worker = Worker({**setup, "worker": "try"}, Path(folder) / "log")
+    setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "worker": "try"}
+    setup |= {"config": config_lib.plain(config), "concurrent_collectives": CONCURRENT_COLLECTIVES}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
+        workers = [Worker(setup, Path(folder) / f"log{i}") for i in range(min(PROCESSES, available_cores()))]
         try:
-            model = _ask(worker, {"do": "describe"})
+            model = _ask(workers[0], {"do": "describe"})
             _say_model(model, console)
-            # Those of one number of devices together, and of these those of the whole batch: they share a reference.
-            first = sorted(model["strategies"], key=lambda name: not name.startswith("jit"))
-            tried = [(name, count) for count in DEVICES for name in first]
-            for name, count in track(tried, "trying", console=console, transient=True):
-                found[name, count] = _try(worker, name, count)
+            used = workers if model["parameters"] <= MANY else workers[:1]
+            found = _try_all(used, model["strategies"], threads, console)
         finally:
-            worker.close()
+            for worker in workers:
+                worker.close()
     console.print(_table(model["strategies"], found))
     for line in (*_notes(model["strategies"], found), model["training"]):
         console.print(line, highlight=False, soft_wrap=True)
@@ -72,6 +74,34 @@ def _ask(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
         return worker.ask(request)
     except WorkerError as error:
         raise UserError(str(error)) from error
+
+
+def _try_all(
+    workers: list[Worker], strategies: list[str], threads: Executor, console: Console
+) -> dict[tuple[str, int], Outcome]:
+    """Raises UserError where a worker died."""
+    # Those that share one device's answer together: of the whole batch first, then the parts of one number of devices.
+    whole = [name for name in strategies if name.startswith("jit")]
+    parts = [name for name in strategies if name not in whole]
+    waiting = deque((name, count) for names in (whole, parts) for count in DEVICES for name in names)
+    found: dict[tuple[str, int], Outcome] = {}
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("trying", total=len(waiting))
+
+        def work(worker: Worker, take: Callable[[], tuple[str, int]]) -> None:
+            while waiting:
+                try:
+                    point = take()
+                except IndexError:  # the other took the last one
+                    return
+                found[point] = _try(worker, *point)
+                progress.advance(task)
+
+        # From both ends, so that the two share no answer unless they meet.
+        takes = (waiting.popleft, waiting.pop)
+        for done in as_completed([threads.submit(work, *each) for each in zip(workers, takes, strict=False)]):
+            done.result()
+    return found
 
 
 def _try(worker: Worker, strategy: str, devices: int) -> Outcome:

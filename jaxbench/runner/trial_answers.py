@@ -47,11 +47,17 @@ def describe(bench: Bench) -> dict[str, Any]:
 
 
 def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
-    """The verdicts on a point, compiled unoptimised, and what one device sends and holds. Raises StageError."""
+    """The verdicts on a point, compiled unoptimised, and what one device sends and holds. Raises StageError.
+
+    Every point begins with the same state, which its program loads: each program's own `init` is traced and not
+    compiled, as its values come from the model and its layout is what `load` gives too.
+    """
     point = Point(**placed)
-    _, program, compiled = bench.compile(point, run_once_options())
+    workload, program, compiled = bench.compile(point, run_once_options())
     with stage("check"):
-        checks = bench.proof.verdicts(point, 1, program, compiled, bench.batch(point))
+        start = bench.proof.start(workload)
+        loaded = dataclasses.replace(program, init=lambda key: program.load(start))
+        checks = bench.proof.verdicts(point, 1, loaded, compiled, bench.batch(point))
     return {
         "checks": [dataclasses.asdict(check) for check in checks],
         "sent_bytes": sum(each.wire_bytes for each in compiled.passport.collectives),

@@ -81,6 +81,19 @@ def test_examples_that_are_not_looked_at_are_numbered() -> None:
         pieces.require_loss(regression(LOSSES["half"][0]), found)
 
 
+def test_few_labels_are_not_mistaken_for_examples_that_are_not_looked_at() -> None:
+    """Where an example is one of three, it often equals its neighbour, and a half of the batch the other half."""
+
+    def loss(params, model_state, batch, key):
+        scores = params["w"][batch["y"]]
+        return jnp.var(scores) + jnp.sum(params["w"] ** 2), (model_state, {})
+
+    labels = dataclasses.replace(
+        regression(LOSSES["mean"][0]), loss=loss, example={"y": Field((), jnp.int32, classes=2)}
+    )
+    assert kind(labels).name == ACROSS
+
+
 def test_a_sum_is_named() -> None:
     with pytest.raises(UserError, match=r"2\.0 times for twice the examples"):
         pieces.require_loss(linear_workload(), loss_kind.LossKind(name=SUM))

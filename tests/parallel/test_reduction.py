@@ -1,11 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Every way to average gradients gives the mean, moves the closed form's bytes, and is refused where it cannot be."""
 
+import dataclasses
 import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.sharding import AxisType, PartitionSpec
 from strategy_cases import BATCH, verdicts
@@ -70,6 +72,28 @@ def test_same_parameters_and_the_closed_forms_bytes(words, devices):
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
     assert passport.collectives or devices == 1
+
+
+@functools.cache
+def frozen_case():
+    """Of a model that is updated at its weights alone: of the gradients of its biases nothing is made."""
+
+    def labels(params):
+        return jax.tree.map(lambda x: "trained" if x.ndim > 1 else "set", params)
+
+    optimizer = optax.multi_transform({"trained": optax.sgd(0.1), "set": optax.set_to_zero()}, labels)
+    workload = dataclasses.replace(experiment_workload("mlp"), optimizer=optimizer)
+    return workload, one_device(workload, workload.synthetic(KEY, BATCH))
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_gradients_that_the_optimizer_leaves_out_need_not_travel(words, monkeypatch):
+    monkeypatch.setattr(reduction, "BUCKET_BYTES", 64)
+    workload, reference = frozen_case()
+    program = build_program(workload, "shard_map", jax.devices()[:2], {"reduction": words})
+    parameters, collectives, _ = verdicts(workload, program, reference)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
 
 
 def test_a_ring_takes_its_steps():

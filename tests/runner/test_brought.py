@@ -30,7 +30,7 @@ def bench(folder: Path, text: str) -> Bench:
     path = folder / "mine.py"
     path.write_text(text)
     config = config_lib.compose("mine", discovery.load_experiment(str(path)), discovery.load_preset("smoke"), tiny=True)
-    return Bench(config_lib.plain(config), str(path), jax.devices(), "test")
+    return Bench(config_lib.plain(config), str(path), jax.devices(), "try")
 
 
 def attempt(mine: Bench, strategy: str, devices: int, **levers: str) -> dict[str, dict]:

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from train_cases import STEPS_PER_EPOCH, train_toy
+from train_cases import NOISE, STEPS_PER_EPOCH, train_toy
 
 ROOT = Path(__file__).parents[2]
 SEED = 20260101
 
 
-def child(folder, when="never"):
-    command = [sys.executable, str(ROOT / "tests" / "train_cases.py"), str(folder), "4", when]
+def child(folder, when="never", *keys):
+    command = [sys.executable, str(ROOT / "tests" / "train_cases.py"), str(folder), "4", when, *keys]
     return subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
     )
@@ -30,8 +30,8 @@ def expected(tmp_path_factory):
     return f"params_sha256: {result.params_sha256}"
 
 
-def ends_with(expected, folder):
-    ended = child(folder)
+def ends_with(expected, folder, *keys):
+    ended = child(folder, "never", *keys)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == expected
 
@@ -59,3 +59,11 @@ def test_kill_9_at_drawn_moments(tmp_path, expected):
     codes = [child(tmp_path, f"after:{moment.uniform(0, 0.5):.3f}").returncode for _ in range(3)]
     assert codes[0] == -9 and set(codes) <= {-9, 0}  # the last may find too little left to be in time
     ends_with(expected, tmp_path)
+
+
+@pytest.mark.parametrize("keys", NOISE)
+def test_kill_9_where_the_optimizer_has_a_random_key_of_its_own(tmp_path, keys):
+    whole = train_toy(tmp_path / "whole", devices=4, keys=keys)
+    killed = child(tmp_path / "killed", f"step:{STEPS_PER_EPOCH + 3}", keys)
+    assert killed.returncode == -9, killed.stderr
+    ends_with(f"params_sha256: {whole.params_sha256}", tmp_path / "killed", keys)

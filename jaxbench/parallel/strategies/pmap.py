@@ -7,6 +7,8 @@ layout of the state and the cost of getting into it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,8 +31,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
         grads, model_state, metrics = mean_over(AXIS, local_gradients(workload, state, batch))
         return update(workload, state, grads, model_state), metrics
 
-    def stack(tree: PyTree) -> PyTree:
-        return jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), tree)
+    def stack(tree: PyTree, library: Any = jnp) -> PyTree:
+        return jax.tree.map(lambda x: library.broadcast_to(x, (count, *x.shape)), tree)
 
     stacked_init = jit_once(lambda key: stack(create_state(workload, key)), out_shardings=stacked)
     return Program(
@@ -43,6 +45,6 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
             jax.tree.map(lambda x: x.reshape(count, x.shape[0] // count, *x.shape[1:]), batch), stacked
         ),
         export=lambda state: jax.tree.map(lambda x: np.asarray(x.addressable_shards[0].data)[0], state),
-        load=lambda state: jax.device_put(jax.device_get(stack(state)), stacked, may_alias=False),
+        load=lambda state: jax.device_put(stack(jax.device_get(state), np), stacked, may_alias=False),
         keys=draws.keys_of_parts(count),
     )

@@ -1,0 +1,72 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench try`: its processes share the points out, and its table says what each strategy does with a model."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import brought
+import pytest
+from doorway import jaxbench
+from rich.console import Console
+
+from jaxbench.errors import UserError
+from jaxbench.runner import trial
+from jaxbench.runner.client import WorkerError
+
+STRATEGIES = ["fsdp", "jit_auto", "pmap"]
+RIGHT = {"name": "parameters", "ok": True, "reason": "near"}
+
+
+class Answering:
+    """A worker that is asked in this process. fails: by point, what it raises."""
+
+    def __init__(self, fails: dict[str, WorkerError] | None = None):
+        self.fails, self.asked = fails or {}, []
+
+    def ask(self, request: dict) -> dict:
+        point = request["point"]["point"]
+        self.asked.append(point)
+        if point in self.fails:
+            raise self.fails[point]
+        return {"checks": [RIGHT if "pmap" not in point else {**RIGHT, "ok": False, "reason": "far"}]}
+
+
+def tried(*workers: Answering) -> dict[tuple[str, int], trial.Outcome]:
+    with ThreadPoolExecutor() as threads:
+        return trial._try_all(workers, STRATEGIES, threads, Console(quiet=True))
+
+
+def test_every_point_is_tried_once_however_many_workers_there_are():
+    every = {f"{name}/strong/{count}" for name in STRATEGIES for count in trial.DEVICES}
+    for workers in ([Answering()], [Answering(), Answering()]):
+        found = tried(*workers)
+        asked = [point for worker in workers for point in worker.asked]
+        assert sorted(asked) == sorted(every) and len(found) == len(every)
+        assert {place for place, outcome in found.items() if not outcome.ok} == {("pmap", n) for n in trial.DEVICES}
+
+
+def test_those_of_the_whole_batch_come_first_as_they_share_an_answer():
+    worker = Answering()
+    tried(worker)
+    assert [point.split("/")[0] for point in worker.asked[:3]] == ["jit_auto"] * 3
+
+
+def test_a_strategy_that_cannot_take_a_model_is_not_wrong_and_a_dead_worker_ends_it():
+    cannot = WorkerError("name the layout", unsupported=True)
+    assert tried(Answering({"fsdp/strong/2": cannot}))["fsdp", 2] == trial.Outcome(None, "name the layout")
+    with pytest.raises(UserError, match="fsdp on 8 devices: the worker process was ended by SIGKILL"):
+        tried(Answering({"fsdp/strong/8": WorkerError("the worker process was ended by SIGKILL", alive=False)}))
+
+
+def test_the_table_of_a_model_that_not_all_strategies_can_take(tmp_path):
+    """It normalises by the batch, and reads of an example nothing but one of three labels."""
+    brought.write(tmp_path, ('logits = batch["x"] @ params["w"]', 'logits = params["w"][batch["label"] % 3]'))
+    done = jaxbench("try", "mine.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cells = [line.split("│")[1:5] for line in done.stdout.splitlines() if line.startswith("│")]
+    words = {name.strip(): [word.strip() for word in row] for name, *row in cells}
+    assert words.pop("jit_explicit") == ["cannot"] * 3 and words.pop("jit_auto") == ["right"] * 3
+    assert len(words) == 5 and all(row == ["right", "cannot", "cannot"] for row in words.values())
+    assert "with explicit sharding every layout must be known" in done.stdout
+    assert "the loss of 'mine' looks across examples" in done.stdout
