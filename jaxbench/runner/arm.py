@@ -108,14 +108,9 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         )
     if way != "strategy":
         return reduction.build(workload, devices, way)
-    program = parallel.build(
-        strategy,
-        workload,
-        devices,
-        mesh=levers.get("mesh", parallel.OWN_MESH),
-        schedule=levers.get("schedule", "gpipe"),
-        sequence=levers.get("sequence_parallel") == "on",
-    )
+    settings: dict[str, Any] = {name: levers[name] for name in ("mesh", "schedule") if name in levers}
+    settings["sequence"] = levers.get("sequence_parallel") == "on"
+    program = parallel.build(strategy, workload, devices, **settings)
     if execution in ("donated", "unfused"):
         return program
     if strategy == "pmap":
