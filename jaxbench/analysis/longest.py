@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Reads `longest.json`: the longest sequence that fits, by number of devices (written by `runner/longest.py`)."""
+"""Reads `longest.json`, by `runner/studies/max_sequence.py`: the longest sequence that fits, by number of devices."""
 
 from __future__ import annotations
 

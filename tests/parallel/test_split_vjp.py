@@ -20,9 +20,9 @@ def block(params, x, shift=0):
 
 
 def test_the_gradients_of_the_whole_from_what_was_kept_as_arrays():
-    halves = SplitVjp(block, PARAMS, X, SHIFT)
-    y, kept = jax.jit(halves.forward)(PARAMS, X, SHIFT)
-    actual = jax.jit(halves.backward)(PARAMS, kept, DY, SHIFT)
+    passes = SplitVjp(block, PARAMS, X, SHIFT)
+    y, kept = jax.jit(passes.forward)(PARAMS, X, SHIFT)
+    actual = jax.jit(passes.backward)(PARAMS, kept, DY, SHIFT)
     expected_y, pulled = jax.vjp(lambda params, x: block(params, x, SHIFT), PARAMS, X)
     np.testing.assert_allclose(y, expected_y, rtol=1e-6)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), actual, pulled(DY))

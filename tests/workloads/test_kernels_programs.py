@@ -69,7 +69,7 @@ def test_barriers_store_every_operation_and_fusing_none() -> None:
     assert len(stored) == 8 + 1
 
 
-def test_what_is_in_one_piece_may_hold_calls() -> None:
+def test_what_is_fenced_may_hold_calls() -> None:
     """Functions of jax.numpy are calls themselves; inside a piece they are inlined as ever."""
     array = Array((ELEMENTS,))
     function = lambda x: jnp.where(jnp.isnan(x), 0.0, jax.nn.silu(jax.nn.relu(x)))  # noqa: E731
