@@ -76,7 +76,7 @@ class CaseFindings(Findings):
         return [
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
             Section(heading="Refused by the gates", sentences=refusals(self.rows)),
-            Section(heading="Left out", sentences=self.left_out),
+            Section(heading="Not measured", sentences=self.left_out),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
             Section(heading="Crossings", sentences=crossings.sentences(self.crossings, self.knees)),
             Section(heading="Fits", sentences=alpha_beta.sentences(self.fits)),

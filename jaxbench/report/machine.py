@@ -67,7 +67,7 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
         Section(heading="Doubts about this card", sentences=machine_card.doubts(card)),
         Section(heading="What the runs say", sentences=told, kind=Kind.DETAIL),
         Section(heading="Refused by the gates", sentences=refused),
-        Section(heading="Left out", sentences=_of_runs(runs, lambda findings: findings.left_out)),
+        Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),
         Section(heading="Is this normal?", sentences=normal),
         Section(heading="Notes", sentences=_of_runs(runs, lambda findings: findings.repairs)),
     ]

@@ -37,7 +37,7 @@ def ratio(estimate: Estimate) -> str:
     """ "1.82 [1.79, 1.85]"; "1" for what a ratio is against."""
     if not estimate.known:
         return ""
-    if not estimate.has_interval:
+    if not estimate.has_interval or estimate.lo == estimate.hi:  # the base is its own measure in every draw
         return "1" if estimate.value == 1 else f"{estimate.value:.2f}"
     return f"{estimate.value:.2f} [{estimate.lo:.2f}, {estimate.hi:.2f}]"
 

@@ -111,3 +111,10 @@ def test_the_terminal_leaves_out_what_does_not_fit(width: int, seen: tuple[str, 
     console.print(table.fill(COLUMNS, ROWS).terminal(width))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert all(word in text for word in seen) and not any(word in text for word in gone)
+
+
+def test_what_a_ratio_is_against_is_1_without_an_interval(tmp_path: Path) -> None:
+    made = findings.find(RunFolder(fabricate.run_folder(tmp_path, devices=(1, 2), scalings=("strong",)))).table()
+    at = [column.name for column in made.columns].index("speedup")
+    base, other = (line.cells[at] for line in made.lines)
+    assert base == "1" and "[" in other
