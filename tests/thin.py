@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+KINDS = ["jit_auto", "shard_map", "fsdp"]  # strategies: split by the compiler, split by hand, with shards of the state
+
 
 def thin(cases: Sequence[Any], keep: int | Collection[Any] | None = None) -> list[Any]:
     """All cases for `pytest.mark.parametrize`; those that `make test` leaves out are marked `full`.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from strategy_cases import BATCH, verdicts
-from thin import thin
+from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
@@ -31,7 +31,7 @@ def whole() -> oracle.Reference:
 
 
 @pytest.mark.parametrize("devices", thin([2, 8], 1))
-@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), ["jit_auto", "shard_map", "fsdp"]))
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_strategy_and_what_it_sends(strategy: str, devices: int, whole: oracle.Reference) -> None:
     for remat in ("none", "block"):
         workload = towers(remat)

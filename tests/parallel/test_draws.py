@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 from parallel.test_weighted import padded, uneven
-from thin import thin
+from thin import KINDS, thin
 from workload_cases import KEY
 
 from jaxbench import parallel
@@ -28,7 +28,7 @@ def distance(workload, program: Program) -> float:
 
 
 @pytest.mark.parametrize("devices", thin([2, 8], 1))
-@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), ["jit_auto", "shard_map", "fsdp"]))
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_strategy(strategy: str, devices: int) -> None:
     if strategy == "jit_explicit":
         pytest.skip("this model names no shardings")

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 from strategy_cases import BATCH
-from thin import thin
+from thin import KINDS, thin
 from workload_cases import KEY
 
 from jaxbench import parallel
@@ -83,7 +83,7 @@ def whole(workload: TrainWorkload) -> oracle.Trained:
 
 
 @pytest.mark.parametrize("devices", thin([2, 8], 1))
-@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), ["jit_auto", "shard_map", "fsdp"]))
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_strategy_divides_by_the_whole_weight(strategy: str, devices: int) -> None:
     workload = padded()
     found = moved(parallel.build(strategy, workload, jax.devices()[:devices]), workload)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from doorway import QUICK_MLP, command, environment, jaxbench
+from thin import thin
 
 from jaxbench.records.store import RunFolder
 
@@ -38,7 +39,10 @@ def running(run: Path):
             process.kill()
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)])
+ENDS = [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)]
+
+
+@pytest.mark.parametrize(("how", "code"), thin(ENDS, 2))
 def test_killed_and_continued(tmp_path, how, code):
     run = tmp_path / "run"
     with running(run) as process:
