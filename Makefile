@@ -22,11 +22,11 @@ $(foreach name,A ACROSS ARGS B CARD EXP FILTER FROM K NAME PRESET RUN WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export A ACROSS ARGS B CARD EXP FILTER FROM K JOBS NAME PRESET PYTHON RUN VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
-pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest
+pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run try train new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-targets lint peers lock clean ci help need-exp need-run need-name
+.PHONY: run try train new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-all test-targets lint peers lock clean ci help need-exp need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -79,8 +79,12 @@ doctor: $(runtime)  ## is this machine fit to measure on?
 list: $(runtime)  ## the experiments and presets there are
 	@$(app) list
 
-test: $(develop)  ## run the tests, in parallel; K=word runs those with the word in their name
-	@$(pytest) --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal $(if $(K),-k "$$K")
+# `-m ""` takes back the `-m "not full"` of pyproject.toml.
+test: $(develop)  ## test every guarantee once: five minutes on two cores; K=word: all tests with the word in their name
+	@$(pytest) $(if $(K),-m "" -k "$$K")
+
+test-all: $(develop)  ## all tests: strategies by models by settings, half an hour on two cores
+	@$(pytest) -m ""
 
 env: $(develop)
 
@@ -112,7 +116,7 @@ ci:  ## everything the continuous integration does
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|tensorboard|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|tensorboard|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
 
 need-exp:
 	@:$(if $(strip $(EXP)),,$(error EXP is missing, say which experiment: make $(firstword $(MAKECMDGOALS)) EXP=cnn (see: make list)))

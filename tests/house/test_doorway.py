@@ -15,7 +15,7 @@ import pytest
 from house.tree import ROOT
 
 MAKE = shutil.which("make") or "make"
-TARGETS = ("run", "train", "new", "first-run", "report", "list", "test", "lint", "lock", "clean", "ci", "help")
+TARGETS = "run train new first-run report list test test-all lint lock clean ci help".split()
 REPORT_CALL = "import json, os, sys; print(json.dumps([sys.argv[1:], sorted(os.environ)])); sys.exit(7)\n"
 
 
@@ -101,7 +101,14 @@ def test_variables_become_flags(call) -> None:
     assert call("report", "RUN=results/x")[1] == ["report", "--run=results/x"]
     assert call("first-run", "WORKDIR=a b")[1] == ["first-run", "--workdir=a b"]
     assert call("list")[1] == ["list"]
-    assert call("test", "K=house", "JOBS=2")[1][-2:] == ["-k", "house"]
+    assert call("test", "K=house", "JOBS=2")[1][-4:] == ["-m", "", "-k", "house"]  # a word: of all tests
+    assert call("test-all")[1] == [*call("test")[1], "-m", ""]
+
+
+def test_hosted_checks_are_those_of_the_repository() -> None:
+    """Neither file has a list of its own of what is checked."""
+    assert "run: .ci/run\n" in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert "entry: make lint\n" in (ROOT / ".pre-commit-config.yaml").read_text()
 
 
 def test_nothing_in_a_variable_is_run(call, tmp_path: Path) -> None:

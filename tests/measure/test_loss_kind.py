@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 import pytest
 from parallel.test_weighted import padded
+from thin import thin
 from workload_cases import experiment_workload, linear_workload
 
 from jaxbench.errors import Unsupported, UserError
@@ -65,7 +66,7 @@ def kind(workload):
     return loss_kind.find(workload, device=jax.devices()[0])
 
 
-@pytest.mark.parametrize("noise", [False, True], ids=["plain", "with dropout"])
+@pytest.mark.parametrize("noise", thin([False, True], 1), ids=["plain", "with dropout"])
 @pytest.mark.parametrize("name", [*LOSSES])
 def test_the_kind_is_found(name: str, noise: bool) -> None:
     score, expected, gathers = LOSSES[name]
@@ -99,7 +100,7 @@ def test_a_sum_is_named() -> None:
         pieces.require_loss(linear_workload(), loss_kind.LossKind(name=SUM))
 
 
-@pytest.mark.parametrize("name", ["mlp", "gpt", "lstm", "recsys", "resnet18"])
+@pytest.mark.parametrize("name", thin(["mlp", "gpt", "lstm", "recsys", "resnet18"], 2))
 def test_our_own_are_means(name: str) -> None:
     assert kind(experiment_workload(name)).name == MEAN
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from strategy_cases import BATCH, verdicts
+from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
@@ -29,8 +30,8 @@ def whole() -> oracle.Reference:
     return one_device(towers(), towers().synthetic(KEY, BATCH))
 
 
-@pytest.mark.parametrize("devices", [2, 8])
-@pytest.mark.parametrize("strategy", parallel.of_any_model())
+@pytest.mark.parametrize("devices", thin([2, 8], 1))
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_strategy_and_what_it_sends(strategy: str, devices: int, whole: oracle.Reference) -> None:
     for remat in ("none", "block"):
         workload = towers(remat)
@@ -46,7 +47,7 @@ def apart(strategy: str, whole: oracle.Reference) -> float:
     return oracle.relative_l2(found.params, whole.end.params)
 
 
-@pytest.mark.parametrize("strategy", ["pmap", "shard_map", "zero1", "fsdp"])
+@pytest.mark.parametrize("strategy", thin(["pmap", "shard_map", "zero1", "fsdp"], 1))
 def test_a_mean_of_what_devices_find_in_their_parts_is_another_loss(
     strategy: str, whole: oracle.Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,7 +55,7 @@ def test_a_mean_of_what_devices_find_in_their_parts_is_another_loss(
     assert apart(strategy, whole) > 1e-2
 
 
-@pytest.mark.parametrize("strategy", ["pmap", "shard_map", "zero2"])
+@pytest.mark.parametrize("strategy", thin(["pmap", "shard_map", "zero2"], 1))
 def test_a_gather_without_its_gradient_is_wrong(
     strategy: str, whole: oracle.Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from parallel.test_weighted import padded, uneven
+from thin import KINDS, thin
 from workload_cases import KEY
 
 from jaxbench import parallel
@@ -27,8 +28,8 @@ def distance(workload, program: Program) -> float:
     return oracle.relative_l2(actual.params, expected.end.params)
 
 
-@pytest.mark.parametrize("devices", [2, 8])
-@pytest.mark.parametrize("strategy", parallel.of_any_model())
+@pytest.mark.parametrize("devices", thin([2, 8], 1))
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_strategy(strategy: str, devices: int) -> None:
     if strategy == "jit_explicit":
         pytest.skip("this model names no shardings")
@@ -36,14 +37,14 @@ def test_every_strategy(strategy: str, devices: int) -> None:
     assert distance(workload, parallel.build(strategy, workload, jax.devices()[:devices])) < 1e-6
 
 
-@pytest.mark.parametrize(("strategy", "devices"), [("jit_auto", 1), ("jit_auto", 2), ("pmap", 2), ("fsdp", 2)])
+@pytest.mark.parametrize(("strategy", "devices"), thin([("pmap", 2), ("jit_auto", 1), ("jit_auto", 2), ("fsdp", 2)], 1))
 def test_micro_batches(strategy: str, devices: int) -> None:
     workload = dataclasses.replace(padded(dropout=0.5), micro_batches=4)
     assert distance(workload, parallel.build(strategy, workload, jax.devices()[:devices])) < 1e-6
 
 
-@pytest.mark.parametrize("sizes", [{"stage": 2}, {"data": 2, "stage": 2}, {"stage": 1}])
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("sizes", thin([{"data": 2, "stage": 2}, {"stage": 2}, {"stage": 1}], 1))
+@pytest.mark.parametrize("schedule", thin(["1f1b", "gpipe"], 1))
 def test_pipelines(sizes: dict[str, int], schedule: str) -> None:
     workload = dataclasses.replace(padded(dropout=0.5), micro_batches=4)
     count = int(np.prod([*sizes.values()]))
@@ -51,6 +52,7 @@ def test_pipelines(sizes: dict[str, int], schedule: str) -> None:
     assert distance(workload, program) < 1e-6
 
 
+@pytest.mark.full
 def test_other_programs() -> None:
     """And one device, which folds its place into the key too."""
     workload = padded(dropout=0.5)
@@ -60,7 +62,7 @@ def test_other_programs() -> None:
     assert distance(workload, mixed) < 1e-6
 
 
-@pytest.mark.parametrize("partitionable", [False, True])
+@pytest.mark.parametrize("partitionable", thin([False, True], 1))
 def test_both_generators(partitionable: bool) -> None:
     with jax.threefry_partitionable(partitionable):
         for strategy in ("jit_auto", "shard_map"):

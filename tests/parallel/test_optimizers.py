@@ -13,6 +13,7 @@ import pytest
 from broken_strategies import clipping
 from optax import contrib
 from strategy_cases import BATCH, verdicts
+from thin import thin
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
@@ -25,6 +26,14 @@ from jaxbench.workloads import TrainWorkload
 
 TABLES = {"values": cases.VALUES, "reductions": cases.REDUCTIONS, "whole": cases.WHOLE}
 TABLE = [(need, name) for need, table in TABLES.items() for name in table]
+CHECKED = {
+    "clip and adamw": optax.chain(optax.clip_by_global_norm(0.1), optax.adamw(0.1)),
+    "decay of matrices": optax.adamw(0.1, weight_decay=0.3, mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p)),
+    "set_to_zero": cases.two(optax.adam(0.1), optax.set_to_zero()),
+    **{name: cases.VALUES[name] for name in ("masked", "multi_transform", "MultiSteps")},
+    **{name: cases.REDUCTIONS[name] for name in ("lamb", "lars", "apply_if_finite", "noisy_sgd")},
+    **{name: cases.WHOLE[name] for name in ("adafactor: of factors", "muon")},
+}
 # What differs only where a gradient is not finite.
 OF_NANS = {"apply_if_finite", "MultiSteps: finite", "zero_nans"}
 
@@ -46,7 +55,7 @@ def test_every_optimizer_of_optax_is_in_the_table():
     assert cases.names(optax) | cases.names(contrib) <= listed
 
 
-@pytest.mark.parametrize(("need", "name"), TABLE)
+@pytest.mark.parametrize(("need", "name"), thin(TABLE, [one for one in TABLE if one[1] in CHECKED]))
 def test_what_an_optimizer_needs_is_found(need, name):
     workload = workload_of(TABLES[need][name])
     assert optimizer_need.of(workload, create_state(workload, KEY)).name == need
@@ -110,16 +119,6 @@ def test_shapes_that_python_sees_are_no_values_on_shards_that_differ_in_them():
         assert optimizer_need.of(workload, canonical, canonical_avals(shards)).values == values
 
 
-CHECKED = {
-    "clip and adamw": optax.chain(optax.clip_by_global_norm(0.1), optax.adamw(0.1)),
-    "decay of matrices": optax.adamw(0.1, weight_decay=0.3, mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p)),
-    "set_to_zero": cases.two(optax.adam(0.1), optax.set_to_zero()),
-    **{name: cases.VALUES[name] for name in ("masked", "multi_transform", "MultiSteps")},
-    **{name: cases.REDUCTIONS[name] for name in ("lamb", "lars", "apply_if_finite", "noisy_sgd")},
-    **{name: cases.WHOLE[name] for name in ("adafactor: of factors", "muon")},
-}
-
-
 @functools.cache
 def small(name):
     """Its dimensions divide by two, and lie flat over eight devices."""
@@ -132,10 +131,10 @@ SPREAD = [("zero1", 8), ("fsdp", 2)]
 REST = [("zero1", 2), ("zero2", 2), ("zero2", 8), ("fsdp", 8)]
 
 
-@pytest.mark.parametrize(
-    ("name", "strategy", "devices"),
-    [(name, *where) for name in CHECKED for where in SPREAD + (REST if name in EVERYWHERE else [])],
-)
+SHARDED = [(name, *where) for name in CHECKED for where in SPREAD + (REST if name in EVERYWHERE else [])]
+
+
+@pytest.mark.parametrize(("name", "strategy", "devices"), thin(SHARDED))
 def test_one_devices_parameters_and_the_closed_forms_bytes(name, strategy, devices):
     workload, reference = small(name)
     program = parallel.build(strategy, workload, jax.devices()[:devices])
@@ -171,13 +170,17 @@ def model(name, optimizer):
     return workload, one_device(workload, workload.synthetic(KEY, BATCH))
 
 
+WHOLE = [
+    ("data=2,stage=2", "gpt", CLIP, False),
+    ("fsdp=2,tensor=2", "mlp", contrib.muon(1e-2), True),
+    *((mesh, "gpt", CLIP, "fsdp" in mesh) for mesh in ("tensor=2", "fsdp=2,tensor=2")),
+    ("stage=2", "gpt", SET, True),
+]
+
+
 @pytest.mark.parametrize(
     ("mesh", "name", "optimizer", "gathers"),
-    [
-        *((mesh, "gpt", CLIP, "fsdp" in mesh) for mesh in ("tensor=2", "fsdp=2,tensor=2", "data=2,stage=2")),
-        ("stage=2", "gpt", SET, True),
-        ("fsdp=2,tensor=2", "mlp", contrib.muon(1e-2), True),
-    ],
+    thin(WHOLE, 2),
     ids=lambda x: x if isinstance(x, str) else "",
 )
 def test_a_model_that_is_split(mesh, name, optimizer, gathers):
@@ -192,14 +195,14 @@ def test_a_model_that_is_split(mesh, name, optimizer, gathers):
     assert ("all-gather" in {c.kind for c in passport.collectives}) == gathers
 
 
-@pytest.mark.parametrize("strategy", ["zero1", "zero2", "fsdp"])
+@pytest.mark.parametrize("strategy", thin(["zero2", "zero1", "fsdp"], 1))
 def test_clipping_by_the_norm_of_a_shard_is_caught(strategy):
     workload, reference = small("clip and adamw")
     parameters, _, _ = verdicts(workload, clipping.build(strategy, workload, jax.devices()[:2], "per_shard"), reference)
     assert not parameters.ok and "NOT within" in parameters.reason
 
 
-@pytest.mark.parametrize("strategy", ["zero1", "fsdp"])
+@pytest.mark.parametrize("strategy", thin(["fsdp", "zero1"], 1))
 def test_gathering_everything_for_a_norm_is_caught(strategy):
     workload, reference = small("clip and adamw")
     wrong = clipping.build(strategy, workload, jax.devices()[:2], "stray")

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from strategy_cases import BATCH, verdicts
+from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import discovery, parallel
@@ -50,9 +51,10 @@ def test_the_loss_and_the_gradients_are_those_of_the_vocabulary():
     assert jax.eval_shape(padded.predict, large, {}, batch).shape == (BATCH, WORDS)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "devices"), [("tensor", 2), ("tensor", 4), ("fsdp", 2), ("jit_explicit", 2), ("pmap", 2)]
-)
+SPREAD = [("tensor", 2), ("tensor", 4), ("fsdp", 2), ("jit_explicit", 2), ("pmap", 2)]
+
+
+@pytest.mark.parametrize(("strategy", "devices"), thin(SPREAD, 1))
 def test_strategies_are_right_and_the_padding_stays_zero(strategy, devices):
     program = parallel.build(strategy, workload(), jax.devices()[:devices])
     found, collectives, passport = verdicts(workload(), program, reference())
@@ -62,13 +64,14 @@ def test_strategies_are_right_and_the_padding_stays_zero(strategy, devices):
     assert not np.any(reference().end.params["tokens"][WORDS:])
 
 
-@pytest.mark.parametrize("mesh", ["data=2,tensor=2", "stage=2,tensor=2"])
+@pytest.mark.parametrize("mesh", thin(["stage=2,tensor=2", "data=2,tensor=2"], 1))
 def test_meshes_are_right(mesh):
     program = parallel.load("hybrid").build(workload(), jax.devices()[:4], sizes=axes.parse(mesh))
     found, *_ = verdicts(workload(), program, reference())
     assert found.ok, found.reason
 
 
+@pytest.mark.full
 def test_a_device_that_holds_only_padding_is_right_too():
     mine = workload(4 * WORDS + 4)  # of four devices two hold no word
     program = parallel.build("tensor", mine, jax.devices()[:4])

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 from strategy_cases import BATCH
+from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
@@ -36,14 +37,14 @@ def built(mesh, schedule="gpipe", micro_batches=4, remat="none"):
 
 
 CASES = [
+    *(("data=2,stage=4", "gpipe", 4), ("data=2,stage=2", "interleaved", 4), ("data=2,stage=2,tensor=2", "1f1b", 4)),
     *(("stage=1", "gpipe", 2), ("stage=4", "gpipe", 1), ("stage=8", "gpipe", 16)),
     *(("stage=2", "1f1b", 8), ("stage=8", "1f1b", 4), ("stage=4", "interleaved", 8)),
-    *(("data=2,stage=4", "gpipe", 4), ("stage=4,tensor=2", "gpipe", 4), ("data=2,stage=2", "interleaved", 4)),
-    ("data=2,stage=2,tensor=2", "1f1b", 4),
+    ("stage=4,tensor=2", "gpipe", 4),
 ]
 
 
-@pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), CASES)
+@pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), thin(CASES, 3))
 def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(mesh, schedule, micro_batches):
     workload, program, reference = built(mesh, schedule, micro_batches)
     compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
@@ -65,7 +66,7 @@ def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(
 KEPT = {"block": 1 + 1, "dots_saveable": 1 + 1 + 3 + 2 + 1 + 1 + 4}
 
 
-@pytest.mark.parametrize("remat", ["none", *KEPT])
+@pytest.mark.parametrize("remat", thin([*KEPT, "none"], 1))
 def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
     """From the compiled memory: with each micro-batch more, GPipe holds one more and 1F1B none."""
 
@@ -82,6 +83,7 @@ def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
         assert more["gpipe"] == pytest.approx(KEPT[remat], rel=0.02)
 
 
+@pytest.mark.full
 def test_what_is_recomputed_changes_no_parameters():
     for remat in KEPT:
         workload, program, reference = built("stage=2,tensor=2", "1f1b", 4, remat)

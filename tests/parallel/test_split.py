@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from strategy_cases import BATCH, stateful, verdicts
+from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
@@ -38,14 +39,14 @@ MESHES = [
 ]
 
 
-@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("mesh", thin(MESHES, ["data=2,fsdp=2,tensor=2", "fsdp=2,context=2,tensor=2"]))
 def test_same_parameters_and_the_closed_forms_bytes(mesh):
     parameters, collectives, _ = tried(mesh)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
 
 
-@pytest.mark.parametrize("mesh", ["tensor=2", "tensor=8", "data=2,tensor=4", "fsdp=2,tensor=2"])
+@pytest.mark.parametrize("mesh", thin(["fsdp=2,tensor=2", "tensor=2", "tensor=8", "data=2,tensor=4"], 1))
 def test_with_positions_split_between_the_products(mesh):
     parameters, collectives, passport = tried(mesh, sequence=True)
     assert parameters.ok, parameters.reason
@@ -53,7 +54,7 @@ def test_with_positions_split_between_the_products(mesh):
     assert {"all-gather", "reduce-scatter"} <= {c.kind for c in passport.collectives}
 
 
-@pytest.mark.parametrize("mesh", ["expert=2", "expert=8", "data=2,expert=4"])
+@pytest.mark.parametrize("mesh", thin(["data=2,expert=4", "expert=2", "expert=8"], 1))
 def test_experts(mesh):
     parameters, collectives, passport = tried(mesh, experts=8)
     assert parameters.ok, parameters.reason
@@ -72,8 +73,10 @@ def test_tensor_parallelism_has_four_all_reduces_of_activations_a_block():
     assert bytes_of[2] - bytes_of[1] == 4 * activation
 
 
-@pytest.mark.parametrize("mesh", ["tensor=2", "tensor=8", "data=2,tensor=4", "fsdp=4,tensor=2"])
-@pytest.mark.parametrize("depth", [1, 2, 3])
+CUT = [(depth, mesh) for mesh in ("tensor=2", "tensor=8", "data=2,tensor=4", "fsdp=4,tensor=2") for depth in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("depth", "mesh"), thin(CUT, 3))
 def test_a_perceptron_is_split_two_layers_at_a_time(mesh, depth):
     """Of the 2, 3 or 4 layers, the third of 3 has no partner and is whole on every device."""
     workload, reference = perceptron(depth)
@@ -94,6 +97,7 @@ def perceptron(depth):
     return workload, one_device(workload, workload.synthetic(KEY, BATCH))
 
 
+@pytest.mark.full
 def test_ring_attention_sends_keys_and_values_n_minus_1_times_each_way():
     _, _, passport = tried("context=4")
     (sent,) = [c for c in passport.collectives if c.kind == "collective-permute"]
@@ -102,14 +106,14 @@ def test_ring_attention_sends_keys_and_values_n_minus_1_times_each_way():
     assert sent.count == LAYERS * (3 * 2 + 3 * 2 + 4 * 2)
 
 
-@pytest.mark.parametrize("mesh", ["context=2", "fsdp=2,tensor=2", "data=2,expert=2"])
+@pytest.mark.parametrize("mesh", thin(["fsdp=2,tensor=2", "context=2", "data=2,expert=2"], 1))
 def test_micro_batches(mesh):
     parameters, collectives, _ = tried(mesh, experts=4 if "expert" in mesh else 0, **{"lever.accumulate": "2"})
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
 
 
-@pytest.mark.parametrize("mesh", ["tensor=2", "context=2"])
+@pytest.mark.parametrize("mesh", thin(["context=2", "tensor=2"], 1))
 def test_16_bits(mesh):
     sgd = {"lever.precision": "bfloat16", "optimizer.name": "sgd", "optimizer.learning_rate": 1.0}
     parameters, collectives, _ = tried(mesh, **sgd)
@@ -117,7 +121,10 @@ def test_16_bits(mesh):
     assert collectives.ok, collectives.reason
 
 
-@pytest.mark.parametrize("mesh", ["tensor=4", "fsdp=4", "fsdp=2,tensor=2", "data=2,expert=2", "fsdp=2,expert=2"])
+LAID = ["fsdp=2,tensor=2", "fsdp=2,expert=2", "tensor=4", "fsdp=4", "data=2,expert=2"]
+
+
+@pytest.mark.parametrize("mesh", thin(LAID, 2))
 def test_state_lies_as_the_table_says_and_round_trips(mesh):
     workload, _ = case(4 if "expert" in mesh else 0)
     sizes = axes.parse(mesh)

@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 from strategy_cases import BATCH
+from thin import KINDS, thin
 from workload_cases import KEY
 
 from jaxbench import parallel
@@ -82,15 +83,15 @@ def whole(workload: TrainWorkload) -> oracle.Trained:
     return oracle.reference(workload, state, uneven(workload), device=device).end
 
 
-@pytest.mark.parametrize("devices", [2, 8])
-@pytest.mark.parametrize("strategy", parallel.of_any_model())
+@pytest.mark.parametrize("devices", thin([2, 8], 1))
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_strategy_divides_by_the_whole_weight(strategy: str, devices: int) -> None:
     workload = padded()
     found = moved(parallel.build(strategy, workload, jax.devices()[:devices]), workload)
     assert oracle.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
 
 
-@pytest.mark.parametrize("strategy", ["jit_auto", "pmap", "zero2", "fsdp"])
+@pytest.mark.parametrize("strategy", thin(["pmap", "jit_auto", "zero2", "fsdp"], 1))
 def test_micro_batches_of_other_weights(strategy: str) -> None:
     workload = dataclasses.replace(padded(), micro_batches=4)
     found = moved(parallel.build(strategy, workload, jax.devices()[:2]), workload)
@@ -102,7 +103,7 @@ def test_other_reductions() -> None:
     assert oracle.relative_l2(moved(program, padded()).params, whole(padded("plain")).params) < 1e-6
 
 
-@pytest.mark.parametrize("sizes", [{"stage": 2}, {"data": 2, "stage": 2}])
+@pytest.mark.parametrize("sizes", thin([{"data": 2, "stage": 2}, {"stage": 2}], 1))
 def test_a_pipeline(sizes: dict[str, int]) -> None:
     workload = dataclasses.replace(padded(), micro_batches=4)
     count = int(np.prod([*sizes.values()]))
@@ -110,7 +111,7 @@ def test_a_pipeline(sizes: dict[str, int]) -> None:
     assert oracle.relative_l2(moved(program, workload).params, whole(padded("plain")).params) < 1e-6
 
 
-@pytest.mark.parametrize("strategy", ["pmap", "shard_map", "zero1", "fsdp"])
+@pytest.mark.parametrize("strategy", thin(["shard_map", "pmap", "zero1", "fsdp"], 1))
 @pytest.mark.parametrize("micro_batches", [1, 4])
 def test_a_mean_of_means_is_another_thing(strategy: str, micro_batches: int) -> None:
     workload = dataclasses.replace(padded("plain"), micro_batches=micro_batches)

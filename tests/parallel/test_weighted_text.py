@@ -13,6 +13,7 @@ import optax
 import pytest
 from ml_collections import ConfigDict
 from strategy_cases import BATCH, verdicts
+from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
@@ -61,21 +62,23 @@ def judged(workload: TrainWorkload, program: parallel.Program, reference: oracle
     return [found.reason for found in verdicts(workload, program, reference)[:2] if not found.ok]
 
 
-@pytest.mark.parametrize(
-    "strategy", ["jit_auto", "jit_explicit", "pmap", "shard_map", "zero2", "fsdp", "tensor", "context"]
-)
+EVERY = ["shard_map", "tensor", "context", "jit_auto", "jit_explicit", "pmap", "zero2", "fsdp"]
+
+
+@pytest.mark.parametrize("strategy", thin(EVERY, 3))
 def test_every_strategy_and_what_it_sends(strategy: str, padded: TrainWorkload, reference: oracle.Reference) -> None:
     program = parallel.build(strategy, padded, jax.devices()[:2])
     assert not judged(padded, program, reference)
 
 
-@pytest.mark.parametrize("strategy", ["jit_auto", "pmap", "fsdp", "pipeline"])
+@pytest.mark.parametrize("strategy", thin(["pipeline", "jit_auto", "pmap", "fsdp"], 1))
 def test_micro_batches(strategy: str, padded: TrainWorkload, reference: oracle.Reference) -> None:
     workload = dataclasses.replace(padded, micro_batches=2)
     program = parallel.build(strategy, workload, jax.devices()[:2])
     assert not judged(workload, program, reference)
 
 
+@pytest.mark.full
 def test_a_pipeline_beside_data_and_tensor(padded: TrainWorkload, reference: oracle.Reference) -> None:
     workload = dataclasses.replace(padded, micro_batches=2)
     program = pipeline.build(workload, jax.devices()[:8], sizes={"data": 2, "stage": 2, "tensor": 2})

@@ -7,6 +7,7 @@ import re
 import jax
 import pytest
 from doorway import QUICK, ROOT, jaxbench
+from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import new, parallel
@@ -26,7 +27,7 @@ def test_there_is_one_for_each_adapter():
     assert STYLES == ["equinox", "functions", "haiku", "linen", "nnx"]
 
 
-@pytest.mark.parametrize("style", ["nnx", "haiku"])
+@pytest.mark.parametrize("style", thin(["nnx", "haiku"], 1))
 def test_new_then_run(tmp_path, style):
     done = jaxbench("new", "mine.py", f"--from={style}", cwd=tmp_path)
     assert done.returncode == 0 and "jaxbench run mine.py" in done.stdout, done.stdout + done.stderr

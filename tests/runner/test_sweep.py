@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from doorway import QUICK_MLP, command, environment, jaxbench
 from rich.console import Console
+from thin import thin
 
 from jaxbench.records.store import RunFolder
 from jaxbench.runner import sweep
@@ -43,7 +44,10 @@ def running(run: Path):
             process.kill()
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)])
+ENDS = [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)]
+
+
+@pytest.mark.parametrize(("how", "code"), thin(ENDS, 2))
 def test_killed_and_continued(tmp_path, how, code):
     run = tmp_path / "run"
     with running(run) as process:

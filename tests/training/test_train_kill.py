@@ -53,6 +53,7 @@ def test_kill_9_while_a_checkpoint_is_being_saved(tmp_path, expected):
     ends_with(expected, tmp_path)
 
 
+@pytest.mark.full
 def test_kill_9_at_drawn_moments(tmp_path, expected):
     """One training, killed again and again: between steps, in a save, while an older checkpoint is removed."""
     moment = random.Random(SEED)

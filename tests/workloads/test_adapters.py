@@ -14,6 +14,7 @@ import pytest
 from adapter_models import DROPOUT, EXAMPLE, NORMED, PLAIN, STATELESS
 from flax import linen as nn
 from flax import nnx
+from thin import KINDS, thin
 from workload_cases import KEY, one_device
 
 from jaxbench import parallel
@@ -42,7 +43,7 @@ def test_state_is_plain_dictionaries_and_apply_is_pure(style):
 
 
 @pytest.mark.parametrize("style", PLAIN)
-@pytest.mark.parametrize("strategy", parallel.of_any_model())
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_style_under_every_strategy(style, strategy):
     mine = workload(PLAIN[style]())
     program = parallel.build(strategy, mine, jax.devices()[:2])

@@ -8,6 +8,7 @@ import pytest
 from adapter_models import DROPOUT, EXAMPLE, RATE, workload
 from flax import linen as nn
 from flax import nnx
+from thin import thin
 from workload_cases import KEY
 
 from jaxbench import parallel
@@ -56,7 +57,7 @@ TAKES = [
 ]
 
 
-@pytest.mark.parametrize(("strategy", "style"), TAKES)
+@pytest.mark.parametrize(("strategy", "style"), thin(TAKES))
 def test_every_strategy_trains_what_draws(strategy, style):
     mine = workload(DROPOUT[style]())
     program = parallel.build(strategy, mine, jax.devices()[:2])

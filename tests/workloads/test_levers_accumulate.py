@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
+from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
@@ -39,8 +40,8 @@ def case(request):
     return workload, 4 if request.param == "linear" else 2, one_device(workload, workload.synthetic(KEY, BATCH))
 
 
-@pytest.mark.parametrize("devices", [1, 2, 8])
-@pytest.mark.parametrize("strategy", parallel.of_any_model())
+@pytest.mark.parametrize("devices", thin([2, 1, 8], 1))
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, strategy, devices):
     workload, count, expected = case
     program = parallel.build(strategy, accumulated(workload, count), jax.devices()[:devices])
@@ -53,7 +54,7 @@ def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, stra
     assert verdict.ok, verdict.reason
 
 
-@pytest.mark.parametrize("strategy", ["jit_auto", "shard_map"])
+@pytest.mark.parametrize("strategy", thin(["shard_map", "jit_auto"], 1))
 def test_memory_falls(strategy):
     def init(key):
         keys = jax.random.split(key, 4)

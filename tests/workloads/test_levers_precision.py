@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, linear_workload
 
 from jaxbench import parallel
@@ -103,7 +104,7 @@ def overflowing() -> TrainWorkload:
     )
 
 
-@pytest.mark.parametrize("strategy", parallel.of_any_model())
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_an_overflow_is_survived(strategy, monkeypatch):
     monkeypatch.setattr(precision, "GROW_AFTER", 2)
     workload = in_precision(overflowing(), "float16")

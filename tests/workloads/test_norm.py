@@ -12,6 +12,7 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
+from thin import KINDS, thin
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
@@ -123,7 +124,7 @@ def case(request):
     return mine, on_one_device(mine, 8)
 
 
-@pytest.mark.parametrize("strategy", parallel.of_any_model())
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strategy):
     mine, expected = case
     batch = mine.synthetic(KEY, BATCH)

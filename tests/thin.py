@@ -1,0 +1,43 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Products of strategies, models and settings, thinned: `make test` runs a few of their cases, `make test-all` all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pytest
+
+KINDS = ["jit_auto", "shard_map", "fsdp"]  # strategies: split by the compiler, split by hand, with shards of the state
+
+
+def thin(cases: Sequence[Any], keep: int | Collection[Any] | None = None) -> list[Any]:
+    """All cases for `pytest.mark.parametrize`; those that `make test` leaves out are marked `full`.
+
+    cases: a value each, or a tuple where there are several arguments.
+    keep: the cases that `make test` runs, or how many of the first. By default a few, in which each value of each
+      argument occurs at least once.
+    """
+    if isinstance(keep, int):
+        keep = cases[:keep]
+    kept = covering(cases) if keep is None else [cases.index(case) for case in keep]
+    assert kept, "make test would run none of these cases"
+    return [
+        pytest.param(*_arguments(case), marks=() if number in kept else pytest.mark.full)
+        for number, case in enumerate(cases)
+    ]
+
+
+def covering(cases: Sequence[Any]) -> list[int]:
+    """Which cases show every value of every argument: again and again the one with the most values not yet seen."""
+    values = [{(place, repr(value)) for place, value in enumerate(_arguments(case))} for case in cases]
+    missing, chosen = set().union(*values), []
+    while missing:
+        best = max(range(len(cases)), key=lambda number: len(values[number] & missing))  # the first of equals
+        chosen.append(best)
+        missing -= values[best]
+    return chosen
+
+
+def _arguments(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)
