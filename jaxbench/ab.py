@@ -65,8 +65,8 @@ class _Arm:
         self, name: str, experiment: str, config: ConfigDict, workdir: Path, console: Console, stack: ExitStack
     ):
         if config.measure.processes != 1:
-            said = f"--config.measure.processes={config.measure.processes} means nothing to ab"
-            raise UserError(f"{said}, whose pairs are processes: leave it out, and give more --budget_s.")
+            said = f"--config.measure.processes={config.measure.processes} has no effect on ab"
+            raise UserError(f"{said}, which starts processes in pairs: leave it out, and give more --budget_s.")
         self.name, self.rounds = name, int(config.measure.rounds)
         self.asked = runner.ask(experiment, config, console)
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
@@ -137,7 +137,7 @@ def run(
             raise UserError(f"{said}: both processes of a pair have the same.")
         if config_lib.plain(configs[0]) == config_lib.plain(configs[1]):
             console.print(
-                "A and B are the same: this asks how often this machine tells a difference that is not there."
+                "A and B are the same: this shows how often this machine finds a difference where there is none."
             )
         signal.signal(signal.SIGTERM, runner.interrupt)
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))

@@ -84,7 +84,7 @@ def parse(argv: list[str]) -> list[str]:
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
         argv = [argv[0], "help"]
     try:
-        name, *rest = flags.FLAGS(argv, known_only=True)[1:] or ["help"]
+        name, *rest = _parsed(argv, known_only=True)[1:] or ["help"]
         if name not in VERBS:
             raise UserError(f"there is no verb '{name}': {did_you_mean(name, VERBS)}")
         verb, arguments = VERBS[name], _arguments(rest)
@@ -94,9 +94,17 @@ def parse(argv: list[str]) -> list[str]:
         _check_arguments(name, verb, arguments)
         if verb.configured:
             _define_config(name, arguments[0], argv)
-        return flags.FLAGS(argv)
+        return _parsed(argv)
     except flags.Error as error:
         raise UserError(_sentence(error)) from error
+
+
+def _parsed(argv: list[str], **how: bool) -> list[str]:
+    """argv without its flags. Raises flags.Error, also for a --noFLAG with a value, of which absl says ValueError."""
+    try:
+        return flags.FLAGS(argv, **how)
+    except ValueError as error:
+        raise flags.Error(str(error)) from error
 
 
 def _arguments(words: list[str]) -> list[str]:
@@ -127,7 +135,11 @@ def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
         takes = f"one {verb.argument}" if verb.argument else "no argument"
         raise UserError(f"unexpected argument '{arguments[most]}': jaxbench {name} takes {takes}.")
     if verb.argument not in ("", "...") and not arguments:
-        example = "mine.py" if name == "new" else f"{', '.join(discovery.experiments())}, or the path of a .py file"
+        example = (
+            "jaxbench new mine.py"
+            if name == "new"
+            else f"{', '.join(discovery.experiments())}, or the path of a .py file"
+        )
         raise UserError(f"jaxbench {name} takes one {verb.argument}: {example}.")
 
 
@@ -143,7 +155,7 @@ def _sentence(error: flags.Error) -> str:
         return f"--{name}={value} is not {kind}: use {example}, for example."
     if missing := re.fullmatch(r"Missing value for flag -*([\w.]+)\.?", text):
         return f"--{missing.group(1)} needs a value: --{missing.group(1)}=VALUE."
-    return f"{text.rstrip('.')}."
+    return f"{text.removeprefix('ERROR:: ').rstrip('.')}."
 
 
 def _define_config(verb: str, experiment: str, argv: list[str]) -> None:

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The verbs that answer instead of measure only: compare, ab, baseline, check, calibrate, card, repro. One call each.
+"""The verbs that compare runs, or keep them for it: compare, ab, baseline, check, calibrate, card, repro.
 
-Exit codes: 0 same or faster, 1 slower, 2 cannot tell, 3 not comparable, or no answer for any other reason.
+Exit codes: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer: not comparable, or bad input.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console)
 
     configs = changed(flag.config, flag.a or ""), changed(flag.config, flag.b or "")
     if not 0 < flag.budget_s < math.inf:
-        raise UserError(f"--budget_s={flag.budget_s} is no time to measure for: use 600 for ten minutes.")
+        raise UserError(f"--budget_s={flag.budget_s} must be above 0 and finite: use 600 for ten minutes.")
     budget = runner.Budget(seconds=flag.budget_s, metric=metric.named(flag.metric), margin=margin_of(flag))
     outcome = runner.run(experiment, configs, workdir, budget, console)
     console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
@@ -57,7 +57,7 @@ def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console)
 def margin_of(flag: flags.FlagValues) -> float:
     """Raises UserError for what is none."""
     if not 0 < flag.margin < 1:
-        raise UserError(f"--margin={flag.margin} is no share of a time: use 0.02 for 2 %.")
+        raise UserError(f"--margin={flag.margin} must lie between 0 and 1: use 0.02 for 2 %.")
     return float(flag.margin)
 
 
@@ -93,6 +93,8 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
     from jaxbench.runner import run as runner
 
     name = flag.name
+    if not name:
+        raise UserError("jaxbench check needs --name=NAME, the name of a baseline.")
     path = baselines.find(name)
     old = comparable.read(path)
     if old.config.get("experiment") != Path(experiment).stem:

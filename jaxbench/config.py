@@ -9,6 +9,7 @@ checked: one line of theirs says where a field stands, what it is by default and
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -59,14 +60,9 @@ def positive(path: str, value: float) -> float:
     return float(value)
 
 
-def as_is(path: str, value: Any) -> Any:
+def as_is(_: str, value: Any) -> Any:
     """Read where it is used."""
-    del path
     return value
-
-
-def overlay(path: str, value: Any) -> str:
-    return _legal(path, str(value), ("", *published.overlays()))
 
 
 def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
@@ -173,7 +169,7 @@ TRAINING_ONLY = (
     Field("train.checkpoint_every", 50, as_is),
     Field("train.keep", 3, as_is),
     Field("train.tensorboard", False, as_is),
-    Field("report.overlay", "tf_dgx1_p100_synth", overlay),
+    Field("report.overlay", "tf_dgx1_p100_synth", one_of("", *published.overlays())),
     Field("report.view", "", as_is),  # a figure more, about how a model is spread, such as zero; commandline checks it
 )
 
@@ -206,9 +202,7 @@ def _tree(fields: Iterable[Field]) -> ConfigDict:
     tree: dict[str, Any] = {}
     for field in fields:
         *groups, last = field.path.split(".")
-        group = tree
-        for name in groups:
-            group = group.setdefault(name, {})
+        group = functools.reduce(lambda at, name: at.setdefault(name, {}), groups, tree)
         if field.default is not None:
             group[last] = field.default
     return ConfigDict(tree)
@@ -235,9 +229,7 @@ def _read(settings: type[S], more: Iterable[Field], config: ConfigDict, **known:
 
 
 def _at(config: ConfigDict, path: str) -> Any:
-    for name in path.split("."):
-        config = config[name]
-    return config
+    return functools.reduce(lambda at, name: at[name], path.split("."), config)
 
 
 def parse(config: ConfigDict, strategies: list[str], every: list[str]) -> Settings:

@@ -19,9 +19,9 @@ def write(path: Path, style: str) -> None:
         imported beside its libraries.
     """
     if style not in TEMPLATES:
-        raise UserError(f"--from={style} is no way to write a model: {did_you_mean(style, TEMPLATES)}")
+        raise UserError(f"--from={style} is unknown: {did_you_mean(style, TEMPLATES)}")
     if path.suffix != ".py":
-        raise UserError(f"'{path}' is no name of a Python file: write jaxbench new {path.with_suffix('.py')}.")
+        raise UserError(f"'{path}' is not the name of a Python file: write jaxbench new {path.with_suffix('.py')}.")
     if path.stem.isidentifier() and not path.exists() and importlib.util.find_spec(path.stem) is not None:
         raise UserError(f"'{path}' would hide the library of that name: choose another, such as my_{path.name}.")
     licence, text = TEMPLATES[style].read_text().split("\n", 1)
@@ -30,6 +30,6 @@ def write(path: Path, style: str) -> None:
         with path.open("x") as file:
             file.write(text.replace("mine.py", path.name).replace('name="mine"', f'name="{path.stem}"'))
     except FileExistsError as error:
-        raise UserError(f"'{path}' is there already and is not overwritten: choose another name.") from error
+        raise UserError(f"'{path}' already exists and is not overwritten: choose another name.") from error
     except OSError as error:
-        raise UserError(f"'{path}' cannot be written ({error.strerror}): name a folder that is there.") from error
+        raise UserError(f"'{path}' cannot be written ({error.strerror}): name a folder that exists.") from error

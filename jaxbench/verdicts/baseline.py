@@ -13,13 +13,14 @@ from jaxbench.records.store import CONFIG, MANIFEST, RECORDS
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.spread import FOLDER
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # also the name of a folder
 
 
 def path_of(name: str, folder: Path = FOLDER) -> Path:
     """Raises UserError for a name that is none, so that no path leaves the folder."""
     if not _NAME.fullmatch(name):
-        raise UserError(f"'{name}' is no name of a baseline: use letters, digits, dots, dashes, such as main-cnn.")
+        legal = "use at most 100 letters, digits, dots and dashes, such as main-cnn"
+        raise UserError(f"'{name[:120]}' cannot be the name of a baseline: {legal}.")
     return folder / name
 
 

@@ -44,7 +44,7 @@ WINGS = {
     # Beside the house: it examines the machine, and nothing is built on it.
     "doctor": {"errors", "records", "machine", "analysis"},
 }
-ROOF = {"app", "ab", "machine_command", "commandline", "first_run", "new", "compare_commands", "__main__"}
+ROOF = {"app", "ab", "commandline", "compare_commands", "first_run", "machine_command", "new", "__main__"}
 OUTSIDE = {
     "experiments": {"errors", "discovery", "workloads"},
     "configs": {"errors"},

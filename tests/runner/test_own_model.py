@@ -68,15 +68,15 @@ def test_the_written_file_is_called_as_it_is_named_and_carries_no_licence(tmp_pa
 @pytest.mark.parametrize(
     ("name", "style", "sentence"),
     [
-        ("there.py", "nnx", "'.*there.py' is there already and is not overwritten: choose another name"),
-        ("mine", "nnx", "'.*mine' is no name of a Python file: write jaxbench new .*mine.py"),
-        ("mine.py", "linnen", "--from=linnen is no way to write a model: did you mean 'linen'"),
+        ("there.py", "nnx", "'.*there.py' already exists and is not overwritten: choose another name"),
+        ("mine", "nnx", "'.*mine' is not the name of a Python file: write jaxbench new .*mine.py"),
+        ("mine.py", "linnen", "--from=linnen is unknown: did you mean 'linen'"),
         (
             "equinox.py",
             "nnx",
             "equinox.py' would hide the library of that name: choose another, such as my_equinox.py",
         ),
-        ("no/mine.py", "nnx", r"cannot be written \(No such file or directory\): name a folder that is there"),
+        ("no/mine.py", "nnx", r"cannot be written \(No such file or directory\): name a folder that exists"),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(tmp_path, name, style, sentence):

@@ -25,7 +25,7 @@ GPUS = {
 def settings(**changes: Any) -> CaseSettings:
     facts: dict[str, Any] = dict(
         experiment="x", seed=0, platform="auto", devices=None, max_devices=None, mesh_shape="auto", cores=("all",),
-        most_bytes=0, rounds=3, blocks=1, block_s=0.01,
+        most_bytes=0, rounds=3, processes=1, blocks=1, block_s=0.01,
     )  # fmt: skip
     return CaseSettings(**{**facts, **changes})
 
