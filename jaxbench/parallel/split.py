@@ -2,10 +2,11 @@
 """A training step on a named mesh whose axes split the batch, the state, the model's products or its positions.
 
 Written by `shard_map`, because what is sent is what is measured: under `jit` the compiler chooses where to communicate.
-Its types are on. They know which arrays are *invariant*, the same on all devices of an axis; the gradient of such an
-array is a sum over those devices, and they put it there: this is how the backward pass of a product that is split over
-`tensor` gets its all-reduces. Over the axes that split examples or positions the sum is a mean and written out here, so
-there the parameters are cast to *varying* first (see parallel/shard_map.py).
+Its types are on where products or positions are split. They know which arrays are *invariant*, the same on all devices
+of an axis; the gradient of such an array is a sum over those devices, and they put it there: this is how the backward
+pass of a product that is split over `tensor` gets its all-reduces. Over the axes that split examples or positions the
+sum is a mean and written out here, so there the parameters are cast to *varying* first. Where only the batch is split,
+types are off (see parallel/shard_map.py).
 """
 
 from __future__ import annotations
@@ -69,7 +70,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     step = Step(
         local_gradients, partial(update, workload) if view is None else view.update, layout.specs().params, view
     )
-    return program(workload, layout, mesh, sizes, step, form, held=held, disabled_passes=passes, sums=sums)
+    typed = not {*sizes} <= {
+        "data",
+        "fsdp",
+    }
+    return program(workload, layout, mesh, sizes, step, form, held=held, disabled_passes=passes, sums=sums, typed=typed)
 
 
 @dataclass(frozen=True)
