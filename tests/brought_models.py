@@ -14,8 +14,9 @@ get_config = lambda: ConfigDict({"batch": 16})
 X, ROWS = jax.ShapeDtypeStruct((1, 12), jnp.float32), {"x": Field((12,)), "y": Field((), jnp.int32, classes=4)}
 TEXT, WORDS = jax.ShapeDtypeStruct((1, 6), jnp.int32), {"t": Field((7,), jnp.int32, classes=20)}
 
-def made(model, loss, example, optimizer=optax.sgd(0.1)):
-    return TrainWorkload(name="brought", init=model.init, loss=loss, optimizer=optimizer, example=example)
+def made(model, loss, example, optimizer=optax.sgd(0.1), tolerance=1e-5):
+    return TrainWorkload(
+        name="brought", init=model.init, loss=loss, optimizer=optimizer, example=example, tolerance=tolerance)
 
 def next_word(model):
     def loss(params, model_state, batch, key):
@@ -138,9 +139,9 @@ def apply(params, x):
 """,
     "shifted": """
 def init(key):
-    return {"embed": jax.random.normal(key, (20, 8)), "a": jnp.eye(8), "shift": jnp.zeros(3)}
+    return {"embed": jax.random.normal(key, (20, 8)), "a": jnp.eye(8), "shift": jnp.zeros(1)}
 def apply(params, t):
-    return jnp.tanh(params["embed"][t] @ params["a"]) @ params["embed"].T + params["shift"].sum()
+    return jnp.tanh(params["embed"][t] @ params["a"]) @ params["embed"].T + 1000 * params["shift"].sum()
 """,
     "recurrent": """
 def init(key):
@@ -175,7 +176,7 @@ def source(row: str, style: str) -> str:
         loss = "denoising(model)"
     optimizer = {
         "clip": ", optax.chain(optax.clip_by_global_norm(0.5), optax.sgd(0.1))",
-        "shifted": ", optax.adam(1e-2)",
+        "shifted": ", optax.adam(1e-3), 1e-3",
     }.get(row, "")
     build = f"\ndef build(config):\n    model = {model}\n    return made(model, {loss}, {example}{optimizer})\n"
     return f'"""Brought."""\n{HEAD}{STYLES[style][name]}{build}'
