@@ -14,8 +14,9 @@ get_config = lambda: ConfigDict({"batch": 16})
 X, ROWS = jax.ShapeDtypeStruct((1, 12), jnp.float32), {"x": Field((12,)), "y": Field((), jnp.int32, classes=4)}
 TEXT, WORDS = jax.ShapeDtypeStruct((1, 6), jnp.int32), {"t": Field((7,), jnp.int32, classes=20)}
 
-def made(model, loss, example, optimizer=optax.sgd(0.1)):
-    return TrainWorkload(name="brought", init=model.init, loss=loss, optimizer=optimizer, example=example)
+def made(model, loss, example, optimizer=optax.sgd(0.1), tolerance=1e-5):
+    return TrainWorkload(
+        name="brought", init=model.init, loss=loss, optimizer=optimizer, example=example, tolerance=tolerance)
 
 def next_word(model):
     def loss(params, model_state, batch, key):
@@ -63,6 +64,13 @@ class Net(linen.Module):
         self.param("unused", linen.initializers.ones, (7, 3))
         return linen.Dense(4)(linen.relu(linen.Dense(16)(x)))
 """,
+    "recurrent": """
+class Net(linen.Module):
+    @linen.compact
+    def __call__(self, x):
+        states = linen.RNN(linen.SimpleCell(8))(x.reshape(-1, 3, 4))
+        return linen.Dense(4)(states[:, -1])
+""",
 }
 NNX = {
     "dropout": """
@@ -96,6 +104,16 @@ class Net(nnx.Module):
     def __call__(self, x):
         return self.b(nnx.relu(self.a(x)))
 """,
+    "made in a call": """
+class Seen(nnx.Variable):
+    pass
+class Net(nnx.Module):
+    def __init__(self, rngs):
+        self.a, self.b = nnx.Linear(12, 16, rngs=rngs), nnx.Linear(16, 4, rngs=rngs)
+    def __call__(self, x):
+        self.seen = Seen(jnp.mean(x))
+        return self.b(nnx.relu(self.a(x)))
+""",
 }
 FUNCTIONS = {
     "dropout": """
@@ -119,21 +137,46 @@ def init(key):
 def apply(params, x):
     return jax.nn.relu(x @ params["a"]) @ params["b"]
 """,
+    "shifted": """
+def init(key):
+    return {"embed": jax.random.normal(key, (20, 8)), "a": jnp.eye(8), "shift": jnp.zeros(1)}
+def apply(params, t):
+    return jnp.tanh(params["embed"][t] @ params["a"]) @ params["embed"].T + 1000 * params["shift"].sum()
+""",
+    "recurrent": """
+def init(key):
+    a, b = jax.random.split(key)
+    return {"x": jax.random.normal(a, (4, 8)) / 2, "h": jnp.eye(8) / 2, "y": jax.random.normal(b, (8, 4))}
+def apply(params, x):
+    def step(h, x):
+        return jnp.tanh(x @ params["x"] + h @ params["h"]), None
+    h, _ = jax.lax.scan(step, jnp.zeros((len(x), 8)), jnp.moveaxis(x.reshape(-1, 3, 4), 1, 0))
+    return h @ params["y"]
+""",
 }
+OF_TEXT = ("tied", "shifted")
 STYLES = {"linen": LINEN, "nnx": NNX, "functions": FUNCTIONS}
 
 
 def source(row: str, style: str) -> str:
-    """The file. row: of a dictionary above, "noise" (a diffusion step) or "clip" (the optimizer clips)."""
+    """The file. row: of a dictionary above, "noise" (a diffusion step) or "clip" (the optimizer clips).
+
+    "shifted": softmax does not see that parameter, and Adam makes steps of the rounding that is its gradient.
+    """
     name = {"noise": "dropout", "clip": "unused"}.get(row, row)
     model = {
-        "linen": f"from_linen(Net(), {'TEXT' if row == 'tied' else 'X'})",
+        "linen": f"from_linen(Net(), {'TEXT' if row in OF_TEXT else 'X'})",
         "nnx": "from_nnx(lambda rngs: Net(rngs))",
         "functions": "from_functions(init, apply)",
     }[style]
-    loss, example = {"tied": ("next_word(model)", "WORDS"), "noise": ("denoising(model)", "ROWS")}.get(
-        row, ('classification(model, inputs="x", labels="y")', "ROWS")
-    )
-    optimizer = ", optax.chain(optax.clip_by_global_norm(0.5), optax.sgd(0.1))" if row == "clip" else ""
+    loss, example = 'classification(model, inputs="x", labels="y")', "ROWS"
+    if row in OF_TEXT:
+        loss, example = "next_word(model)", "WORDS"
+    elif row == "noise":
+        loss = "denoising(model)"
+    optimizer = {
+        "clip": ", optax.chain(optax.clip_by_global_norm(0.5), optax.sgd(0.1))",
+        "shifted": ", optax.adam(1e-3), 1e-3",
+    }.get(row, "")
     build = f"\ndef build(config):\n    model = {model}\n    return made(model, {loss}, {example}{optimizer})\n"
     return f'"""Brought."""\n{HEAD}{STYLES[style][name]}{build}'

@@ -61,14 +61,14 @@ def judge(
     global_batch: int,
     *,
     own: bool = True,
-    proven: bool = False,
+    proven: Callable[[], bool] = lambda: False,
     across: bool = False,
 ) -> Verdict:
     """The verdict on a compiled step, by the census in its passport.
 
-    own: of the suite's own models, for which more than the closed form is an error. proven: every single parameter was
-    shown to be right. across: the loss looks across examples without a helper of ours, so that what it asks of other
-    devices is not known.
+    own: of the suite's own models, for which more than the closed form is an error. proven: whether every single
+    parameter was shown to be right, asked only where that matters. across: the loss looks across examples without a
+    helper of ours, so that what it asks of other devices is not known.
     """
     form, step, single = of(workload, program, passport.metrics, global_batch)
     verdict = verify(passport.collectives, form, step, single=single)
@@ -77,9 +77,9 @@ def judge(
     return _excused(verdict, workload, proven=proven, across=across)
 
 
-def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: bool, across: bool) -> Verdict:
+def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], bool], across: bool) -> Verdict:
     """More than the closed form costs time and makes nothing wrong; less may be right where every result is."""
-    if not proven or verdict.excess_bytes is None:
+    if verdict.excess_bytes is None or not proven():
         return verdict
     if verdict.excess_bytes == 0:
         return dataclasses.replace(verdict, ok=True, reason=f"{verdict.reason}; every parameter is right all the same")

@@ -2,10 +2,11 @@
 """A training step on a named mesh whose axes split the batch, the state, the model's products or its positions.
 
 The step is written with `shard_map`, because what is sent is what is measured: under `jit` the compiler chooses where
-to communicate. Its type checking is on. It knows which arrays are *invariant*, that is, equal on all devices of an
-axis. The gradient of such an array is a sum over those devices, and JAX inserts it: this is how the backward pass of a
-product that is split over `tensor` gets its all-reduces. Over the axes that split examples or positions the sum is a
-mean, which is written out here; for these the parameters are cast to *varying* first (see strategies/shard_map.py).
+to communicate. Its type checking is on where products or positions are split. It knows which arrays are *invariant*,
+that is, equal on all devices of an axis. The gradient of such an array is a sum over those devices, and JAX inserts it:
+this is how the backward pass of a product that is split over `tensor` gets its all-reduces. Over the axes that split
+examples or positions the sum is a mean, which is written out here; for these the parameters are cast to *varying*
+first. Where only the batch is split, type checking is off (see strategies/shard_map.py).
 """
 
 from __future__ import annotations
@@ -70,7 +71,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     step = Step(
         local_gradients, partial(update, workload) if view is None else view.update, layout.specs().params, view
     )
-    return program(workload, layout, mesh, sizes, step, form, held=held, disabled_passes=passes, sums=sums)
+    typed = not {*sizes} <= {
+        "data",
+        "fsdp",
+    }
+    return program(workload, layout, mesh, sizes, step, form, held=held, disabled_passes=passes, sums=sums, typed=typed)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 
 import dataclasses
 import math
-from functools import partial
 
 import jax
 import numpy as np
@@ -98,12 +97,14 @@ def test_the_rounding_of_a_linear_model_excuses_no_wrong_strategy(passes):
     workload, devices = linear_workload(), jax.devices()[:8]
     batch = workload.synthetic(KEY, 16)
     expected = one_device(workload, batch)
-    alone = partial(oracle.rounding, expected, workload, KEY, batch, device=devices[0], lies=oracle.Lies(passes))
-    assert 0 <= alone() < 1e-6
+    again = oracle.again(expected, workload, KEY, batch, device=devices[0], lies=oracle.Lies(passes))
+    alone = oracle.relative_l2(again.params, expected.end.params)
+    assert 0 <= alone < 1e-6
     program = naive.build(workload, devices)
     with jax.set_mesh(program.mesh):
         wrong = check.train(program, program.step, KEY, batch)
-    assert not check.judge(wrong, expected, workload, rounding=alone).ok
+    assert not check.judge(wrong, expected, workload, rounding=lambda: alone).ok
+    assert not check.each_proven(wrong, expected, lambda: again)
 
 
 def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
@@ -113,8 +114,25 @@ def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
     state = oracle.initial_state(workload, KEY, device=device)
     expected = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies(2), jit=jax.jit)
     about = {"device": device, "lies": oracle.Lies(2)}
-    assert oracle.rounding(expected, workload, KEY, batch, **about) == 0.0
-    assert 0 < oracle.rounding(expected, workload, KEY, batch, **about, platform="gpu") < 1e-6
+
+    def alone(**platform):
+        again = oracle.again(expected, workload, KEY, batch, **about, **platform)
+        return oracle.relative_l2(again.params, expected.end.params)
+
+    assert alone() == 0.0
+    assert 0 < alone(platform="gpu") < 1e-6
+
+
+def test_a_parameter_whose_gradient_is_rounding_alone_is_judged_by_one_device_itself():
+    start, right = {"b": np.zeros(2), "w": np.ones(4)}, {"b": np.full(2, 0.1), "w": np.full(4, 2.0)}
+    expected = oracle.Reference(start, oracle.Trained(right, ()))
+
+    def proven(found, again):
+        return check.each_proven(oracle.Trained(found, ()), expected, lambda: oracle.Trained(again, ()))
+
+    noise = {**right, "b": np.full(2, -0.1)}
+    assert proven(right, None) and proven(noise, {**right, "b": np.zeros(2)})
+    assert not proven(noise, right) and not proven({**right, "w": np.ones(4)}, {**right, "w": np.full(4, 1.999)})
 
 
 def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():

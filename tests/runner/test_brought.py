@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jax
@@ -12,10 +13,12 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.errors import Unsupported
 from jaxbench.levers import DEFAULTS
 from jaxbench.runner import trial_answers
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
+from jaxbench.runner.stages import StageError
 
 BATCH = 16
 BROUGHT = [
@@ -49,6 +52,15 @@ def test_right_under_every_strategy(tmp_path: Path, row: str, style: str) -> Non
     for strategy, devices in PLACES:
         checks = attempt(mine, strategy, devices)
         assert all(check["ok"] for check in checks.values()), (strategy, devices, checks)
+
+
+def test_a_loop_that_begins_with_zeros_is_told_from_a_wrong_program_under_explicit_sharding(tmp_path: Path) -> None:
+    mine = bench(tmp_path, source("recurrent", "functions"))
+    with pytest.raises(StageError) as error:
+        attempt(mine, "jit_explicit", 2)
+    said = error.value.__cause__
+    assert isinstance(said, Unsupported)
+    assert re.search(r"mine\.py', line \d+: with explicit .*\(.*carry.*\): begin that loop with an array", str(said))
 
 
 @pytest.mark.parametrize("levers", thin([{"accumulate": "2"}, {"precision": "bfloat16"}], 1), ids=str)

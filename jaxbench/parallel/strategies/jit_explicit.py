@@ -23,6 +23,7 @@ from jaxbench.workloads.base import TrainWorkload
 # What to write, by what JAX says. A sharding that is an array's own is right under every other strategy too.
 ADVICE = (
     (r"\.get\(out_sharding", "write table.at[ids].get(out_sharding=jax.typeof(ids).sharding) there"),
+    (r"carry", "begin that loop with an array made of the examples, such as jnp.zeros_like(x), which lies as they do"),
     (
         r"dot_general|[Cc]ontracting",
         "give that product the out_sharding of an operand, jax.typeof(x).sharding",
@@ -54,12 +55,15 @@ class _Explained(AbstractContextManager[None]):
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         said, typed = " ".join(str(error).split()), type(error).__name__ == "ShardingTypeError"
         speaks = isinstance(error, ValueError | NotImplementedError) and re.search("shard|should be replicated", said)
-        if error is None or not (typed or speaks):
+        loops = isinstance(error, TypeError) and "carry input and carry output" in said
+        if error is None or not (typed or speaks or loops):
             return
         found = discovery.line_of(error)
         where = f"'{found[0]}', line {found[1]}" if found else f"'{self.name}'"
         write = next(advice for pattern, advice in ADVICE if re.search(pattern, said))
-        reason = re.split(r",? [Gg]ot |\. ", re.sub("^Use `.*?indexing as", "of a look-up", said))[0].rstrip(".")
+        reason = re.split(r",? [Gg]ot |, but they differ|\. ", re.sub("^Use `.*?indexing as", "of a look-up", said))[
+            0
+        ].rstrip(".")
         raise Unsupported(
             f"{where}: with explicit sharding every layout must be known while tracing ({reason}): {write}, or use "
             "--config.strategy=jit_auto, where the compiler chooses."

@@ -45,9 +45,16 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         more = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
         y = model(*arguments(x), **mode(takes, training=training), **more)
         kept = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # what was sown is no state
-        return y, nnx.to_pure_dict(nnx.state(model, kept))
+        return y, _those_of(nnx.to_pure_dict(abstract_state), nnx.to_pure_dict(nnx.state(model, kept)))
 
     return PureModel(init, run)
+
+
+def _those_of(kept: PyTree, found: PyTree) -> PyTree:
+    """What of a nested dictionary is in another: a variable that each call makes anew is none of the model's state."""
+    if not isinstance(kept, dict):
+        return found
+    return {name: _those_of(kept[name], found[name]) for name in kept if name in found}
 
 
 def _split(model: Any) -> tuple[Any, Any, Any, Any]:
