@@ -171,7 +171,15 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
         raise UserError(f"'{experiment}' is not a model, so jaxbench {verb} cannot take it: use jaxbench run.")
     _define(config, argv, flags.FLAGS)
     if verb == "train":
-        config_lib.check_training(argv, config)
+        _check_training(argv, config)
+
+
+def _check_training(argv: list[str], config: ConfigDict) -> None:
+    """Raises UserError for a field such as ``--config.strategy``, which training reads from ``config.train`` only."""
+    for word in argv:
+        name, _, text = word.removeprefix("--config.").partition("=")
+        if word.startswith("--config.") and name in config.train:
+            raise UserError(f"--config.{name}={text} is for 'run': use --config.train.{name}={text} for training.")
 
 
 def _prepare_verdict(verb: str, config: ConfigDict) -> None:

@@ -318,14 +318,6 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
             raise UserError(f"--config.{name}={text} is not {kind}: use {fields[name]}, for example.") from error
 
 
-def check_training(argv: list[str], config: ConfigDict) -> None:
-    """Raises UserError for a field such as ``--config.strategy``, which training reads from ``config.train`` only."""
-    for word in argv:
-        name, _, text = word.removeprefix("--config.").partition("=")
-        if word.startswith("--config.") and name in config.train:
-            raise UserError(f"--config.{name}={text} is for 'run': use --config.train.{name}={text} for training.")
-
-
 _KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
     int: ("a whole number", int),
     float: ("a number", float),
