@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import pytest
+from doorway import UNOPTIMISED
 from kernel_cases import kernels
 
 from jaxbench.measure import kernel, runnable
@@ -22,6 +24,14 @@ ELEMENTWISE = [
     for case in kernels(name, sizes=str(ELEMENTS), impls="fused" if name == "fusion" else "jit")
     if case.elementwise
 ]
+
+
+@pytest.fixture(autouse=True)
+def fused_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is fused depends on XLA's emitters, so here they are those of a user."""
+    options = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in UNOPTIMISED else {}
+    jit = partial(jax.jit, donate_argnums=0, keep_unused=True, compiler_options=options)
+    monkeypatch.setattr(runnable, "_jit", jit)
 
 
 def compiled(case: KernelWorkload) -> runnable.Runnable:
