@@ -22,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from jaxbench.analysis import paired, points, scaling
+from jaxbench.analysis import paired_ratio, points, scaling
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.records.store import RunFolder
 
@@ -88,7 +88,7 @@ def run(compared: Compared, rounds: int, folder: Path) -> list[tuple[str, Estima
         for point in (top, bottom):
             if not rows[point].point.honest:
                 raise SystemExit(f"{point} cannot be used: {rows[point].point.reason or 'more devices than cores'}")
-        out.append((name, paired.ratio(rows[top], rows[bottom]), goal))
+        out.append((name, paired_ratio.ratio(rows[top], rows[bottom]), goal))
     return out
 
 

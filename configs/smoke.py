@@ -11,7 +11,7 @@ def get_config(config: ConfigDict) -> ConfigDict:
     if config.get("measures") == "cases":
         config.mesh.devices = "auto:2"
         config.measure.block_s = 0.001
-        config.most_bytes = 1_000_000
+        config.max_bytes = 1_000_000
         return config
     config.measure.block_s = 0.01
     config.batch = 16

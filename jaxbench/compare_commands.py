@@ -20,12 +20,12 @@ from jaxbench import config as config_lib
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_atomic, write_json
 from jaxbench.verdicts import baseline as baselines
-from jaxbench.verdicts import comparable, comparison, metric, spread
+from jaxbench.verdicts import calibration, comparable, comparison, metric
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.ratio import MIN_PROCESSES
 
 LEAST_THRESHOLD = 0.01  # of a gate: no smaller difference is worth an alarm
-MOST_THRESHOLD = 0.5  # a machine that differs from itself by more cannot be a judge
+MAX_THRESHOLD = 0.5  # a machine that differs from itself by more cannot be a judge
 
 
 def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
@@ -99,15 +99,17 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
     old = comparable.read(path)
     if old.config.get("experiment") != Path(experiment).stem:
         raise UserError(f"baseline '{name}' is of {old.config.get('experiment')}, not of {experiment}.")
-    known = spread.load(old.manifest, str(old.config["experiment"]))
+    known = calibration.load(old.manifest, str(old.config["experiment"]))
     if known is None:
         raise UserError("this machine is not calibrated, so no threshold is known: run jaxbench calibrate first.")
-    if known.threshold > MOST_THRESHOLD:
+    if known.threshold > MAX_THRESHOLD:
         raise UserError(f"{_too_noisy(known.threshold)} and run jaxbench calibrate again.")
     config = config_lib.restored(experiment, old.config)
-    here = spread.machine_key(manifest.probe(str(config.mesh.platform)))
-    if here != spread.machine_key(old.manifest):
-        raise UserError(f"baseline '{name}' is of another machine ({spread.machine_key(old.manifest)}; here {here}).")
+    here = calibration.machine_key(manifest.probe(str(config.mesh.platform)))
+    if here != calibration.machine_key(old.manifest):
+        raise UserError(
+            f"baseline '{name}' is of another machine ({calibration.machine_key(old.manifest)}; here {here})."
+        )
     with config.unlocked():
         config.measure.processes = max(config.measure.processes, MIN_PROCESSES)
         config.measure.rounds = max(config.measure.rounds, config.measure.processes)
@@ -121,17 +123,19 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     """jaxbench calibrate EXPERIMENT: the experiment against itself, in many processes."""
     from jaxbench.runner import run as runner
 
-    if flag.config.measure.processes < spread.LEAST:
+    if flag.config.measure.processes < calibration.LEAST:
         few = flag.config.measure.processes
-        raise UserError(f"--config.measure.processes={few} is too few to calibrate with: use at least {spread.LEAST}.")
+        raise UserError(
+            f"--config.measure.processes={few} is too few to calibrate with: use at least {calibration.LEAST}."
+        )
     runner.run(experiment, flag.config, workdir, console)
     run = comparable.read(workdir)
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    found = spread.calibrate(comparable.samples_of(run), str(run.config["experiment"]), time)
-    path = spread.save(run.manifest, found)
+    found = calibration.calibrate(comparable.samples_of(run), str(run.config["experiment"]), time)
+    path = calibration.save(run.manifest, found)
     gate = max(LEAST_THRESHOLD, found.threshold)
     use = f"A gate takes what is below {100 * gate:.2g} % for no difference."
-    if gate > MOST_THRESHOLD:
+    if gate > MAX_THRESHOLD:
         use = f"{_too_noisy(gate)} and calibrate again."
     for sentence in (
         f"Processes of one program differ by {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "

@@ -103,7 +103,7 @@ def setting(path: str, default: Any, read: Read) -> Any:
     return dataclasses.field(metadata={"field": Field(path, default, read)})
 
 
-MOST_SEED = 2**32 - 1  # of a key's 32 bits; larger seeds give the keys of smaller ones, or none
+MAX_SEED = 2**32 - 1  # of a key's 32 bits; larger seeds give the keys of smaller ones, or none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class _Measured:
     """What both kinds of run have. Times in seconds."""
 
     experiment: str
-    seed: int = setting("seed", 0, whole(0, MOST_SEED))
+    seed: int = setting("seed", 0, whole(0, MAX_SEED))
     platform: str = setting("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu"))
     devices: tuple[int, ...] | None = setting("mesh.devices", "auto", device_counts)
     max_devices: int | None = setting("mesh.devices", None, most_devices)
@@ -182,7 +182,7 @@ class CaseSettings(_Measured):
     block_s: float = setting("measure.block_s", 0.02, positive)
     mesh_shape: str = setting("mesh.shape", "auto", as_is)  # "2x4", or "auto"
     cores: tuple[str, ...] = setting("cores", "all", names_of("all", "1"))  # CPU cores of kernels
-    most_bytes: int = setting("most_bytes", 0, whole(0, 2**63 - 1))  # leave out larger cases; 0: by the memory there is
+    max_bytes: int = setting("max_bytes", 0, whole(0, 2**63 - 1))  # leave out larger cases; 0: by the memory there is
 
 
 CASES_ONLY = (

@@ -16,7 +16,7 @@ from jaxbench.runner.placement import DTYPES
 from jaxbench.workloads.cases import KernelWorkload
 
 SEED = 7
-MOST_BYTES = 300_000  # large enough for several threads, small enough for a test
+MAX_BYTES = 300_000  # large enough for several threads, small enough for a test
 
 
 def composed(name: str, **changes: Any) -> Any:
@@ -38,12 +38,12 @@ def experiments_with_kernels() -> list[str]:
 
 
 def one_of_each() -> dict[str, KernelWorkload]:
-    """For each operation, format and implementation of every experiment its largest below MOST_BYTES, or smallest."""
+    """For each operation, format and implementation of every experiment its largest below MAX_BYTES, or smallest."""
     chosen: dict[str, KernelWorkload] = {}
     for name in experiments_with_kernels():
         for case in sorted(kernels(name, dtypes="all"), key=lambda case: case.resident_bytes):
             label = f"{name}-{case.op}-{case.dtype}-{case.impl}"
-            if case.dtype in DTYPES["cpu"] and (label not in chosen or case.resident_bytes <= MOST_BYTES):
+            if case.dtype in DTYPES["cpu"] and (label not in chosen or case.resident_bytes <= MAX_BYTES):
                 chosen[label] = case
     return chosen
 

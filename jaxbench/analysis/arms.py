@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis import paired
+from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.quantities import devices
@@ -81,7 +81,7 @@ class Place:
     @staticmethod
     def speedup(arm: Arm, over: Arm) -> Estimate:
         """Examples per second of `arm` over those of another, from the rounds that both were measured in."""
-        return paired.ratio(arm, over).under(arm.point.global_batch / over.point.global_batch)
+        return paired_ratio.ratio(arm, over).under(arm.point.global_batch / over.point.global_batch)
 
 
 def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
@@ -130,7 +130,7 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Arm:
     if not baseline.timing.step_s.known:
         why = f"its baseline {baseline.point.point} has no times"
         return Arm(row=row, label=named, baseline=baseline, verdict="cannot tell", why=why)
-    ratio = paired.ratio(row, baseline)
+    ratio = paired_ratio.ratio(row, baseline)
     work = row.point.global_batch / baseline.point.global_batch
     speedup = ratio.under(work)
     alike = row.point.levers.get("part") == baseline.point.levers.get("part")

@@ -7,7 +7,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterable
 
-from jaxbench.analysis import ceilings, paired
+from jaxbench.analysis import ceilings, paired_ratio
 from jaxbench.analysis.alpha_beta import POOR, Fit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing
@@ -52,7 +52,7 @@ def headlines(
 def _matmul(rows: list[CaseRow]) -> list[str]:
     said = []
     for (op, dtype, _, _), group in _groups(rows, "op", "dtype", "platform", "cores").items():
-        best = paired.best(group, lambda row: row.point.flops)
+        best = paired_ratio.best(group, lambda row: row.point.flops)
         if best is None:
             continue
         p, share = best.row.point, _share(best)
@@ -63,7 +63,7 @@ def _matmul(rows: list[CaseRow]) -> list[str]:
     return said
 
 
-def _share(best: paired.Best) -> Estimate:
+def _share(best: paired_ratio.Best) -> Estimate:
     """The peak's share of the rate that is reported, not of all rounds: the two must not contradict each other."""
     share, rate = best.row.peak_share, best.row.flop_per_s
     if not best.note or not share.known or not rate.known:
@@ -81,7 +81,7 @@ def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
         parts = []
         for name, words in (("memory", "from memory"), ("cache", "at best from caches")):
             level = [row for row in group if ceilings.level(row.point.bytes_moved or 0, cache) == name]
-            best = paired.best(level, lambda row: row.point.bytes_moved)
+            best = paired_ratio.best(level, lambda row: row.point.bytes_moved)
             if best is not None:
                 size = payload(best.row.point.bytes_moved or 0)
                 parts.append(f"{interval(best.rate, per_second)} {words}, {best.row.point.op} of {size}{_note(best)}")
@@ -120,7 +120,7 @@ def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], w
             if pairs:
                 base, row = max(pairs, key=lambda pair: pair[1].point.elements or 0)
                 size = row.point.shape or f"{row.point.elements:,} elements"
-                ratio = times(paired.ratio(base, row))
+                ratio = times(paired_ratio.ratio(base, row))
                 took = f"{seconds(row.timing.step_s.value)} against {seconds(base.timing.step_s.value)}"
                 said.append(f"{op} {dtype} {_where(row)}, {words} at {size}: {ratio} as fast ({took}).")
     return said
@@ -184,7 +184,7 @@ def _group(of: object) -> tuple[object, ...]:
 def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
     said = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
-        best = paired.best(group, lambda row: row.point.elements)
+        best = paired_ratio.best(group, lambda row: row.point.elements)
         if best is None:
             continue
         at = f"{best.row.point.elements:,} elements ({best.row.point.impl} {_where(best.row)})"
@@ -209,7 +209,7 @@ def _where(row: CaseRow) -> str:
     return f"on {p.cores} core{'s' * (p.cores != 1)}"
 
 
-def _note(best: paired.Best) -> str:
+def _note(best: paired_ratio.Best) -> str:
     return f", {best.note}" if best.note else ""
 
 

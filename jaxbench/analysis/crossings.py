@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis import paired
+from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate, estimate
 from jaxbench.analysis.quantities import scaled, times
@@ -136,7 +136,7 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
     sizes = sorted(one.keys() & other.keys())
     if not sizes:
         return None
-    ratios = {size: paired.ratio(one[size], other[size]) for size in sizes}
+    ratios = {size: paired_ratio.ratio(one[size], other[size]) for size in sizes}
     winners = [_winner(ratios[size], names) for size in sizes]
     last, ratio = winners[-1], ratios[sizes[-1]]
     faster = last or names[1]

@@ -15,8 +15,8 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.quantities import interval, percent, scaled, seconds
 
-MOST_PLACES = 3  # more of them: only the largest honest device count of each strategy and scaling
-MOST_ARMS = 6
+MAX_PLACES = 3  # more of them: only the largest honest device count of each strategy and scaling
+MAX_ARMS = 6
 
 
 def headlines(
@@ -44,7 +44,7 @@ def headlines(
 
 def _shown(places: Sequence[Place]) -> list[Place]:
     honest = [place for place in places if any(arm.point.honest for arm in place.arms)]
-    if len(honest) <= MOST_PLACES:
+    if len(honest) <= MAX_PLACES:
         return honest
     largest: dict[tuple[str, str], Place] = {}
     for place in sorted(honest, key=lambda place: place.devices):
@@ -64,7 +64,7 @@ def pairs(place: Place) -> list[Arm]:
 
 def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
     arms, base = pairs(place), called(place.arms[0])
-    if len(arms) <= MOST_ARMS:
+    if len(arms) <= MAX_ARMS:
         return [say(arm, base) for arm in arms]
     fastest = max(arms, key=lambda arm: arm.speedup.value)
     caveat = "selected and measured on the same rounds, so probably optimistic"

@@ -100,7 +100,7 @@ def demands(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class PeakShare:
     """The part of its peak that a case reaches; UNKNOWN when there is none.
 
     peak: which one, in words; "" when there is none, `why_not` then says why. source: of the peak, as in `Limit`.
@@ -117,7 +117,7 @@ class Share:
         return f"percent of {self.peak}" if self.peak else f"no percentage of peak: {self.why_not}"
 
 
-def share(asked: tuple[Demand, ...]) -> Share:
+def share(asked: tuple[Demand, ...]) -> PeakShare:
     """The part of its peak that a case reaches.
 
     Of several ceilings the one counts that binds: at which a call would last longest.
@@ -126,11 +126,11 @@ def share(asked: tuple[Demand, ...]) -> Share:
     if not known:
         near = [d.limit for d in asked if _bound_by(d, asked)]
         reasons = [limit.text for limit in near if not limit.no_share] or [limit.no_share for limit in near]
-        return Share(why_not="; ".join(reasons) or "it does no work that has one")
+        return PeakShare(why_not="; ".join(reasons) or "it does no work that has one")
     binding = max(known, key=lambda d: d.least_s)
     rate, most, source = binding.rate, binding.limit.rate, binding.limit.source
     part = Estimate(value=rate.value / most, lo=rate.lo / most, hi=rate.hi / most)
-    return Share(part=part, peak=f"{_WORDS[source]} peak: {binding.limit.text}", source=source)
+    return PeakShare(part=part, peak=f"{_WORDS[source]} peak: {binding.limit.text}", source=source)
 
 
 _WORDS = {"catalogue": "catalogued", "measured": "measured"}

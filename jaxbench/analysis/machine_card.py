@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, case_rows, cases, ceilings, paired
+from jaxbench.analysis import alpha_beta, case_rows, cases, ceilings, paired_ratio
 from jaxbench.analysis.alpha_beta import Fit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
@@ -96,7 +96,7 @@ def _peaks(
         groups.setdefault((row.point.dtype, row.point.platform, row.point.cores, level(row)), []).append(row)
     entries = []
     for (dtype, platform, cores, where), group in groups.items():
-        best = paired.best(group, work)
+        best = paired_ratio.best(group, work)
         if best is None:
             continue
         p = best.row.point

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from jaxbench.analysis import lines
-from jaxbench.analysis.lines import Lines
+from jaxbench.analysis import records_by_point
+from jaxbench.analysis.records_by_point import Lines
 from jaxbench.errors import UserError
 from jaxbench.records.place import Place
 from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, ProfileRecord, RoundRecord
@@ -47,7 +47,7 @@ class Measured(Place, Generic[Passport]):
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
         """(session, round) of each of `rounds`: what was measured at one time together with the other points."""
-        return lines.units(self.rounds)
+        return records_by_point.units(self.rounds)
 
     @property
     def honest(self) -> bool:
@@ -77,7 +77,7 @@ def load(
     Raises:
       UserError: damage, passports of another kind, or another schema.
     """
-    found = lines.read(run, passport)
+    found = records_by_point.read(run, passport)
     names = [field.name for field in dataclasses.fields(place)]
     try:
         common = {"experiment": str(plan["experiment"]), "processes": int(plan.get("processes", 1))}
@@ -102,8 +102,8 @@ _NOUN = {PointRecord: "points", CaseRecord: "cases"}
 
 
 def _merged(place: dict[str, Any], about: Lines, rounds_asked: int, make: type[P]) -> P:
-    status, reason = lines.status(about, rounds_asked)
-    check_ok, why = lines.check(about)
+    status, reason = records_by_point.status(about, rounds_asked)
+    check_ok, why = records_by_point.check(about)
     return make(
         **place,
         rounds_asked=rounds_asked,

@@ -21,7 +21,7 @@ LARGE_BYTES = 2**20  # from here on the payload is read as bandwidth
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class PublishedShare:
     """One payload: what was measured, what the series says there, and the quotient of the two."""
 
     payload_bytes: int
@@ -46,7 +46,7 @@ class Verdict:
     dtype: str
     devices: int
     series: str = ""
-    shares: tuple[Share, ...] = ()
+    shares: tuple[PublishedShare, ...] = ()
     word: str = ""
     lowest: float = math.nan
     highest: float = math.nan
@@ -129,10 +129,10 @@ def interpolate(series: pd.Series, payload_bytes: float) -> float:
     return float(np.exp(np.interp(math.log(payload_bytes), x, y)))
 
 
-def _share(row: CaseRow, value: float) -> Share:
+def _share(row: CaseRow, value: float) -> PublishedShare:
     ours = row.busbw
     ratio = Estimate(value=ours.value / value, lo=ours.lo / value, hi=ours.hi / value)
-    return Share(payload_bytes=row.point.payload_bytes or 0, busbw=ours, published=value, ratio=ratio)
+    return PublishedShare(payload_bytes=row.point.payload_bytes or 0, busbw=ours, published=value, ratio=ratio)
 
 
 def word(ratio: Estimate = UNKNOWN) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis import paired
+from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import interval, percent, seconds
@@ -103,7 +103,7 @@ def find(places: Sequence[Place]) -> list[Phases]:
 
 
 def _phases(place: Place, setting: str, arms: list[Arm]) -> Phases:
-    measured = paired.times(arms)
+    measured = paired_ratio.times(arms)
     step_s = np.concatenate([[0.0], measured.step_s])
     draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
     stops = [-1, *(PARTS.index(arm.point.levers["part"]) for arm in arms)]

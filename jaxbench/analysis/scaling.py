@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import paired, utilisation
+from jaxbench.analysis import paired_ratio, utilisation
 from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.timing import Timing, measure, no_interval, unsettled
@@ -118,7 +118,7 @@ def controls(rows: list[Row]) -> list[Control]:
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
         if strong.point.global_batch == weak.point.global_batch:
-            found.append(Control(strategy=strategy, devices=devices, ratio=paired.ratio(strong, weak)))
+            found.append(Control(strategy=strategy, devices=devices, ratio=paired_ratio.ratio(strong, weak)))
     return found
 
 
@@ -149,7 +149,7 @@ def _finish(row: Row, base: Row | None, *, grown: bool) -> Row:
         if not row.timing.step_s.has_interval:
             speedup = Estimate(value=1.0)
     else:
-        both = paired.times([base, row])
+        both = paired_ratio.times([base, row])
         speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
     done = dataclasses.replace(
         row,

@@ -17,7 +17,7 @@ from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import machine as machine_name
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import flatten
-from jaxbench.verdicts import comparable, spread
+from jaxbench.verdicts import calibration, comparable
 from jaxbench.verdicts.comparable import MACHINE, NotComparable, Run
 
 NOT_COMPARABLE = 3
@@ -61,7 +61,7 @@ def compare(card: Card, then: Run, workdir: Path, console: Console) -> int:
         return NOT_COMPARABLE
     same = not _differing(then.manifest, now.manifest)
     named = str(card.data["name"].get("experiment", ""))
-    spreads = spread.spread_of(then.manifest, named), spread.spread_of(now.manifest, named)
+    spreads = calibration.spread_of(then.manifest, named), calibration.spread_of(now.manifest, named)
     answers = agreement.agree(then, now, spreads, same_machine=same)
     agreement_table.show(card, answers, spreads, console, same_machine=same)
     for sentence in comparable.software(then, now):

@@ -120,7 +120,7 @@ def frequency(folders: list[Path]) -> Finding:
     if not now or not top:
         return Finding("clock", "unknown", "The system does not say how fast the cores run.")
     said, numbers = f"A working core runs at {now / 1e6:.2f} of at most {top / 1e6:.2f} GHz", {"clock_hz": 1e3 * now}
-    numbers |= {"most_clock_hz": 1e3 * top, **({"cap_hz": 1e3 * cap} if 0 < cap < top else {})}
+    numbers |= {"max_clock_hz": 1e3 * top, **({"cap_hz": 1e3 * cap} if 0 < cap < top else {})}
     said += f", and is capped at {cap / 1e6:.2f} GHz." if "cap_hz" in numbers else "."
     state = good_if(now / top >= SLOW or "cap_hz" in numbers)
     return judged("clock", state, said, "Check cooling, power supply and power profile.", **numbers)

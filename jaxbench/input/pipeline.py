@@ -26,8 +26,8 @@ from jaxbench.workloads.data.order import permutation
 
 Example = dict[str, np.ndarray]
 
-MOST_RECORDS = 4096
-MOST_BYTES = 2**25  # of the decoded records: small enough to stay out of the way, more than caches hold
+MAX_RECORDS = 4096
+MAX_BYTES = 2**25  # of the decoded records: small enough to stay out of the way, more than caches hold
 
 
 class Raw:
@@ -128,14 +128,14 @@ def open(
     Args:
       size: examples in a batch.
       seed: of order, augmentation and, without `data`, the records.
-      data: real data, of which the training split is read, at most MOST_RECORDS and MOST_BYTES of it.
+      data: real data, of which the training split is read, at most MAX_RECORDS and MAX_BYTES of it.
       threads: None: as many as this process has cores.
 
     Raises:
       UserError: `data` do not look like the workload's examples.
     """
     form = Png(workload.example) if images.has_images(workload.example) else Raw(workload.example)
-    most = max(1, min(MOST_RECORDS, MOST_BYTES // Raw(workload.example).record_bytes))
+    most = max(1, min(MAX_RECORDS, MAX_BYTES // Raw(workload.example).record_bytes))
     found = _drawn(form, most, seed) if data is None else _real(workload, data, most)
     source = grain.MapDataset.source(Epochs([form.encode(example) for example in found], seed))
     return Pipeline(source.seed(seed).random_map(form.decode), size, threads or max(1, available_cores()))
@@ -143,7 +143,7 @@ def open(
 
 def _drawn(form: Raw | Png, count: int, seed: int) -> list[Example]:
     generator = np.random.default_rng(seed)
-    return [form.draw(generator) for _ in range(min(count, MOST_RECORDS // 4))]
+    return [form.draw(generator) for _ in range(min(count, MAX_RECORDS // 4))]
 
 
 def _real(workload: TrainWorkload, data: Dataset, most: int) -> list[Example]:

@@ -32,8 +32,8 @@ def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
     except (OSError, ValueError):
         pass
     try:
-        most_us = int((cgroup / "cpu" / "cpu.cfs_quota_us").read_text())
-        return most_us / int((cgroup / "cpu" / "cpu.cfs_period_us").read_text()) if most_us > 0 else None
+        quota_us = int((cgroup / "cpu" / "cpu.cfs_quota_us").read_text())
+        return quota_us / int((cgroup / "cpu" / "cpu.cfs_period_us").read_text()) if quota_us > 0 else None
     except (OSError, ValueError):
         return None
 

@@ -46,13 +46,13 @@ class Timer:
 
     Attributes:
       blocks: timed blocks of K steps per round, and as many of 2 K: the two kinds alternate.
-      most_steps: K is at most this.
+      max_steps: K is at most this.
       warmup_blocks: at most this many blocks are run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
     """
 
     blocks: int = 1
-    most_steps: int = 1024
+    max_steps: int = 1024
     warmup_blocks: int = 6
     agreement: float = 0.1
     clock: Callable[[], float] = time.perf_counter
@@ -67,11 +67,11 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_block(self, step: Callable[..., Any], state: Any, batch: Any, least_s: float) -> tuple[int, Any]:
-        """The smallest power of two K (at most `most_steps`) of which a block lasts `least_s` twice in a row, by
+        """The smallest power of two K (at most `max_steps`) of which a block lasts `least_s` twice in a row, by
         doubling: the first steps of a program are slower than the later ones, so no guess from them holds, and one
         block may be interrupted. Returns (K, state)."""
         steps = 1
-        while steps < self.most_steps:
+        while steps < self.max_steps:
             seconds, state = self.block(step, state, batch, steps)
             if seconds >= least_s:
                 seconds, state = self.block(step, state, batch, steps)

@@ -20,7 +20,7 @@ from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer_need import unused_gradients
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import Collective, Passport, Verdict
-from jaxbench.workloads.base import PyTree, TrainWorkload, Wire
+from jaxbench.workloads.base import CollectiveBounds, PyTree, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
@@ -91,7 +91,9 @@ def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], 
     return dataclasses.replace(verdict, ok=True, reason=f"{verdict.reason}: {share}")
 
 
-def of(workload: TrainWorkload, program: Program, metrics: int, global_batch: int) -> tuple[Wire, Step, int]:
+def of(
+    workload: TrainWorkload, program: Program, metrics: int, global_batch: int
+) -> tuple[CollectiveBounds, Step, int]:
     """What `verify` is told of a step: its closed form, what else is known of it, its parameters of rank 0."""
     params, model_state = jax.eval_shape(workload.init, needed.KEY)
     if program.mesh.size == 1:
@@ -113,7 +115,7 @@ def of(workload: TrainWorkload, program: Program, metrics: int, global_batch: in
     return form, step, sum(not leaf.shape for leaf in jax.tree.leaves(params))
 
 
-def _unused(form: Wire, workload: TrainWorkload, params: PyTree) -> Wire:
+def _unused(form: CollectiveBounds, workload: TrainWorkload, params: PyTree) -> CollectiveBounds:
     """A parameter that the loss does not use has no gradient to send. Where a program states its communication itself
     it may send zeros all the same; gathered parameters that are not used, the compiler leaves out."""
     unused = jax.tree.map(lambda leaf, no: leaf.size if no else 0, params, needed.without_gradient(workload))
@@ -121,7 +123,7 @@ def _unused(form: Wire, workload: TrainWorkload, params: PyTree) -> Wire:
     return {kind: (max(0, least - most), many) for kind, (least, many) in form.items()} if most else form
 
 
-def _gathered(form: Wire, workload: TrainWorkload, program: Program, global_batch: int) -> Wire:
+def _gathered(form: CollectiveBounds, workload: TrainWorkload, program: Program, global_batch: int) -> CollectiveBounds:
     """What a loss gathers of all examples: their features to every device, the gradient of these back as a sum.
 
     A program written for one device does that as it stands. For one of the whole batch the compiler chooses, also to
@@ -142,7 +144,7 @@ def _gathered(form: Wire, workload: TrainWorkload, program: Program, global_batc
     return more
 
 
-def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> Wire:
+def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> CollectiveBounds:
     """The closed form of plain data parallelism: every parameter's gradient in one all-reduce, and nothing else.
 
     unused: the parameters, by place, of whose gradients the optimizer makes nothing: those may be left out.
@@ -151,7 +153,7 @@ def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> Wire:
     return {SUM: (sum(size for place, size in enumerate(sizes) if place not in unused), sum(sizes))}
 
 
-def verify(collectives: Iterable[Collective], form: Wire, step: Step, *, single: int = 0) -> Verdict:
+def verify(collectives: Iterable[Collective], form: CollectiveBounds, step: Step, *, single: int = 0) -> Verdict:
     """The verdict "collectives". form: the least and most numbers in the results of each kind on one device.
 
     single: how many of the numbers in `form` are parameters of rank 0, which a census on a CPU cannot tell from a loss.

@@ -22,7 +22,7 @@ from jaxbench.parallel import optimizer_need
 from jaxbench.parallel.layout import Layout, Mirrored, map_arrays
 from jaxbench.parallel.optimizer_need import Need
 from jaxbench.parallel.program import TrainState, update
-from jaxbench.workloads.base import PyTree, TrainWorkload, Wire
+from jaxbench.workloads.base import CollectiveBounds, PyTree, TrainWorkload
 
 WHOLE = PartitionSpec()
 
@@ -45,7 +45,7 @@ class View:
     join_gradients: Callable[[PyTree], PyTree]
     cut: Callable[[TrainState], TrainState]
     gathered: frozenset[int]
-    sends: Wire
+    sends: CollectiveBounds
 
     def update(self, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
         """As `program.update`, of global arrays under `jit`."""
@@ -121,7 +121,7 @@ def sends(
     mesh: Mesh,
     *,
     params: bool,
-) -> Wire:
+) -> CollectiveBounds:
     """What a view adds to the closed form: the gathering of gradients, moments and, where these are split too (params),
     parameters, over one axis after the other; and one number for each reduction over each axis.
 

@@ -18,7 +18,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.parallel import draws, typed_keys
 from jaxbench.workloads import sharding_context, weighted
-from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
+from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 from jaxbench.workloads.levers import precision
 
 
@@ -74,7 +74,7 @@ class Program:
     put: Callable[[Batch], Batch]
     export: Callable[[TrainState], TrainState]
     load: Callable[[TrainState], TrainState]
-    expected: Callable[[int], Wire] | None = None
+    expected: Callable[[int], CollectiveBounds] | None = None
     gradients: Any = None
     batch_parts: int | None = None
     disabled_passes: tuple[str, ...] = ()

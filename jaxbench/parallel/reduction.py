@@ -28,7 +28,7 @@ from jaxbench.parallel.data_parallel import data_parallel
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
+from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 
 BUCKET_BYTES = 4 * 2**20
 
@@ -138,7 +138,7 @@ _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
 }
 
 
-def expected(workload: TrainWorkload, way: str, devices: int, dtype: Any = None) -> Wire:
+def expected(workload: TrainWorkload, way: str, devices: int, dtype: Any = None) -> CollectiveBounds:
     """The closed form, as `Program.expected` has it: numbers, filling included.
 
     What travels together travels all or not at all: it may be left out where the optimizer uses none of its gradients.

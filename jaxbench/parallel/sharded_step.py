@@ -38,7 +38,7 @@ from jaxbench.parallel.program import (
     without,
 )
 from jaxbench.workloads import positions, sharding_context
-from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
+from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 
 # The axes over which the backward pass sends something again instead of keeping it.
 AGAIN = {"fsdp", "context"}
@@ -93,7 +93,7 @@ class Step:
     view: View | None
 
     @property
-    def sends(self) -> Wire:
+    def sends(self) -> CollectiveBounds:
         """What the view adds to the closed form."""
         return {} if self.view is None else self.view.sends
 
@@ -196,7 +196,7 @@ def program(
     mesh: Any,
     sizes: Sizes,
     step: Step,
-    form: Callable[[int], Wire],
+    form: Callable[[int], CollectiveBounds],
     *,
     held: tuple[Callable[..., PyTree], PyTree] | None = None,
     disabled_passes: tuple[str, ...] = (),
@@ -245,14 +245,14 @@ def expected(
     *,
     sequence: bool = False,
     platform: str = "cpu",
-) -> Wire:
+) -> CollectiveBounds:
     """The closed form of what a step sends: gradients, parameters, and what the layers send themselves, with padding.
 
     Over `fsdp` the backward pass gathers again only what it needs: no biases, and nothing of a first layer, whose input
     needs no gradient. The forward passes of micro-batches may share what was gathered.
     """
     passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
-    form: Wire = {}
+    form: CollectiveBounds = {}
     unused = optimizer_need.unused_gradients(workload, layout.canonical)
     for place, cut in enumerate(jax.tree.leaves(layout.cuts)):
         if cut.parts > 1:
@@ -265,7 +265,7 @@ def expected(
             add(form, "all-reduce", 0 if place in unused else summed, summed)
     if workload.partition is not None:
         examples = global_batch // batch_parts(sizes) // passes
-        share = Share(examples=examples, sizes=sizes, sequence=sequence)
+        share = DeviceShare(examples=examples, sizes=sizes, sequence=sequence)
         for kind, (least, most) in workload.partition.wire(share).items():
             add(form, kind, passes * least, passes * most)
         if batch_parts(sizes) > 1:
@@ -277,16 +277,16 @@ def expected(
     return form
 
 
-def add(form: Wire, kind: str, least: int, most: int | None = None) -> None:
+def add(form: CollectiveBounds, kind: str, least: int, most: int | None = None) -> None:
     """Adds to a closed form; most: `least` unless it is given."""
     if most != 0 and (least or most):
         low, high = form.get(kind, (0, 0))
         form[kind] = low + least, high + (least if most is None else most)
 
 
-def both(*forms: Wire) -> Wire:
+def both(*forms: CollectiveBounds) -> CollectiveBounds:
     """The sum of closed forms."""
-    total: Wire = {}
+    total: CollectiveBounds = {}
     for form in forms:
         for kind, (least, most) in form.items():
             add(total, kind, least, most)

@@ -24,7 +24,7 @@ from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
 from jaxbench.parallel.optimizer_view import View
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.sharded_step import Step, program
-from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload, Wire
+from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> Program:
@@ -89,7 +89,7 @@ def _leaving(shards: PyTree, whole: frozenset[int]) -> PyTree:
 
 def expected(
     workload: TrainWorkload, layout: Layout, shards: PyTree, updated: PyTree, stage: int, global_batch: int
-) -> Wire:
+) -> CollectiveBounds:
     """The closed form, filling included. updated: how parameters lie after the update."""
     del global_batch  # gradients are as large whatever the batch
     cuts: list[Cut] = jax.tree.leaves(shards)

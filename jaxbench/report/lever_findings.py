@@ -11,11 +11,11 @@ from typing import Any
 from jaxbench.analysis import (
     arms,
     batches,
-    largest_batch,
     lever_headline,
+    max_batch,
+    memory_by_depth,
     phases,
     points,
-    remat_law,
     scaling,
     summary,
     tokens,
@@ -23,9 +23,9 @@ from jaxbench.analysis import (
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.batches import Knee, Latency
 from jaxbench.analysis.headline import devices
-from jaxbench.analysis.largest_batch import Search
+from jaxbench.analysis.max_batch import Search
+from jaxbench.analysis.memory_by_depth import Law
 from jaxbench.analysis.phases import Phases
-from jaxbench.analysis.remat_law import Law
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry
 from jaxbench.levers import LEVERS
@@ -133,7 +133,7 @@ def find(run: RunFolder) -> LeverFindings:
         "knees": [knee for place in places if (knee := batches.knee(place))] if view == "batch" else [],
         "latencies": batches.latencies(places),
     }
-    search = largest_batch.read(run.path)
+    search = max_batch.read(run.path)
     headlines = lever_headline.headlines(view, places, **facts)
     return LeverFindings(
         **common,
@@ -145,7 +145,7 @@ def find(run: RunFolder) -> LeverFindings:
         rows=rows,
         places=places,
         search=search,
-        laws=remat_law.read(run.path),
+        laws=memory_by_depth.read(run.path),
     )
 
 

@@ -19,7 +19,7 @@ from jaxbench.report import card_table, case_findings, page, terminal, views
 from jaxbench.report.build import Outcome
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas
-from jaxbench.report.drawing.spots import of_cases
+from jaxbench.report.drawing.roofline_points import of_cases
 from jaxbench.report.figures import roofline
 from jaxbench.report.page import Kind, Page, Picture, Section
 

@@ -237,7 +237,7 @@ class Bench:
         if PART.of(point.levers) != "inference":
             return self.timer
         blocks = max(self.timer.blocks, -(-LATENCIES // self.config.measure.rounds))
-        return dataclasses.replace(self.timer, blocks=blocks, most_steps=1)
+        return dataclasses.replace(self.timer, blocks=blocks, max_steps=1)
 
     def _waiting(self, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:
         """The share of a block's time in which the step's thread waits for its input."""

@@ -26,7 +26,7 @@ from jaxbench.runner.stages import stage
 from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
 
-MOST_STEPS = 2**14
+MAX_STEPS = 2**14
 CHECKED_STEPS = 2  # the second runs on what the first has left behind
 
 
@@ -49,7 +49,7 @@ class CaseBench:
             self.cases = {case.key: case for case in build_cases(self.config, experiment).cases}
         self.devices = devices
         self.worker = worker
-        self.timer = Timer(blocks=self.config.measure.blocks, most_steps=MOST_STEPS)
+        self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS)
         self.cores = cores.available_cores()
         self.prepared: dict[str, Prepared] = {}
         self._launch_s: float | None = None

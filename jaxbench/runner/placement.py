@@ -110,10 +110,10 @@ class _Fit:
         return not why
 
     def _why_not(self, case: Case, platform: str, resident: int, most: int) -> str:
-        asked = self.settings.most_bytes
+        asked = self.settings.max_bytes
         limit = min(asked, most) if asked else min(most, AUTO_BYTES[platform])
         if (asked or not self.typed) and resident > limit:
-            return f"they would hold more than {_bytes(limit)} at once (config.most_bytes)"
+            return f"they would hold more than {_bytes(limit)} at once (config.max_bytes)"
         flops = case.flops if isinstance(case, KernelWorkload) else None
         if not self.typed and platform == "cpu" and flops and flops > CPU_FLOPS:
             return f"a call has more than {CPU_FLOPS:.0e} FLOPs, too long for a CPU unless --config.sizes asks for it"

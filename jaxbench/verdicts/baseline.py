@@ -11,7 +11,7 @@ from pathlib import Path
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import CONFIG, MANIFEST, RECORDS
 from jaxbench.verdicts import comparable
-from jaxbench.verdicts.spread import FOLDER
+from jaxbench.verdicts.calibration import FOLDER
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # also the name of a folder
 

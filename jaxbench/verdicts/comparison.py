@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxbench.verdicts import comparable, judge, spread
+from jaxbench.verdicts import calibration, comparable, judge
 from jaxbench.verdicts.judge import EXIT, Answers
 from jaxbench.verdicts.metric import Metric
 
@@ -43,7 +43,7 @@ def compare(a: Path, b: Path, metric: Metric, *, margin: float, across: Sequence
     """margin: between 0 and 1. Raises NotComparable."""
     left, right = comparable.read(a), comparable.read(b)
     pair = comparable.pair(left, right, across)
-    known = spread.spread_of(right.manifest, str(right.config.get("experiment", "")))
+    known = calibration.spread_of(right.manifest, str(right.config.get("experiment", "")))
     answers = judge.judge(pair.a, pair.b, metric, known, margin=margin)
     return Comparison(
         a=str(a), b=str(b), answers=answers, left_out=pair.left_out, software=pair.software, across=tuple(across)

@@ -49,7 +49,7 @@ class Dataset(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class DeviceShare:
     """What of a step one device has, for what its layers then send. examples: of a micro-batch. sizes: devices by axis.
 
     sequence: positions between the split products are split too.
@@ -66,7 +66,9 @@ class Share:
         return self.sizes.get(axis, 1)
 
 
-Wire = dict[str, tuple[int, int]]  # by kind of collective, the least and most numbers in its results on one device
+CollectiveBounds = dict[
+    str, tuple[int, int]
+]  # by kind of collective, the least and most numbers in its results on one device
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +103,7 @@ class Partition:
     """
 
     axes: Mapping[str, tuple[str | None, ...]]
-    wire: Callable[[Share], Wire]
+    wire: Callable[[DeviceShare], CollectiveBounds]
     positions: int = 0
     stages: Stages | None = None
 

@@ -10,7 +10,7 @@ import fabricate_arms as fab
 import numpy as np
 import pytest
 
-from jaxbench.analysis import arms, batches, largest_batch, phases, points, remat_law, scaling
+from jaxbench.analysis import arms, batches, max_batch, memory_by_depth, phases, points, scaling
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Draws
 from jaxbench.errors import UserError
@@ -188,21 +188,21 @@ def test_a_draw_without_samples_says_nothing() -> None:
 
 
 def test_the_search_is_read_and_said(tmp_path: Path) -> None:
-    assert largest_batch.read(tmp_path) is None
+    assert max_batch.read(tmp_path) is None
     store.write_json(tmp_path / "search.json", fab.SEARCH)
-    search = largest_batch.read(tmp_path)
+    search = max_batch.read(tmp_path)
     assert search is not None and search.largest == 1781 and search.proven[1].peak_bytes is None
     assert "is 1781, as predicted. 1782 was run too and did not fit" in search.sentence
     assert "3.6 % more memory than was measured" in search.sentence
     none = {**fab.SEARCH, "proven": [fab.SEARCH["proven"][1]], "largest": 0, "error": None}  # type: ignore[index]
     store.write_json(tmp_path / "search.json", none)
-    assert "No batch was proven to fit" in str(largest_batch.read(tmp_path).sentence)  # type: ignore[union-attr]
+    assert "No batch was proven to fit" in str(max_batch.read(tmp_path).sentence)  # type: ignore[union-attr]
 
 
 def test_the_law_of_depth_is_fitted_in_logarithms(tmp_path: Path) -> None:
-    assert remat_law.read(tmp_path) == []
+    assert memory_by_depth.read(tmp_path) == []
     store.write_json(tmp_path / "remat_law.json", fab.LAW)
-    laws = {law.remat: law for law in remat_law.read(tmp_path)}
+    laws = {law.remat: law for law in memory_by_depth.read(tmp_path)}
     assert laws["none"].slope.value == pytest.approx(1, abs=1e-3)
     assert laws["sqrt"].slope.value == pytest.approx(0.5, abs=1e-3)
     x, y = np.log(np.array(laws["block"].sizes)).T
@@ -211,13 +211,13 @@ def test_the_law_of_depth_is_fitted_in_logarithms(tmp_path: Path) -> None:
     assert laws["block"].slope.hi - slope == pytest.approx(3.182 * math.sqrt(covariance[0, 0]), rel=1e-3), "t, 3 df"
     rows = [{"remat": "none", "blocks": 4, "temp_bytes": 9}, {"remat": "eager", "blocks": 4, "temp_bytes": None}]
     store.write_json(tmp_path / "remat_law.json", {"rows": rows})
-    (single,) = remat_law.read(tmp_path)
+    (single,) = memory_by_depth.read(tmp_path)
     assert not single.slope.known and "no exponent" in single.sentence
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"rows": [{"remat": 1}]}', json.dumps({"tried": 3})])
 def test_damaged_files_end_in_one_sentence(tmp_path: Path, text: str) -> None:
-    for name, read in (("search.json", largest_batch.read), ("remat_law.json", remat_law.read)):
+    for name, read in (("search.json", max_batch.read), ("remat_law.json", memory_by_depth.read)):
         (tmp_path / name).write_text(text)
         with pytest.raises(UserError, match=f"{name}' is damaged"):
             read(tmp_path)

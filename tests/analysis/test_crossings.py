@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from passed_rows import rows, sweep
 
-from jaxbench.analysis import crossings, paired
+from jaxbench.analysis import crossings, paired_ratio
 
 SIZES = tuple(4**k for k in range(1, 10))  # 4 .. 262,144
 
@@ -101,10 +101,10 @@ def test_only_rounds_that_both_have_are_compared(tmp_path: Path) -> None:
     parted = [numpy_()[3], jit()[3]]
     facts: dict[str, Any] = {"rounds": 7, "drift": 0.2, "noise": 0.001}
     one, two = rows(tmp_path / "a", parted, session=lambda p, r: int("jit" in p and r > 3), **facts)
-    shared = paired.ratio(one, two)
+    shared = paired_ratio.ratio(one, two)
     assert shared.has_interval and shared.value == pytest.approx(3.56e-6 / 1.1256e-5, rel=0.005)
     one, two = rows(tmp_path / "b", parted, session=lambda p, r: int("jit" in p and r > 1), **facts)
-    assert paired.ratio(one, two).known and not paired.ratio(one, two).has_interval
+    assert paired_ratio.ratio(one, two).known and not paired_ratio.ratio(one, two).has_interval
 
 
 def test_the_knee_is_where_half_of_the_best_throughput_is_reached(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from passed_rows import rows
 
-from jaxbench.analysis import ceilings, machine_card, paired
+from jaxbench.analysis import ceilings, machine_card, paired_ratio
 from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
@@ -92,7 +92,7 @@ def test_the_best_of_many_equal_rows_is_not_flattered(tmp_path: Path) -> None:
         made = [fab.matmul(64 + n, call_s=2.0 * (64 + n) ** 3 / 1e10) for n in range(30)]
         found = rows(tmp_path / str(seed), made, noise=0.1, drift=0.0, blocks=1, rounds=6, seed=seed)
         plain.append(max(row.flop_per_s.value for row in found) / 1e10)
-        best = paired.best(found, lambda row: row.point.flops)
+        best = paired_ratio.best(found, lambda row: row.point.flops)
         assert best is not None
         split.append(best.rate.value / 1e10)
     assert np.mean(plain) > 1.08
@@ -100,7 +100,7 @@ def test_the_best_of_many_equal_rows_is_not_flattered(tmp_path: Path) -> None:
 
 
 def test_five_rounds_choose_on_two_and_measure_on_three_with_an_interval(tmp_path: Path) -> None:
-    best = paired.best(rows(tmp_path, matmuls(), rounds=5), lambda row: row.point.flops)
+    best = paired_ratio.best(rows(tmp_path, matmuls(), rounds=5), lambda row: row.point.flops)
     assert best is not None and (best.rounds, best.rate.has_interval) == (3, True)
     assert best.note == "chosen among 4 on 2 rounds, measured on the other 3"
 

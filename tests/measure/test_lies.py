@@ -90,7 +90,7 @@ def measure(folder: Path, *, scale: float = 1.0, flop_per_s: float = 1e12, queue
     path.write_text(PRODUCT)
     config = config_lib.compose("product", discovery.load_experiment(str(path)), discovery.load_preset("smoke"))
     with config.unlocked():
-        config.scale, config.most_bytes, config.measure.block_s = scale, 0, 0.03
+        config.scale, config.max_bytes, config.measure.block_s = scale, 0, 0.03
     machine = {
         "platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 2, "memory_bytes": 8 * 2**30, "cpu_model": "x",
     }  # fmt: skip

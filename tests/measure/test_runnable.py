@@ -79,7 +79,7 @@ def test_calls_run_on_the_host_and_one_by_one_on_a_device() -> None:
 def test_launch_is_timed_with_the_clock_given() -> None:
     """A clock that moves by 1 ms whenever it is read: a block seems to take 1 ms, whatever its length."""
     ticks = iter(np.arange(0.0, 1000.0, 0.001))
-    timer = Timer(clock=lambda: float(next(ticks)), most_steps=16)
+    timer = Timer(clock=lambda: float(next(ticks)), max_steps=16)
     assert runnable.launch_s(jax.devices()[0], timer) == pytest.approx(0.001 / 16)
 
 

@@ -19,9 +19,9 @@ from report import runs
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import store
-from jaxbench.report import build, siblings
+from jaxbench.report import build, earlier_runs
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.drawing.spots import Spot, of_cases
+from jaxbench.report.drawing.roofline_points import Spot, of_cases
 from jaxbench.report.figures import roofline
 
 GPU_CARD = fab.card()
@@ -163,7 +163,7 @@ def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) 
     stranger = fab.matmul(512, call_s=0.01, experiment="stranger")
     build.write(runs.folder(tmp_path / "other", "matmul", [stranger], manifest={"cpu_model": "Another CPU"}))
     here = runs.folder(tmp_path / "here", "curves", machine=fab.card())
-    spots = siblings.spots(here)
+    spots = earlier_runs.spots(here)
     assert {s.label for s in spots} == {"matmul", "cnn", "stream"} and {s.mark for s in spots} == {"earlier"}
     step = next(s for s in spots if s.label == "cnn")
     assert step.intensity == pytest.approx(3.2e9 / 4e8)
@@ -179,7 +179,7 @@ def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None
     ]
     build.write(runs.folder(tmp_path / "matmul", "matmul", made))
     here = runs.folder(tmp_path / "here", "curves")
-    (spot,) = siblings.spots(here)
+    (spot,) = earlier_runs.spots(here)
     assert spot.intensity == pytest.approx(512 / 6)
 
 
@@ -187,7 +187,7 @@ def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None
 def test_a_damaged_sibling_is_passed_over(tmp_path: Path, spoil: str) -> None:
     build.write(runs.folder(tmp_path / "matmul", "matmul"))
     (tmp_path / "matmul" / ("summary.csv" if "," in spoil or "\x00" in spoil else store.MANIFEST)).write_text(spoil)
-    assert siblings.spots(runs.folder(tmp_path / "here", "curves")) == []
+    assert earlier_runs.spots(runs.folder(tmp_path / "here", "curves")) == []
 
 
 def test_a_training_step_on_accelerators_is_per_device(tmp_path: Path) -> None:
@@ -200,4 +200,4 @@ def test_a_training_step_on_accelerators_is_per_device(tmp_path: Path) -> None:
     text = (tmp_path / "cnn" / "summary.csv").read_text().replace(",cpu,", ",gpu,")
     (tmp_path / "cnn" / "summary.csv").write_text(text)
     here = runs.folder(tmp_path / "here", "curves", manifest=runs.GPU)
-    assert np.allclose(sorted(s.flop_per_s.value for s in siblings.spots(here)), totals)
+    assert np.allclose(sorted(s.flop_per_s.value for s in earlier_runs.spots(here)), totals)

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import longest
+from jaxbench.analysis import max_sequence
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings
@@ -81,7 +81,7 @@ def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Fi
 def context_material(path: Path, *, search: bool = True, **facts: Any) -> Findings:
     fabricate.run_folder(path, strategies=("context",), scalings=("strong",), **facts)
     if search:
-        store.write_json(path / longest.FILE, LONGEST)
+        store.write_json(path / max_sequence.FILE, LONGEST)
     return change(path, lambda record: record)
 
 
@@ -224,7 +224,7 @@ def test_context_times_are_the_medians(tmp_path: Path) -> None:
 def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
     searched = context_material(tmp_path, rounds=0, devices=(1, 2, 4))
     assert len(draw(context, searched).axes) == 2
-    (tmp_path / longest.FILE).unlink()
+    (tmp_path / max_sequence.FILE).unlink()
     assert context.draw(searched) is None
 
 

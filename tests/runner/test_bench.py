@@ -14,7 +14,7 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
-from jaxbench.analysis import lines
+from jaxbench.analysis import records_by_point
 from jaxbench.machine import mesh
 from jaxbench.measure import oracle
 from jaxbench.records import schema
@@ -88,9 +88,9 @@ def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypat
     parameters, census = record.checks
     assert parameters.unchecked and not parameters.ok and "would take the host too long" in parameters.reason
     assert census.ok and mine.round("p", 0).block_s
-    about = lines.Lines(passports=[record])
-    assert lines.check(about) == (None, f"parameters: {parameters.reason}")
-    assert not list(lines.faults(record))
+    about = records_by_point.Lines(passports=[record])
+    assert records_by_point.check(about) == (None, f"parameters: {parameters.reason}")
+    assert not list(records_by_point.faults(record))
     assert schema.from_json(schema.to_json(record)) == record
 
 

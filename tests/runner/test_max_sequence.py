@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from jaxbench.analysis import longest as reader
+from jaxbench.analysis import max_sequence as reader
 from jaxbench.errors import UserError
 from jaxbench.runner import studies
 from jaxbench.runner.plan import Point

@@ -25,7 +25,7 @@ GPUS = {
 def settings(**changes: Any) -> CaseSettings:
     facts: dict[str, Any] = dict(
         experiment="x", seed=0, platform="auto", devices=None, max_devices=None, mesh_shape="auto", cores=("all",),
-        most_bytes=0, rounds=3, processes=1, blocks=1, block_s=0.01,
+        max_bytes=0, rounds=3, processes=1, blocks=1, block_s=0.01,
     )  # fmt: skip
     return CaseSettings(**{**facts, **changes})
 
@@ -86,7 +86,7 @@ def test_the_memory_of_a_device_is_a_limit_beside_the_hosts() -> None:
 
 
 def test_no_setting_takes_more_than_there_is() -> None:
-    points, left_out = place(cases(copy(8), copy(3 * 10**8)), settings(most_bytes=10**12), CPU)
+    points, left_out = place(cases(copy(8), copy(3 * 10**8)), settings(max_bytes=10**12), CPU)
     assert len(points) == 1 and "more than 2 GB" in left_out[0]
 
 
@@ -104,10 +104,10 @@ def test_a_dry_run_shows_what_one_device_holds() -> None:
 
 
 def test_a_limit_on_bytes_holds_for_typed_sizes_too() -> None:
-    points, left_out = place(cases(copy(8), copy(1000), typed=True), settings(most_bytes=100), CPU)
+    points, left_out = place(cases(copy(8), copy(1000), typed=True), settings(max_bytes=100), CPU)
     assert len(points) == 1 and "100 bytes" in left_out[0]
     with pytest.raises(NothingToMeasure, match="Left out: copy/float32/1000/jit"):
-        place(cases(copy(1000)), settings(most_bytes=100), CPU)
+        place(cases(copy(1000)), settings(max_bytes=100), CPU)
 
 
 def test_calls_of_many_flops_are_left_to_accelerators() -> None:

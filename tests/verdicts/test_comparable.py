@@ -13,7 +13,7 @@ import pytest
 from doorway import jaxbench
 
 from jaxbench.errors import UserError
-from jaxbench.verdicts import baseline, comparable, spread
+from jaxbench.verdicts import baseline, calibration, comparable
 from jaxbench.verdicts.comparable import NotComparable
 
 
@@ -166,18 +166,21 @@ def test_no_name_leaves_the_folder(tmp_path, name):
 
 def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
     side = comparable.samples_of(comparable.read(run(tmp_path / "a", processes=8)))
-    found = spread.calibrate(side, "cnn", "2026-01-01")
+    found = calibration.calibrate(side, "cnn", "2026-01-01")
     assert 0.0002 < found.sd < 0.004 and found.comparisons == 35 and found.alarms == 0 and found.threshold < 0.005
     assert found.df == 7  # both points were measured by the same processes
     here, there = {"platform": "cpu", "cores": 2}, {"platform": "cpu", "cores": 3}
-    spread.save(here, found, tmp_path)
-    assert spread.load(here, "cnn", tmp_path) == spread.load(here, "mlp", tmp_path) == found
-    assert spread.load(there, "cnn", tmp_path) is None and spread.spread_of(there, "cnn", tmp_path) is spread.ASSUMED
+    calibration.save(here, found, tmp_path)
+    assert calibration.load(here, "cnn", tmp_path) == calibration.load(here, "mlp", tmp_path) == found
+    assert (
+        calibration.load(there, "cnn", tmp_path) is None
+        and calibration.spread_of(there, "cnn", tmp_path) is calibration.ASSUMED
+    )
     with pytest.raises(UserError, match="measured by 4 processes: a calibration needs 6"):
-        spread.calibrate(comparable.samples_of(comparable.read(run(tmp_path / "b"))), "cnn", "")
-    (tmp_path / spread.FILE).write_text('{"schema": 1}')
+        calibration.calibrate(comparable.samples_of(comparable.read(run(tmp_path / "b"))), "cnn", "")
+    (tmp_path / calibration.FILE).write_text('{"schema": 1}')
     with pytest.raises(UserError, match="is damaged"):
-        spread.load(here, "cnn", tmp_path)
+        calibration.load(here, "cnn", tmp_path)
 
 
 def test_a_copy_is_no_second_run(tmp_path):

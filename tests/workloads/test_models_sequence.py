@@ -263,7 +263,7 @@ def test_a_tied_table_gives_one_gradient_on_any_number_of_groups() -> None:
         np.testing.assert_allclose(once(lambda t: jax.grad(loss)(t))(table), whole, rtol=1e-5, atol=1e-5)
 
 
-def most_read(layers: int) -> int:
+def max_read(layers: int) -> int:
     """The most arrays that one fused operation of the compiled gradient reads."""
     mine = workload("gpt", layers=layers)
     params, _ = jax.eval_shape(mine.init, KEY)
@@ -273,6 +273,6 @@ def most_read(layers: int) -> int:
 
 
 def test_the_gradient_of_the_residual_stream_is_not_computed_again_in_every_block(monkeypatch) -> None:
-    assert most_read(1) == most_read(3)
+    assert max_read(1) == max_read(3)
     monkeypatch.setattr(gpt, "materialized_gradient", lambda x: x)
-    assert most_read(1) < most_read(3)  # should this fail, XLA has learned and `materialized_gradient` can go
+    assert max_read(1) < max_read(3)  # should this fail, XLA has learned and `materialized_gradient` can go

@@ -31,7 +31,7 @@ from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stage import AXIS, Stage
 from jaxbench.workloads import sharding_context, weighted
-from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
+from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 
 WITH = TOGETHER[0]
 
@@ -108,10 +108,10 @@ def expected(
     global_batch: int,
     *,
     platform: str = "cpu",
-) -> Wire:
+) -> CollectiveBounds:
     """The closed form: one activation a tick to each neighbour; over stages, the gradients of what all of them hold;
     over `data`, all gradients. What the layers send over `tensor` counts in every tick, as it is in the loop's body."""
-    form: Wire = {}
+    form: CollectiveBounds = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
     unused = optimizer_need.unused_gradients(workload, layout.canonical)
     leaves, structure = jax.tree.flatten(layout.canonical.params)
@@ -128,7 +128,7 @@ def expected(
     if sizes.get(AXIS, 1) > 1:
         sharded_step.add(form, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
     assert workload.partition is not None
-    share = Share(examples=examples, sizes=sizes, blocks=layout.chunk)
+    share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk)
     for kind, name in _KINDS.items():
         passes = dataclasses.replace(share, passes=frozenset({name}))
         for what, (least, most) in workload.partition.wire(passes).items():

@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import paired
+from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
@@ -149,4 +149,4 @@ def time_over(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> Estimate:
     base = base_of(row, rows, impl)
     if base is None or row.point.impl == impl or not believed(row):
         return UNKNOWN
-    return paired.ratio(row, base)
+    return paired_ratio.ratio(row, base)

@@ -26,7 +26,7 @@ CAPTION = (
     "Time per call with the line t(S) = alpha + S / beta: alpha is the level at the left, beta the slope at the right. "
     "Below: how far the line is from the time. A pattern there means that one line does not describe all sizes."
 )
-MOST, MOST_PAIRS = 7, 3  # groups of devices, pairs: what one panel can hold, and what of it differs
+MOST, MAX_PAIRS = 7, 3  # groups of devices, pairs: what one panel can hold, and what of it differs
 _KEY = ("op", "dtype", "devices", "mesh", "axis", "source", "target")
 
 
@@ -68,7 +68,7 @@ def _chosen(rows: Sequence[CaseRow], fits: dict[Any, Fit]) -> tuple[list[CaseRow
     left_out = []
     for op in dict.fromkeys(fit.op for fit in fits.values()):
         mine = sorted((fit for fit in fits.values() if fit.op == op), key=lambda fit: fit.beta_bytes_per_s.value)
-        most = min(MOST_PAIRS if mine[0].source else MOST, len(mine))
+        most = min(MAX_PAIRS if mine[0].source else MOST, len(mine))
         picks = np.unique(np.linspace(0, len(mine) - 1, most).round().astype(int))
         keep |= {_key(mine[pick]) for pick in picks}
         if len(picks) < len(mine):

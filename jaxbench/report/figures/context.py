@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import longest as search
+from jaxbench.analysis import max_sequence as search
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from jaxbench.analysis import paired
+from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import seconds
 from jaxbench.report.case_findings import CaseFindings
@@ -35,7 +35,7 @@ def draw(run: CaseFindings) -> Figure | None:
     shown = pairs[:MOST]
     made = []
     for place, (cpu, other) in enumerate(shown):
-        gain = f"   {paired.ratio(cpu, other).value:.3g} x" if believed(cpu) and believed(other) else ""
+        gain = f"   {paired_ratio.ratio(cpu, other).value:.3g} x" if believed(cpu) and believed(other) else ""
         for look, row, text in ((0, cpu, ""), (1, other, gain)):
             time = row.timing.step_s
             said = f"{seconds(time.value)}{text}"

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import paired
+from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
@@ -89,7 +89,7 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     base, found = bases[0], {}
     for row in timed:
         work = row.point.global_batch / base.point.global_batch
-        value = paired.ratio(base, row).times(work)
+        value = paired_ratio.ratio(base, row).times(work)
         found[row.point.point] = value.alone() if row is base else value
     return found
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.remat_law import Law
+from jaxbench.analysis.memory_by_depth import Law
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain

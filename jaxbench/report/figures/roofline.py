@@ -18,14 +18,14 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from jaxbench.analysis.scaling import dtype_of
-from jaxbench.report import siblings
+from jaxbench.report import earlier_runs
 from jaxbench.report.case_findings import CaseFindings
-from jaxbench.report.drawing import marks, notes, roofs
+from jaxbench.report.drawing import marks, notes, roofline_ceilings
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY, PALE, Mark
-from jaxbench.report.drawing.roofs import Roof, Roofs
-from jaxbench.report.drawing.spots import Spot, of_cases, of_training
+from jaxbench.report.drawing.roofline_ceilings import Roof, Roofs
+from jaxbench.report.drawing.roofline_points import Spot, of_cases, of_training
 from jaxbench.report.findings import Findings
 
 VIEWS = ("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream", "fusion", "linalg")))
@@ -51,7 +51,7 @@ def draw(run: Findings | CaseFindings) -> Figure | None:
     if run.card is None or not run.rows:
         return None
     if isinstance(run, CaseFindings):
-        spots, what = [*of_cases(run.rows), *siblings.spots(run.path)], "kernels"
+        spots, what = [*of_cases(run.rows), *earlier_runs.spots(run.path)], "kernels"
         dtypes = [row.point.dtype for row in run.rows]
         dtype = max(dict.fromkeys(dtypes), key=dtypes.count)
     else:
@@ -66,7 +66,9 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
     dtype: whose FLOP/s ceiling is heavy.
     """
     own = [spot for spot in spots if spot.mark != "earlier"]
-    known = {p: found for p in dict.fromkeys(s.platform for s in own) if (found := roofs.of(card, p, dtype))}
+    known = {
+        p: found for p in dict.fromkeys(s.platform for s in own) if (found := roofline_ceilings.of(card, p, dtype))
+    }
     if not known:
         return None
     sheet = Sheet(len(known), heights=3.3)

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import largest_batch
-from jaxbench.analysis.largest_batch import Proof, Search
+from jaxbench.analysis import max_batch
+from jaxbench.analysis.max_batch import Proof, Search
 from jaxbench.analysis.quantities import scaled
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain
@@ -31,13 +31,13 @@ _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
 def caption(run: Findings | LeverFindings) -> str:
     """With the result of the search."""
-    found = largest_batch.read(run.path)
+    found = max_batch.read(run.path)
     return CAPTION if found is None else f"{CAPTION} {found.sentence}"
 
 
 def draw(run: Findings | LeverFindings) -> Figure | None:
     """Two panels. None when nothing was tried."""
-    search = largest_batch.read(run.path)
+    search = max_batch.read(run.path)
     if search is None or not search.tried:
         return None
     sheet = Sheet(1, 2, widths=[1.3, 1])

@@ -16,8 +16,8 @@ NAME = f"Python {platform.python_version()}'s standard library"
 TEST_EVERY = 10  # every tenth file is tested on
 
 
-def python_sources(most_bytes: int) -> list[bytes]:
-    """Whole files in a fixed order that mixes subjects, without tests, until they hold `most_bytes`.
+def python_sources(max_bytes: int) -> list[bytes]:
+    """Whole files in a fixed order that mixes subjects, without tests, until they hold `max_bytes`.
 
     The order is by a checksum of the path inside the library, so it is the same wherever the library is installed.
 
@@ -28,7 +28,7 @@ def python_sources(most_bytes: int) -> list[bytes]:
     names = sorted(_names(folder), key=lambda name: (zlib.crc32(name.encode()), name))
     found, size = [], 0
     for name in names:
-        if size >= most_bytes:
+        if size >= max_bytes:
             break
         found.append((folder / name).read_bytes())
         size += len(found[-1])

@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads import positions
 from jaxbench.workloads.adapters import from_nnx
-from jaxbench.workloads.base import Batch, Metrics, Partition, PyTree, Share, Stages, Wire
+from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, Partition, PyTree, Stages
 from jaxbench.workloads.losses_sequence import score
 from jaxbench.workloads.models import gpt, mixture
 from jaxbench.workloads.models.tensor_parallel import Vocabulary
@@ -51,10 +51,10 @@ def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = 
     )
 
 
-def wire(shape: gpt.Shape, share: Share, *, again: bool) -> Wire:
+def wire(shape: gpt.Shape, share: DeviceShare, *, again: bool) -> CollectiveBounds:
     """The closed form of one forward and backward pass on one device. again: activations are recomputed."""
     held = share.examples * shape.context // share.over("context")  # positions of all examples on a device
-    found: Wire = {}
+    found: CollectiveBounds = {}
     if share.over("tensor") > 1:
         found |= _tensor(shape, share, held, again=again)
     ring = share.over("context")
@@ -69,7 +69,7 @@ def wire(shape: gpt.Shape, share: Share, *, again: bool) -> Wire:
     return found
 
 
-def _tensor(shape: gpt.Shape, share: Share, held: int, *, again: bool) -> Wire:
+def _tensor(shape: gpt.Shape, share: DeviceShare, held: int, *, again: bool) -> CollectiveBounds:
     """Four sums of activations a block, one for the embedding's lookup and one for the gradient of what is scored; and
     four numbers a position for the loss. With positions split, each sum is a reduce-scatter and has an all-gather, and
     what is whole on every device has seen only some positions: its gradient is summed."""

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Share, Wire
+from jaxbench.workloads.base import CollectiveBounds, DeviceShare
 from jaxbench.workloads.models.per_device import Tied
 
 
@@ -52,11 +52,11 @@ def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
     return _summed(y.reshape(*positions, width)) + layer.bias[...]
 
 
-def summed(numbers: int) -> Callable[[Share], Wire]:
+def summed(numbers: int) -> Callable[[DeviceShare], CollectiveBounds]:
     """The closed form of layers, as `workloads.base.Partition.wire`, of which so many numbers are summed over devices
     for each example, in the forward and the backward pass together."""
 
-    def wire(share: Share) -> Wire:
+    def wire(share: DeviceShare) -> CollectiveBounds:
         sent = numbers * share.examples
         return {"all-reduce": (sent, sent)} if share.over("tensor") > 1 else {}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.records.store import MANIFEST
-from jaxbench.report.drawing.spots import Spot
+from jaxbench.report.drawing.roofline_points import Spot
 
 MOST = 40  # folders that are looked into, the newest first
 _SAME = ("platform", "device_kind", "cores", "cpu_model")
