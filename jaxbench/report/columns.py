@@ -18,12 +18,18 @@ from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.levers import LEVERS
 from jaxbench.report import table
 from jaxbench.report.numbers import giga, milliseconds, ratio, share, throughput, time
 from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Part, Table, take
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
 ID, QUALITY = Part.IDENTITY, Part.QUALITY
+# The levers that the file has among its other columns; those added later end it.
+_FIRST_LEVERS = (
+    "precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction", "schedule",
+    "sequence_parallel",
+)  # fmt: skip
 _Shown = partial(Column, csv=False)  # in no file: written for people, from what the file has elsewhere
 _VERDICTS = {"cannot tell": "unchecked", "faster": "ok"}
 
@@ -216,8 +222,7 @@ COLUMNS: tuple[Column, ...] = (
     *_defined_in("gates", Column("gate", "row.gate"), Column("gate_reason", "row.gate_reason")),
     *_defined_in("levers",
         Column("arm", "point.arm"),
-        *map(_lever, ("precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction",
-                      "schedule", "sequence_parallel")),
+        *map(_lever, _FIRST_LEVERS),
         Column("baseline", "arm.baseline.point.point"),
         Column("ratio", "arm.ratio", ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS, interval=7,
                shown=_claim("arm.ratio")),
@@ -235,6 +240,7 @@ COLUMNS: tuple[Column, ...] = (
         Column("tokens_per_s", _training(tokens.per_second), unit="tokens/s"),
         Column("real_tokens_per_s", _training(tokens.real_per_second), unit="tokens/s"),
         Column("real_share", _training(tokens.real_share), unit="1")),
+    *_defined_in("levers", *(_lever(name) for name in LEVERS if name not in (*_FIRST_LEVERS, "mesh"))),
 )  # fmt: skip
 
 FILE = tuple(column for column in COLUMNS if column.csv)
