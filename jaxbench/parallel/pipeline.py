@@ -30,7 +30,7 @@ from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stacked import BLOCKS, OUTER, Stacked
 from jaxbench.parallel.stage import AXIS, Stage
 from jaxbench.workloads import spread, weighted
-from jaxbench.workloads.base import Batch, Metrics, PyTree, Share, TrainWorkload, Wire
+from jaxbench.workloads.base import KEY, Batch, Metrics, PyTree, Share, TrainWorkload, Wire
 
 WITH = TOGETHER[0]
 
@@ -144,7 +144,7 @@ _KINDS = {FORWARD: "forward", BACKWARD: "backward"}
 def _activation_numbers(workload: TrainWorkload, examples: int) -> int:
     """Of what passes from stage to stage in one micro-batch."""
     assert workload.partition is not None and workload.partition.stages is not None
-    first, key = workload.partition.stages.first, jax.ShapeDtypeStruct((2,), "uint32")
+    first = workload.partition.stages.first
     batch = workload.batch_avals(examples)
-    x = jax.eval_shape(lambda key, batch: first(workload.init(key)[0], None, batch, key), key, batch)
+    x = jax.eval_shape(lambda key, batch: first(workload.init(key)[0], None, batch, key), KEY, batch)
     return x.size

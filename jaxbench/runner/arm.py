@@ -19,7 +19,7 @@ from jaxbench.parallel import axes, parts, reduction
 from jaxbench.parallel.program import Program, keep_barriers
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
-from jaxbench.workloads.base import TrainWorkload
+from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 CHANGES = ("precision", "remat", "accumulate", "freeze", "reduction")  # the levers that a workload depends on
@@ -86,7 +86,7 @@ class Arms:
         what a loss draws, as each has a key of its own. draws: the loss does.
         """
         plain = self.workload({**levers, "remat": "none", "accumulate": "1"}, grown)
-        _, model_state = jax.eval_shape(plain.init, jax.ShapeDtypeStruct((2,), "uint32"))
+        _, model_state = jax.eval_shape(plain.init, KEY)
         return self.workload({**levers, "remat": "none"}, grown) if draws or stateful(model_state) else plain
 
 
