@@ -18,7 +18,7 @@ from jaxbench.parallel.draws import by_parts
 from jaxbench.parallel.program import Program, TrainState, gradients, jit_once
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads import flops, sharding_context
-from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
 MOSTLY = 0.9  # share of the products' FLOPs: what is left in float32 on purpose is small
@@ -121,10 +121,9 @@ def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Ver
     if precision not in SIXTEEN_BITS:
         return ()
     dtype = SIXTEEN_BITS[precision]
-    key = jax.ShapeDtypeStruct((2,), "uint32")
-    params, model_state = jax.eval_shape(workload.init, key)
+    params, model_state = jax.eval_shape(workload.init, KEY)
     gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
-    shares = flops.share_of_products(gradient, params, model_state, workload.batch_avals(1), key)
+    shares = flops.share_of_products(gradient, params, model_state, workload.batch_avals(1), KEY)
     share = shares.get(dtype, 0.0)
     reason = f"{100 * share:.1f} % of the FLOPs in products are of {dtype} operands"
     ok = share >= MOSTLY

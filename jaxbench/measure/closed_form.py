@@ -20,7 +20,7 @@ from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer_need import unused_gradients
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import Collective, Passport, Verdict
-from jaxbench.workloads.base import CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, CollectiveBounds, PyTree, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
@@ -83,7 +83,7 @@ def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], 
         return verdict
     if verdict.excess_bytes == 0:
         return dataclasses.replace(verdict, ok=True, reason=f"{verdict.reason}; every parameter is right all the same")
-    params, _ = jax.eval_shape(workload.init, needed.KEY)
+    params, _ = jax.eval_shape(workload.init, KEY)
     path = needed.named(params, verdict.excess_bytes // 4)
     share = f"{verdict.excess_bytes:,} bytes are excess" + (f", as many as '{path}' has" if path else "")
     if across:
@@ -95,7 +95,7 @@ def of(
     workload: TrainWorkload, program: Program, metrics: int, global_batch: int
 ) -> tuple[CollectiveBounds, Step, int]:
     """What `verify` is told of a step: its closed form, what else is known of it, its parameters of rank 0."""
-    params, model_state = jax.eval_shape(workload.init, needed.KEY)
+    params, model_state = jax.eval_shape(workload.init, KEY)
     if program.mesh.size == 1:
         return {}, Step(devices=1), 0
     step = Step(

@@ -24,12 +24,11 @@ import numpy as np
 from jax.extend.random import define_prng_impl
 
 from jaxbench.measure import needed
-from jaxbench.measure.needed import KEY
 from jaxbench.measure.passport import example_flops
 from jaxbench.parallel.draws import PARTS
 from jaxbench.parallel.program import jit_once
 from jaxbench.workloads import sharding_context, weighted
-from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 
 EXAMPLES = 4
 SAME = 1e-4  # relative: a float32 loss summed in another order is some 1e-6 away, another loss some percent

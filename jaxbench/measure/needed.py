@@ -4,32 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from jaxbench.parallel.draws import PARTS
 from jaxbench.workloads import examples, sharding_context, weighted
-from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
-
-KEY = jax.ShapeDtypeStruct((2,), "uint32")
-
-
-def reached(jaxpr: Any, sources: list[Any]) -> list[bool]:
-    """Of each result of a jaxpr, whether it is computed from one of these variables."""
-    tainted = {id(source) for source in sources}  # literals cannot be hashed
-    for equation in jaxpr.eqns:
-        given = [i for i, x in enumerate(equation.invars) if id(x) in tainted]
-        if not given:
-            continue
-        hit = [True] * len(equation.outvars)
-        if equation.primitive.name in ("pjit", "jit"):
-            inner = equation.params["jaxpr"].jaxpr
-            hit = reached(inner, [inner.invars[i] for i in given])
-        tainted.update(id(out) for out, is_hit in zip(equation.outvars, hit, strict=True) if is_hit)
-    return [id(out) in tainted for out in jaxpr.outvars]
+from jaxbench.workloads.adapters.pure import zeros
+from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import equations, reached
 
 
 def draws(workload: TrainWorkload) -> bool:
@@ -85,7 +68,7 @@ def gathered(workload: TrainWorkload, examples_given: int) -> int:
 
 def asks_others(workload: TrainWorkload) -> bool:
     """Whether the loss of a part asks for anything of the other parts."""
-    return any(PARTS in str(equation.params) for equation in _equations(_loss_of_part(workload, 2)))
+    return any(PARTS in str(equation.params) for equation in equations(_loss_of_part(workload, 2)))
 
 
 def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
@@ -98,20 +81,6 @@ def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
 
     batch = workload.batch_avals(examples_given)
     return jax.make_jaxpr(loss, axis_env=[(PARTS, 2)])(params, batch, KEY).jaxpr
-
-
-def _equations(jaxpr: Any) -> Iterator[Any]:
-    for equation in jaxpr.eqns:
-        yield equation
-        for value in equation.params.values():
-            for item in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(item, "jaxpr", item)
-                if hasattr(inner, "eqns"):
-                    yield from _equations(inner)
-
-
-def zeros(avals: PyTree) -> PyTree:
-    return jax.tree.map(lambda aval: jnp.zeros(aval.shape, aval.dtype), avals)
 
 
 def named(params: PyTree, numbers: float) -> str:

@@ -19,7 +19,6 @@ from jaxbench.parallel.draws import Keys, by_parts
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
-from jaxbench.workloads.levers.freeze import stateful
 from jaxbench.workloads.weighted import WeightedMean
 
 Answer = TypeVar("Answer")
@@ -119,8 +118,7 @@ def reference(
 
     Raises Unfit on a CPU whose memory would not hold it.
     """
-    start, model_state_before = state.params, state.model_state
-    apart = apart and (workload.independent or not stateful(model_state_before))
+    before = state
     drawn, batch = lies.prepared(workload, state, batch)
     workload = workload if drawn is state else by_parts(workload)
     step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
@@ -132,7 +130,7 @@ def reference(
             gradient = _whole(workload, lies, state, jax.device_put(batch, device), jit)
         for _ in range(STEPS):
             state = jax.block_until_ready(step(state, *gradient(state)))
-    return Reference(start, trained(state), model_state_before)
+    return Reference(before.params, trained(state), before.model_state)
 
 
 Gradient = Callable[[TrainState], tuple[PyTree, PyTree]]

@@ -15,7 +15,7 @@ from jaxbench.measure import census, closed_form, products
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import Passport
 from jaxbench.workloads import flops
-from jaxbench.workloads.base import PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ def compile_step(
 
     options: what the compiler is told besides its defaults.
     """
-    key, devices = jax.ShapeDtypeStruct((2,), "uint32"), program.mesh.size
+    devices = program.mesh.size
     with jax.set_mesh(program.mesh):
-        state = _with_sharding(jax.eval_shape(program.init, key), program.state_sharding)
+        state = _with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
         batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
         batch = _with_sharding(batch, program.batch_sharding)
         start = clock()
@@ -59,7 +59,7 @@ def compile_step(
         compiled_at = clock()
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     counted = products.count(hlo)
-    params, _ = jax.eval_shape(workload.init, key)
+    params, _ = jax.eval_shape(workload.init, KEY)
     passport = Passport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
@@ -88,10 +88,9 @@ def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
     jaxpr of its gradient."""
     if workload.flops_per_example is not None:
         return workload.flops_per_example + global_batch * workload.flops_per_pair
-    key = jax.ShapeDtypeStruct((2,), "uint32")
-    params, model_state = jax.eval_shape(workload.init, key)
+    params, model_state = jax.eval_shape(workload.init, KEY)
     gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
-    return flops.count(gradient, params, model_state, workload.batch_avals(global_batch), key) / global_batch
+    return flops.count(gradient, params, model_state, workload.batch_avals(global_batch), KEY) / global_batch
 
 
 def _peak_bytes(memory: Any) -> int:

@@ -27,7 +27,7 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import flat_shards
 from jaxbench.parallel.axes import LIES_ON, Sizes, splits
 from jaxbench.parallel.program import TrainState, create_state
-from jaxbench.workloads.base import PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def on_host(tree: PyTree) -> PyTree:
 
 
 def canonical_avals(workload: TrainWorkload) -> TrainState:
-    return jax.eval_shape(partial(create_state, workload), jax.ShapeDtypeStruct((2,), "uint32"))
+    return jax.eval_shape(partial(create_state, workload), KEY)
 
 
 def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:

@@ -22,6 +22,7 @@ from jax.interpreters import partial_eval
 from jaxbench.parallel.layout import Mirrored, map_arrays
 from jaxbench.parallel.program import TrainState, optimizer_update
 from jaxbench.workloads.base import PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import CALLS, inner
 
 ALIKE, TABLE, GATHERED = "alike", "table", "gathered"
 Label = int | str  # an int: like the parameter of this place among the leaves
@@ -34,10 +35,6 @@ ELEMENTWISE = frozenset(
     shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
 )
 REDUCTIONS = frozenset(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"))
-CALLS = frozenset(
-    """jit pjit closed_call core_call custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr remat remat2
-    checkpoint""".split()
-)
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ class _Reader:
         if name == "cond":
             return self._cond(equation, given)
         if name in CALLS:
-            ((jaxpr, constants),) = jaxprs(equation)
+            ((jaxpr, constants),) = inner(equation)
             return self.read(jaxpr, constants, given)
         if name == "optimization_barrier":
             return given
@@ -170,7 +167,7 @@ class _Reader:
 
     def _cond(self, equation: Any, given: list[Label]) -> list[Label]:
         predicate, *operands = given
-        branches = [self.read(jaxpr, constants, operands) for jaxpr, constants in jaxprs(equation)]
+        branches = [self.read(jaxpr, constants, operands) for jaxpr, constants in inner(equation)]
         shapes = [out.aval.shape for out in equation.outvars]
         return [
             self._joined((*labels, predicate), (*(shape for _ in labels), ()), shape)
@@ -180,13 +177,6 @@ class _Reader:
 
 def _of_constant(value: Any) -> Label:
     return TABLE if np.shape(value) else ALIKE
-
-
-def jaxprs(equation: Any) -> list[tuple[Any, list[Any]]]:
-    """(jaxpr, its constants) of each function that an equation runs."""
-    groups = [value if isinstance(value, tuple) else (value,) for value in equation.params.values()]
-    found = [value for group in groups for value in group if hasattr(value, "eqns")]
-    return [(value.jaxpr, value.consts) if hasattr(value, "consts") else (value, []) for value in found]
 
 
 def _steps(jaxpr: Any, constants: Sequence[Any]) -> Iterator[Any]:
@@ -202,13 +192,13 @@ def _steps(jaxpr: Any, constants: Sequence[Any]) -> Iterator[Any]:
         return [str(atom.val) if hasattr(atom, "val") else numbers.get(atom) for atom in atoms]
 
     for equation in jaxpr.eqns:
-        name, inner, given = equation.primitive.name, jaxprs(equation), written(equation.invars)
+        name, runs, given = equation.primitive.name, inner(equation), written(equation.invars)
         if name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
             numbers[equation.outvars[0]] = given[0]
             continue
-        yield name, given, None if inner else equation.params
-        for each in inner:
+        yield name, given, None if runs else equation.params
+        for each in runs:
             yield from _steps(*each)
-        if name not in ELEMENTWISE and not inner:
+        if name not in ELEMENTWISE and not runs:
             yield [atom.aval.shape for atom in (*equation.invars, *equation.outvars)]
     yield written(jaxpr.outvars)

@@ -18,11 +18,12 @@ from jax.sharding import Mesh
 
 from jaxbench.parallel import optimizer_need
 from jaxbench.parallel.layout import map_arrays
-from jaxbench.parallel.optimizer_need import CALLS, ELEMENTWISE, REDUCTIONS, Need, jaxprs
+from jaxbench.parallel.optimizer_need import ELEMENTWISE, REDUCTIONS, Need
 from jaxbench.parallel.optimizer_view import WHOLE, View, leaving, on_device, sends
 from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.program import TrainState
 from jaxbench.workloads.base import PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import CALLS, inner
 
 OF_ALL, OF_NONE = -2, -1  # instead of the number of a block: of a stack, and of what is no block's
 REDUCES = {"add": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "and": "reduce_and", "or": "reduce_or"}
@@ -119,11 +120,11 @@ def _made(jaxpr: Any, constants: Sequence[Any], given: Sequence[Made], count: in
         return _written(atom.val) if hasattr(atom, "val") else made[atom]
 
     for equation in jaxpr.eqns:
-        name, operands, inner = equation.primitive.name, [of(atom) for atom in equation.invars], jaxprs(equation)
+        name, operands, runs = equation.primitive.name, [of(atom) for atom in equation.invars], inner(equation)
         if name in CALLS:
-            found = _made(*inner[0], operands, count)
+            found = _made(*runs[0], operands, count)
         elif name == "cond":
-            branches = [_made(*each, operands[1:], count) for each in inner]
+            branches = [_made(*each, operands[1:], count) for each in runs]
             found = [_together(name, (operands[0], *results)) for results in zip(*branches, strict=True)]
         elif name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
             found = operands[:1]

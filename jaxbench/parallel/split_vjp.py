@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.workloads.base import PyTree
+from jaxbench.workloads.jaxprs import reached
 
 
 class SplitVjp:
@@ -30,7 +31,7 @@ class SplitVjp:
         self._function = function
         self._zero = partial(jnp.zeros_like, x)
         jaxpr = jax.make_jaxpr(lambda params, x: jax.tree.leaves(self._vjp(params, x, given)[1]))(params, x)
-        self._keep = _follows(jaxpr.jaxpr, jaxpr.jaxpr.invars[-1])
+        self._keep = reached(jaxpr.jaxpr, jaxpr.jaxpr.invars[-1:])
         self.kept = [aval for aval, keep in zip(jaxpr.out_avals, self._keep, strict=True) if keep]
 
     def forward(self, params: PyTree, x: jax.Array, *given: Any) -> tuple[jax.Array, list[jax.Array]]:
@@ -51,12 +52,3 @@ class SplitVjp:
 
     def _vjp(self, params: PyTree, x: jax.Array, given: tuple[Any, ...]) -> tuple[jax.Array, Any]:
         return jax.vjp(lambda params, x: self._function(params, x, *given), params, x)
-
-
-def _follows(jaxpr: Any, source: Any) -> list[bool]:
-    """Of each result, whether it is computed from `source`."""
-    reached = {id(source)}  # literals cannot be hashed
-    for equation in jaxpr.eqns:
-        if any(id(x) in reached for x in equation.invars):
-            reached.update(map(id, equation.outvars))
-    return [id(result) in reached for result in jaxpr.outvars]

@@ -27,7 +27,7 @@ from jaxbench.parallel import reduction, step_phases
 from jaxbench.parallel.program import Program, keep_barriers
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
-from jaxbench.workloads.base import TrainWorkload
+from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 # XLA's fusion passes, by the names that its CPU and GPU compilers know them by.
@@ -93,7 +93,7 @@ class Arms:
         what a loss draws, as each has a key of its own. draws: the loss does.
         """
         plain = self.workload({**levers, REMAT.name: REMAT.default, ACCUMULATE.name: ACCUMULATE.default}, grown)
-        _, model_state = jax.eval_shape(plain.init, jax.ShapeDtypeStruct((2,), "uint32"))
+        _, model_state = jax.eval_shape(plain.init, KEY)
         return self.workload({**levers, REMAT.name: REMAT.default}, grown) if draws or stateful(model_state) else plain
 
 

@@ -7,9 +7,8 @@ import jax
 
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure.loss_kind import ACROSS, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
-from jaxbench.measure.needed import KEY
 from jaxbench.parallel.program import Program
-from jaxbench.workloads.base import TrainWorkload
+from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 

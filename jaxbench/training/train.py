@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 from ml_collections import ConfigDict
 from rich.console import Console
 
@@ -28,7 +27,7 @@ from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
 from jaxbench.training.session import Session, record
 from jaxbench.workloads import needs
-from jaxbench.workloads.base import Dataset, TrainWorkload
+from jaxbench.workloads.base import KEY, Dataset, TrainWorkload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +114,7 @@ def train(
 
 
 def _abstract_state(workload: TrainWorkload) -> TrainState:
-    return jax.eval_shape(lambda key: create_state(workload, key), jax.ShapeDtypeStruct((2,), np.uint32))
+    return jax.eval_shape(lambda key: create_state(workload, key), KEY)
 
 
 def _facts(data: Dataset, session: Session, progress: dict[str, Any]) -> dict[str, Any]:

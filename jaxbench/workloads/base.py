@@ -18,6 +18,7 @@ from jaxbench.workloads.weighted import WeightedMean
 PyTree = Any
 Batch = dict[str, jax.Array]
 Metrics = dict[str, Any]  # of a loss: scalars or WeightedMeans; of a step: scalars
+KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxbench.workloads.jaxprs import inner
+
 
 def dense(inputs: int, outputs: int) -> float:
     """Forward FLOPs of a matrix product, one example: 2 x inputs x outputs."""
@@ -55,8 +57,8 @@ def _products(jaxpr: Any) -> Iterator[tuple[str, float]]:
             lhs, rhs = (operand.aval.dtype for operand in equation.invars[:2])
             yield jnp.promote_types(lhs, rhs).name, _COUNTS[name](equation)
         repeats = equation.params["length"] if name == "scan" else 1
-        for inner in _sub_jaxprs(equation.params):
-            yield from ((dtype, repeats * flops) for dtype, flops in _products(inner))
+        for each, _ in inner(equation):
+            yield from ((dtype, repeats * flops) for dtype, flops in _products(each))
 
 
 def _count_product(equation: Any) -> float:
@@ -79,13 +81,3 @@ def _count_convolution(equation: Any) -> float:
 
 
 _COUNTS = {"dot_general": _count_product, "conv_general_dilated": _count_convolution}
-
-
-def _sub_jaxprs(params: dict[str, Any]) -> list[Any]:
-    found = []
-    for value in params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
-            inner = getattr(item, "jaxpr", item)
-            if hasattr(inner, "eqns"):
-                found.append(inner)
-    return found

@@ -21,9 +21,8 @@ import numpy as np
 from jaxbench import discovery
 from jaxbench.errors import UserError
 from jaxbench.workloads import keys, weighted
-from jaxbench.workloads.base import Field, PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, Field, PyTree, TrainWorkload
 
-KEY = jax.ShapeDtypeStruct((2,), "uint32")
 CALL = "a model is called as `y, model_state = model.apply(params, model_state, x, key)`"
 LOSS = "a loss returns (scalar, (model_state, metrics))"
 

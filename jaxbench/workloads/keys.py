@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from jaxbench import discovery
+from jaxbench.workloads.jaxprs import CALLS, inner
 
 Line = tuple[str, int]  # file, line
 
 _DRAWS = {"random_bits", "random_split", "random_gamma"}
 _SAME_KEY = {"random_wrap", "random_unwrap", "convert_element_type", "copy"}
-_CALLS = {"jit", "pjit", "closed_call", "core_call", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call"}
 
 
 def drawn_twice(jaxpr: Any) -> tuple[Line, Line] | None:
@@ -54,13 +54,10 @@ def _draws_from(equation: Any, found: list[tuple[Line, Line]]) -> set[int]:
         return set()
     if equation.primitive.name in _DRAWS:
         return {0}
-    if equation.primitive.name not in _CALLS:
+    if equation.primitive.name not in CALLS:
         return set()
-    inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
-    inner = getattr(inner, "jaxpr", inner)
-    if inner is None or len(inner.invars) != len(equation.invars):
-        return set()
-    return _drawn_inputs(inner, found)
+    called = [each for each, _ in inner(equation) if len(each.invars) == len(equation.invars)]
+    return _drawn_inputs(called[0], found) if called else set()
 
 
 def _frames(equation: Any) -> list[Line]:

@@ -7,7 +7,7 @@ import jax
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import inspection
-from jaxbench.workloads.base import TrainWorkload
+from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 
@@ -16,7 +16,7 @@ def require(workload: TrainWorkload) -> None:
 
     Batch statistics or a random stream mean that the loss in training mode is not the model that is being judged.
     """
-    params, model_state = jax.eval_shape(workload.init, inspection.KEY)
+    params, model_state = jax.eval_shape(workload.init, KEY)
     missing = []
     if workload.data is None:
         missing.append("`data` to train on, such as data=(train, test), two dicts of arrays by field")
@@ -41,5 +41,5 @@ def _metrics(workload: TrainWorkload, params: object, model_state: object) -> li
     if workload.evaluate is not None:
         found, _ = inspection.traced(workload, "evaluate", params, model_state, batch)
         return inspection.metrics(found, f"the evaluate of '{workload.name}'")
-    (_, (_, found)), _ = inspection.traced(workload, "loss", params, model_state, batch, inspection.KEY)
+    (_, (_, found)), _ = inspection.traced(workload, "loss", params, model_state, batch, KEY)
     return inspection.metrics(found, f"the loss of '{workload.name}'")

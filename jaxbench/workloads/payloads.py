@@ -10,7 +10,7 @@ import jax
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import TrainWorkload
+from jaxbench.workloads.base import KEY, TrainWorkload
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "ppermute")
 TRANSFERS = ("host_to_device", "device_to_host", "device_to_device")
@@ -34,7 +34,7 @@ def gradient_sizes(experiment: str) -> list[int]:
     workload = module.build(config)
     if not isinstance(workload, TrainWorkload):
         raise UserError(_not_training(experiment))
-    params, _ = jax.eval_shape(workload.init, jax.ShapeDtypeStruct((2,), "uint32"))
+    params, _ = jax.eval_shape(workload.init, KEY)
     sizes = [math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)]
     return sorted({*sizes, sum(sizes)})
 

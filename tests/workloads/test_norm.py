@@ -16,8 +16,9 @@ from thin import KINDS, thin
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check, oracle
+from jaxbench.measure import check, loss_kind, oracle
 from jaxbench.parallel.program import gradients, jit_once
+from jaxbench.runner.proof import Proof
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, sharding_context
 from jaxbench.workloads.losses import evaluation
 from jaxbench.workloads.models import blocks
@@ -194,6 +195,11 @@ def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s
     parts = oracle.reference(mine, start, batch, device=jax.devices()[0], lies=oracle.Lies(8), apart=True, jit=jit)
     assert set(seen) == {BATCH // 8}
     assert oracle.relative_l2(parts.end.params, whole.end.params) < 1e-5
-    shared = dataclasses.replace(workload("global"), independent=False)
-    together = oracle.reference(shared, start, batch, device=jax.devices()[0], lies=oracle.Lies(8), apart=True)
-    assert oracle.relative_l2(together.end.params, on_one_device(shared, 8).end.params) == 0
+
+
+@pytest.mark.parametrize(("kind", "independent"), [("device", True), ("global", False)])
+def test_only_statistics_of_their_own_may_be_found_part_by_part(kind, independent):
+    mine = dataclasses.replace(workload(kind), independent=independent)
+    proof = Proof(None, mine, jax.devices()[0], KEY, own=True)
+    proof.loss_kind = loss_kind.LossKind(name=loss_kind.MEAN)  # as it may seem: it is told by four examples
+    assert proof._in_parts(mine) == independent

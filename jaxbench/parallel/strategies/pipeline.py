@@ -31,7 +31,7 @@ from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stage import AXIS, Stage
 from jaxbench.workloads import sharding_context, weighted
-from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 
 WITH = TOGETHER[0]
 
@@ -146,7 +146,7 @@ _KINDS = {FORWARD: "forward", BACKWARD: "backward"}
 def _activation_numbers(workload: TrainWorkload, examples: int) -> int:
     """The numbers in what one micro-batch passes from stage to stage."""
     assert workload.partition is not None and workload.partition.stages is not None
-    first, key = workload.partition.stages.first, jax.ShapeDtypeStruct((2,), "uint32")
+    first = workload.partition.stages.first
     batch = workload.batch_avals(examples)
-    x = jax.eval_shape(lambda key, batch: first(workload.init(key)[0], None, batch, key), key, batch)
+    x = jax.eval_shape(lambda key, batch: first(workload.init(key)[0], None, batch, key), KEY, batch)
     return x.size

@@ -12,7 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.workloads.adapters.pure import PureModel, arguments, library, mode, parameters
-from jaxbench.workloads.base import PyTree
+from jaxbench.workloads.base import KEY, PyTree
 
 
 def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
@@ -25,7 +25,7 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
       UserError: Equinox is not installed; the constructor makes another thing; layers that keep an `eqx.nn.State`.
     """
     eqx = library("equinox", "equinox")
-    abstract = eqx.filter_eval_shape(constructor, jax.ShapeDtypeStruct((2,), "uint32"))
+    abstract = eqx.filter_eval_shape(constructor, KEY)
     _refuse_what_is_no_model(eqx, abstract)
     takes = parameters(type(abstract).__call__)
     trained, other, static = _parts(eqx, abstract)

@@ -14,7 +14,7 @@ import jax
 
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream, zeros
-from jaxbench.workloads.base import PyTree
+from jaxbench.workloads.base import KEY, PyTree
 
 Run = Callable[..., tuple[Any, PyTree]]
 
@@ -42,7 +42,7 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
         with _normalising_over(sharding_context.current().axis):
             return modules[training].apply(held, *arguments(x), rngs=rngs, mutable=mutable, **flags)
 
-    avals = jax.eval_shape(variables, jax.ShapeDtypeStruct((2,), "uint32"))
+    avals = jax.eval_shape(variables, KEY)
     streams = _streams(call, avals, inputs)
     kept = _needed(call, avals, inputs, streams)
 
@@ -91,7 +91,7 @@ def _needed(call: Run, avals: PyTree, inputs: PyTree, streams: tuple[str, ...]) 
 
 
 def _trace(call: Run, avals: PyTree, inputs: PyTree, streams: Any) -> None:
-    rngs = {name: jax.ShapeDtypeStruct((2,), "uint32") for name in streams}
+    rngs = dict.fromkeys(streams, KEY)
     jax.eval_shape(lambda *given: call(*given, training=True), avals, inputs, rngs)
 
 

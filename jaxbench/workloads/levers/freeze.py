@@ -13,9 +13,7 @@ import jax
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import flops
-from jaxbench.workloads.base import PyTree, TrainWorkload
-
-KEY = jax.ShapeDtypeStruct((2,), "uint32")
+from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 
 
 def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
