@@ -4,10 +4,20 @@
 import gc
 import os
 
+import pytest
 from doorway import UNOPTIMISED
 
 from jaxbench.machine.start import start_fake_cpu
+from jaxbench.report.drawing import canvas
 
 gc.set_threshold(50_000)  # tracing makes many objects that stay: searching them was a tenth of the tests' time
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {UNOPTIMISED}".strip()
 start_fake_cpu(8, pin=False, concurrent_collectives=12)
+# Drawing is most of the time of the tests of pages, which show one of a figure's three formats.
+EVERY_FORMAT, canvas.FORMATS = canvas.FORMATS, ("svg",)
+
+
+@pytest.fixture
+def every_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are drawn as in a user's process."""
+    monkeypatch.setattr(canvas, "FORMATS", EVERY_FORMAT)

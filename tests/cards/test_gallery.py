@@ -166,6 +166,7 @@ def test_no_two_of_many_lines_look_alike() -> None:
     assert len({marks.look(i) for i in range(49)}) == 49
 
 
+@pytest.mark.usefixtures("every_format")
 def test_the_same_figure_has_the_same_bytes() -> None:
     first, second = (canvas.render(lambda: figure.draw([line()], title="all")) for _ in range(2))
     assert first == second and math.isfinite(len(first["png"]))

@@ -66,7 +66,8 @@ def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(
 KEPT = {"block": 1 + 1, "dots_saveable": 1 + 1 + 3 + 2 + 1 + 1 + 4}
 
 
-@pytest.mark.parametrize("remat", thin([*KEPT, "none"], 1))
+@pytest.mark.full
+@pytest.mark.parametrize("remat", ["none", *KEPT])
 def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
     """From the compiled memory: with each micro-batch more, GPipe holds one more and 1F1B none."""
 

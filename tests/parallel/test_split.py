@@ -62,6 +62,7 @@ def test_experts(mesh):
     assert "all-to-all" in {c.kind for c in passport.collectives}
 
 
+@pytest.mark.full
 def test_tensor_parallelism_has_four_all_reduces_of_activations_a_block():
     bytes_of = {}
     for layers in (1, 2):
@@ -106,14 +107,16 @@ def test_ring_attention_sends_keys_and_values_n_minus_1_times_each_way():
     assert sent.count == LAYERS * (3 * 2 + 3 * 2 + 4 * 2)
 
 
-@pytest.mark.parametrize("mesh", thin(["fsdp=2,tensor=2", "context=2", "data=2,expert=2"], 1))
+@pytest.mark.full
+@pytest.mark.parametrize("mesh", ["context=2", "fsdp=2,tensor=2", "data=2,expert=2"])
 def test_micro_batches(mesh):
     parameters, collectives, _ = tried(mesh, experts=4 if "expert" in mesh else 0, **{"lever.accumulate": "2"})
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
 
 
-@pytest.mark.parametrize("mesh", thin(["context=2", "tensor=2"], 1))
+@pytest.mark.full
+@pytest.mark.parametrize("mesh", ["tensor=2", "context=2"])
 def test_16_bits(mesh):
     sgd = {"lever.precision": "bfloat16", "optimizer.name": "sgd", "optimizer.learning_rate": 1.0}
     parameters, collectives, _ = tried(mesh, **sgd)

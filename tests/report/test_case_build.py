@@ -56,6 +56,7 @@ def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, view: str) ->
         assert len(list(csv.DictReader(file))) == len(made)
 
 
+@pytest.mark.usefixtures("every_format")
 def test_a_figure_that_is_no_longer_drawn_is_removed(tmp_path: Path) -> None:
     runs.folder(tmp_path, "curves", machine=fab.card())
     build.write(tmp_path)

@@ -10,6 +10,7 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from thin import thin
 
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
@@ -38,7 +39,8 @@ def bars_of(axes: Any) -> list[Rectangle]:
     return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
-@pytest.mark.parametrize("kind", ["precision", "remat", "phases"])
+@pytest.mark.usefixtures("every_format")
+@pytest.mark.parametrize("kind", thin(["precision", "remat", "phases"], 1))
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, kind: str) -> None:
     made = findings(tmp_path, kind)
     first, second = (canvas.render(lambda: views.figures()[kind].draw(made)) for _ in range(2))

@@ -28,6 +28,7 @@ def _summary(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
         return {(row["strategy"], row["scaling"], row["devices"]): row for row in csv.DictReader(file)}
 
 
+@pytest.mark.usefixtures("every_format")
 def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path) -> None:
     fabricate.run_folder(tmp_path, cores=2)
     outcome = build.write(tmp_path)

@@ -46,6 +46,7 @@ def markers(figure: Figure, face: str) -> list[int]:
     return sorted(found)
 
 
+@pytest.mark.usefixtures("every_format")
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path) -> None:
     rows = rows_of(tmp_path / "run", cores=2)
     first, second = (rendered(rows, overlay="tf_dgx1_p100_synth") for _ in range(2))
@@ -58,6 +59,7 @@ def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert b"<text" not in first["svg"], "text is drawn as paths, so no reader's fonts can change it"
 
 
+@pytest.mark.usefixtures("every_format")
 def test_seven_inches_wide(tmp_path: Path) -> None:
     png = rendered(rows_of(tmp_path))["png"]
     assert int.from_bytes(png[16:20], "big") == 1400  # pixels at 200 dpi

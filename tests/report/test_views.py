@@ -45,7 +45,7 @@ def test_a_new_file_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.Monke
         run = findings.find(RunFolder(fabricate.run_folder(tmp_path / "run", devices=(1, 2), rounds=2)))
         (picture,) = views.pictures(run)
         assert (picture.name, picture.caption) == ("brand_new", "a test")
-        assert (tmp_path / "run/figures/brand_new.png").is_file()
+        assert (tmp_path / "run/figures/brand_new.svg").is_file()
     finally:
         views.figures.cache_clear()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import brought
+import pytest
 from doorway import QUICK, jaxbench
 
 from jaxbench.records.store import RunFolder
@@ -41,6 +42,7 @@ def test_a_strategy_that_was_named_says_once_that_it_cannot_take_the_model(tmp_p
     }
 
 
+@pytest.mark.full
 def test_a_dry_run_of_all_strategies_fails_by_none_that_cannot_take_the_model(tmp_path):
     brought.write(tmp_path, LOOK_UP)
     words = *QUICK, "--config.strategy=all", "--config.mesh.devices=2"

@@ -1,18 +1,25 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every experiment about how a model is spread, at its tiny size through the doorway: points, facts, figure."""
+"""Every experiment about how a model is spread, at its tiny size: points, facts, and as it is typed its figure."""
 
 from __future__ import annotations
 
 import pytest
 from doorway import jaxbench
+from experiment_cases import composed, measure
+from thin import thin
 
+from jaxbench import commandline
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 
 
-@pytest.fixture
-def records(tmp_path):
-    def run(name: str, *changes: str) -> list[schema.PointRecord]:
+@pytest.fixture(params=thin(["here", "as typed"], 1))
+def records(request, tmp_path):
+    def here(name: str, *changes: str) -> list[schema.PointRecord]:
+        config = commandline.changed(composed(name), [f"--config.{change}" for change in changes])
+        return measure(name, config)
+
+    def typed(name: str, *changes: str) -> list[schema.PointRecord]:
         """The last record of each point, in the order of the plan; each passed its checks, and there is a figure."""
         folder = tmp_path / name
         ended = jaxbench("run", name, "--preset=smoke", f"--workdir={folder}", *(f"--config.{c}" for c in changes))
@@ -22,7 +29,7 @@ def records(tmp_path):
         assert found and all(check.ok for record in found.values() for check in record.checks)
         return list(found.values())
 
-    return run
+    return here if request.param == "here" else typed
 
 
 def test_zero_holds_less_with_each_stage(records):

@@ -6,7 +6,9 @@ import os
 import subprocess
 import time
 
+import pytest
 from doorway import ROOT, command, environment, jaxbench
+from thin import thin
 
 WORDS = (
     "--config.mesh.platform=cpu",
@@ -41,6 +43,7 @@ def test_kill_9_and_the_same_command(tmp_path):
     assert again.returncode == whole.returncode
 
 
+@pytest.mark.full
 def test_cnn_reaches_its_target_by_default(tmp_path):
     done = jaxbench("train", "cnn", f"--workdir={tmp_path}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -49,6 +52,7 @@ def test_cnn_reaches_its_target_by_default(tmp_path):
     assert "target 0.97 reached" in done.stdout
 
 
+@pytest.mark.full
 def test_presets_for_measuring_leave_training_alone_and_a_file_may_not_change(tmp_path):
     """As a person would: a preset, another preset and strategy for the rest, and in between an edited file."""
     mine, folder = tmp_path / "mine.py", tmp_path / "run"
@@ -72,17 +76,20 @@ def test_presets_for_measuring_leave_training_alone_and_a_file_may_not_change(tm
     assert [session["strategy"] for session in sessions] == ["jit_auto", "shard_map"]
 
 
-def test_bad_input_is_a_sentence(tmp_path):
-    for word, sentence in [
-        ("--config.train.strategy=jit_atuo", "did you mean 'jit_auto'?"),
-        ("--config.train.strategy=all", "there is no strategy 'all'"),
-        ("--config.strategy=pmap", "use --config.train.strategy=pmap for training"),
-        ("--config.lever.part=forward", "--config.lever.part=forward is not for training"),
-        ("--config.mesh.devices=1,2", "training uses one device count"),
-        ("--config.data.path=/no/such/file.npz", "/no/such/file.npz"),
-        ("--config.train.batch=0", "train.batch"),
-    ]:
-        done = jaxbench("train", "mlp", f"--workdir={tmp_path}", "--config.mesh.platform=cpu", word)
-        assert done.returncode == 2, word
-        assert sentence in done.stderr
-        assert "Traceback" not in done.stderr
+WRONG = [
+    ("--config.lever.part=forward", "--config.lever.part=forward is not for training"),
+    ("--config.train.strategy=jit_atuo", "did you mean 'jit_auto'?"),
+    ("--config.train.strategy=all", "there is no strategy 'all'"),
+    ("--config.strategy=pmap", "use --config.train.strategy=pmap for training"),
+    ("--config.mesh.devices=1,2", "training uses one device count"),
+    ("--config.data.path=/no/such/file.npz", "/no/such/file.npz"),
+    ("--config.train.batch=0", "train.batch"),
+]
+
+
+@pytest.mark.parametrize(("word", "sentence"), thin(WRONG, 1))
+def test_bad_input_is_a_sentence(tmp_path, word, sentence):
+    done = jaxbench("train", "mlp", f"--workdir={tmp_path}", "--config.mesh.platform=cpu", word)
+    assert done.returncode == 2, word
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr

@@ -11,6 +11,7 @@ import zlib
 import fabricate
 import pytest
 from doorway import jaxbench
+from thin import thin
 
 from jaxbench.errors import UserError
 from jaxbench.verdicts import baseline, calibration, comparable
@@ -117,21 +118,21 @@ def test_one_run_twice_is_refused(tmp_path):
         pair(a, tmp_path / "link")
 
 
-@pytest.mark.parametrize(
-    ("b", "words", "code", "said"),
-    [
-        (dict(slower=1.1), (), 1, "Slower"),
-        (dict(slower=0.9), (), 0, "Faster"),
-        (dict(seed=1), (), 0, "Same"),
-        (dict(slower=1.1), ("--metric=throughput",), 1, "Slower"),
-        (dict(slower=1.02, processes=1), (), 2, "annot tell"),
-        (dict(devices=(4,)), (), 3, "devices is"),
-        (dict(seed=1), ("--margin=7",), 3, "--margin=7"),
-        (dict(seed=1), ("--metric=speed",), 3, "--metric=speed"),
-        (dict(seed=1), ("--across=batch",), 3, "do not differ"),
-        (dict(seed=1), ("much",), 3, "unexpected argument"),
-    ],
-)
+ANSWERS = [
+    (dict(slower=1.1), (), 1, "Slower"),
+    (dict(slower=0.9), (), 0, "Faster"),
+    (dict(seed=1), (), 0, "Same"),
+    (dict(slower=1.1), ("--metric=throughput",), 1, "Slower"),
+    (dict(slower=1.02, processes=1), (), 2, "annot tell"),
+    (dict(devices=(4,)), (), 3, "devices is"),
+    (dict(seed=1), ("--margin=7",), 3, "--margin=7"),
+    (dict(seed=1), ("--metric=speed",), 3, "--metric=speed"),
+    (dict(seed=1), ("--across=batch",), 3, "do not differ"),
+    (dict(seed=1), ("much",), 3, "unexpected argument"),
+]
+
+
+@pytest.mark.parametrize(("b", "words", "code", "said"), thin(ANSWERS, 1))
 def test_the_doorway_answers_with_its_exit_code(tmp_path, b, words, code, said):
     a, b = run(tmp_path / "a"), run(tmp_path / "b", **b)
     done = jaxbench("compare", f"--a={a}", f"--b={b}", f"--workdir={tmp_path / 'out'}", *words)

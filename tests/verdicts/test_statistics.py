@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from thin import thin
 
 from benchmarks import verdicts as simulations
 from jaxbench import ab
@@ -18,7 +19,7 @@ from jaxbench.verdicts.samples import of_times
 STEP_S, THROUGHPUT = metric.METRICS["step_s"], metric.METRICS["throughput"]
 
 
-@pytest.mark.parametrize("processes", [1, 5, 8])
+@pytest.mark.parametrize("processes", thin([5, 1, 8], 1))
 def test_intervals_cover_what_they_say(processes):
     calibrated = Spread(sd=0.02, df=15, source="")
     spread = calibrated if processes == 1 else ASSUMED
