@@ -74,3 +74,19 @@ def test_it_says_what_is_hollow_exact_and_wrong(tmp_path: Path) -> None:
 
 def test_strong_scaling_has_no_such_figure(tmp_path: Path) -> None:
     assert contrastive.draw(material(tmp_path, scalings=("strong",))) is None
+
+
+def test_many_series_are_told_apart_by_colour_and_line(tmp_path: Path) -> None:
+    """Seven strategies, each with two arms."""
+    made = material(tmp_path)
+
+    def named(row, strategy, arm):
+        return dataclasses.replace(row, point=dataclasses.replace(row.point, strategy=strategy, arm=arm))
+
+    names = [(f"strategy {i}", arm) for i in range(7) for arm in ("none", "block")]
+    mine = [row for row in made.rows if row.point.strategy == made.rows[0].point.strategy]
+    figure = draw(dataclasses.replace(made, rows=[named(row, *name) for name in names for row in mine]))
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == [f"strategy {i}" for i in range(7)] + ["none", "block", contrastive.FLAT]
+    joined = [line for line in figure.axes[0].lines if line.get_linestyle() in contrastive.LINES]
+    assert len({(line.get_color(), line.get_linestyle()) for line in joined}) == len(names)

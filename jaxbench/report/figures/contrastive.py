@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,7 +15,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.figures import canvas, spread_lines
 from jaxbench.report.figures.axes import devices_axis, log_axis, seconds_tick, si
-from jaxbench.report.figures.canvas import DASHES
+from jaxbench.report.figures.canvas import COLOURS, DASHES
 from jaxbench.report.figures.marks import bytes_tick, exact
 from jaxbench.report.figures.spread_lines import EXACT
 from jaxbench.report.figures.spread_material import SpreadMaterial
@@ -26,6 +27,7 @@ CAPTION = (
 )
 FLAT = "a mean over examples, as of cnn: flat"
 Families = Mapping[str, Sequence[Row]]
+LINES: tuple[Any, ...] = ("-", ":", "-.")  # of arms; dashed is what stays flat
 
 
 def draw(material: SpreadMaterial) -> Figure | None:
@@ -40,7 +42,7 @@ def draw(material: SpreadMaterial) -> Figure | None:
     _gathered(sent, families)
     _growing(scratch, families, scratch_bytes, "scratch memory per device", show=bytes_tick)
     _growing(time, families, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
-    handles = [*spread_lines.handles(families), Line2D([], [], **DASHES, label=FLAT)]
+    handles = [*_handles(families), Line2D([], [], **DASHES, label=FLAT)]
     title = f"{material.experiment}: each example against the whole global batch, weak scaling"
     lines = canvas.legend(figure, handles, title=title)
     below = canvas.footnotes(figure, _notes(rows))
@@ -80,8 +82,8 @@ def _growing(
     measured: bool = False,
 ) -> None:
     """A line a family, and where each would stay. measured: by a clock, so that only honest points have a flat line."""
-    for look, rows in enumerate(families.values()):
-        spread_lines.line(axes, rows, value, look=look, exact=not measured)
+    for (look, between), rows in zip(_looks(families), families.values(), strict=True):
+        spread_lines.line(axes, rows, value, look=look, exact=not measured, between=between)
         known = [row for row in rows if row.believed and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
             axes.plot(_counts(families), [value(known[0]).value] * len(_counts(families)), **DASHES, zorder=1)
@@ -91,13 +93,39 @@ def _growing(
 
 
 def _gathered(axes: Axes, families: Families) -> None:
-    for look, rows in enumerate(families.values()):
-        spread_lines.line(axes, rows, gathered, look=look, exact=True)
+    for (look, between), rows in zip(_looks(families), families.values(), strict=True):
+        spread_lines.line(axes, rows, gathered, look=look, exact=True, between=between)
     axes.plot(_counts(families), [0] * len(_counts(families)), **DASHES, zorder=1)
     top = max((gathered(row).value for rows in families.values() for row in rows), default=0.0) or 1.0
     axes.set_ylim(-0.04 * top, 1.12 * top)  # a point at 0 is seen whole
     devices_axis(axes, _counts(families))
     axes.set_title("MB gathered, device and step", loc="left")
+
+
+def _looks(families: Families) -> list[tuple[int, Any]]:
+    """(place of its colour and marker, line) of each family: where colours are too few, one a strategy and a line an
+    arm."""
+    if len(families) <= len(COLOURS):
+        return [(place, "-") for place in range(len(families))]
+    strategies, arms = _names(families)
+    points = [rows[0].point for rows in families.values()]
+    return [(strategies.index(point.strategy), LINES[arms.index(point.arm) % len(LINES)]) for point in points]
+
+
+def _handles(families: Families) -> list[Line2D]:
+    if len(families) <= len(COLOURS):
+        return spread_lines.handles(families)
+    strategies, arms = _names(families)
+    lines = [Line2D([], [], color="black", linestyle=LINES[place % len(LINES)]) for place in range(len(arms))]
+    for line, arm in zip(lines, arms, strict=True):
+        line.set_label(arm)
+    return [*spread_lines.handles(strategies), *lines]
+
+
+def _names(families: Families) -> tuple[list[str], list[str]]:
+    """(strategies, arms), each once, in the order of the run."""
+    points = [rows[0].point for rows in families.values()]
+    return list(dict.fromkeys(point.strategy for point in points)), list(dict.fromkeys(point.arm for point in points))
 
 
 def _counts(families: Families) -> list[int]:
