@@ -6,6 +6,7 @@ PYTHONPATH=tests python -m compiled_cases          (needs the extras target-tpu 
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import os
 import re
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from broken_strategies import communication
+import optax
+from broken_strategies import clipping, communication
 
 from jaxbench.catalog import targets
 from jaxbench.machine import target as target_lib
@@ -30,13 +32,15 @@ _GPT = {"model.width": 32, "model.heads": 8, "model.context": 16, "model.vocab":
 
 @dataclass(frozen=True)
 class Case:
-    """strategy: "broken/FAULT" for a wrong one. levers: as `build_program` takes them."""
+    """strategy: "broken/FAULT" for a wrong one. levers: as `build_program` takes them. clips: by the norm of all
+    gradients; then a wrong one is of fsdp."""
 
     name: str
     experiment: str
     strategy: str
     changes: dict[str, Any] = field(default_factory=dict)
     levers: dict[str, str] = field(default_factory=dict)
+    clips: bool = False
 
     @property
     def broken(self) -> bool:
@@ -49,6 +53,11 @@ class Case:
         from jaxbench.runner.arm import build_program
 
         workload = experiment_workload(self.experiment, **self.changes)
+        if self.clips:
+            optimizer = optax.chain(optax.clip_by_global_norm(0.1), optax.adamw(1e-3))
+            workload = dataclasses.replace(workload, optimizer=optimizer)
+        if self.broken and self.clips:
+            return workload, clipping.build("fsdp", workload, devices, self.strategy.partition("/")[2])
         if self.broken:
             return workload, communication.build(workload, devices, self.strategy.partition("/")[2])
         return workload, build_program(workload, self.strategy, devices, self.levers)
@@ -58,6 +67,8 @@ CASES = [
     *(Case(f"mlp-{strategy}", "mlp", strategy) for strategy in ("jit_auto", "jit_explicit", "pmap", "shard_map")),
     *(Case(f"mlp-{strategy}", "mlp", strategy) for strategy in ("zero1", "zero2", "fsdp", "tensor")),
     *(Case(f"mlp-{fault}", "mlp", f"broken/{fault}") for fault in communication.FAULTS),
+    *(Case(f"mlp-clip-{strategy}", "mlp", strategy, clips=True) for strategy in ("jit_auto", "zero1", "zero2", "fsdp")),
+    Case("mlp-clip-stray", "mlp", "broken/stray", clips=True),
     Case("mlp-bfloat16", "mlp", "jit_auto", {"lever.precision": "bfloat16"}),
     *(
         Case(f"mlp-{way.replace(':', '-')}", "mlp", "shard_map", {"lever.reduction": way}, {"reduction": way})

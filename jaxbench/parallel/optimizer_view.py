@@ -107,6 +107,10 @@ def leaving(specs: TrainState, gathered: frozenset[int], mirrored: Mirrored) -> 
     return mirrored.map(specs, of, lambda spec: spec)
 
 
+def platform(mesh: Mesh) -> str:
+    return mesh.devices.flat[0].platform
+
+
 def places_of(params: PyTree) -> PyTree:
     leaves, structure = jax.tree.flatten(params)
     return jax.tree.unflatten(structure, range(len(leaves)))
@@ -138,6 +142,6 @@ def sends(
 
     trees = [avals.params] * (1 + params) + mirrored.moments(avals)
     most = sum(jax.tree.leaves([map_arrays(numbers, tree, places, specs.params) for tree in trees]))
-    counted = 0 if mesh.devices.flat[0].platform == "cpu" else need.reductions * len(axes)
+    counted = 0 if platform(mesh) == "cpu" else need.reductions * len(axes)
     form = {"all-gather": (0, most), "all-reduce": (0, counted)}
     return {kind: allowed for kind, allowed in form.items() if allowed[1]}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from unittest import mock
 
 import compiled_cases as cases
 import jax
@@ -15,13 +16,16 @@ from jaxbench.catalog import targets
 from jaxbench.measure import census, closed_form, products
 from jaxbench.measure.hlo import parse
 from jaxbench.measure.passport import example_flops
+from jaxbench.parallel import optimizer_view
 
 EVERY = [(case.name, target) for case in cases.CASES for target in cases.TARGETS]
 
 
 @functools.cache
-def built(name):
-    return cases.BY_NAME[name].build(jax.devices())
+def built(name, platform="cpu"):
+    """platform: that the closed form of what an optimizer sends is of."""
+    with mock.patch.object(optimizer_view, "platform", return_value=platform):
+        return cases.BY_NAME[name].build(jax.devices())
 
 
 @functools.cache
@@ -31,13 +35,13 @@ def verdict(name, target):
 
 def judged(name, target, text):
     """(the verdict on a compiled text, its census)."""
-    workload, program = built(name)
+    platform = targets.parse(target).platform
+    workload, program = built(name, platform)
     found = census.read(text, program.mesh.shape)
     with jax.set_mesh(program.mesh):
         state = jax.eval_shape(program.init, jax.ShapeDtypeStruct((2,), "uint32"))
         batch = jax.eval_shape(program.put, workload.batch_avals(cases.BATCH))
         metrics = len(jax.tree.leaves(jax.eval_shape(program.step, state, batch)[1]))
-    platform = targets.parse(target).platform
     if isinstance(program.expected, functools.partial) and "platform" in program.expected.keywords:
         program = dataclasses.replace(program, expected=functools.partial(program.expected, platform=platform))
     form, step, single = closed_form.of(workload, program, metrics, cases.BATCH)
