@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from doorway import QUICK, QUICK_MLP, ROOT, environment, jaxbench
+from thin import thin
 
 from jaxbench import discovery
 from jaxbench.records.store import hold
@@ -67,6 +68,7 @@ def copy_of(run, tmp_path):
     return copy
 
 
+@pytest.mark.full
 def test_damage_elsewhere_is_named_and_nothing_is_lost(run, tmp_path):
     copy = copy_of(run, tmp_path)
     lines = (copy / "records.jsonl").read_text().splitlines(keepends=True)
@@ -87,33 +89,33 @@ def test_another_config_or_experiment_is_refused(run):
     assert "batch was 16 and is now 32" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["run", "cnnn"], "did you mean 'cnn'?"),
-        (["run"], "takes one experiment"),
-        (["new"], "jaxbench new takes one file to write: jaxbench new mine.py"),
-        (["runn", "cnn"], "did you mean 'run'?"),
-        (["run", "cnn", "--preset=smok"], "did you mean 'smoke'?"),
-        (["run", "cnn", "--config.model.widht=3"], "did you mean 'model.width'?"),
-        (["run", "cnn", "--config.model.width=wide"], "is not a whole number"),
-        (["run", "cnn", "--presett=smoke"], "did you mean 'preset'?"),
-        (["run", "cnn", "--config=x.py"], "is no setting"),
-        (["run", "cnn", "--config.mesh.platform=gpu"], "a GPU was asked for"),
-        (["run", "cnn", "--config.mesh.platform=cpu", "--config.mesh.devices=3"], "does not divide over 3 devices"),
-        (["run", "cnn", *QUICK, "--config.optimizer.name=sdg"], "did you mean 'sgd'?"),
-        (["run", "cnn", *QUICK, "--workdir=/proc/nothing"], "cannot write to '/proc/nothing'"),
-        (["run", "cnn", "--config.experiment=<b>x</b>"], "--config.experiment cannot be set"),
-        (["run", "cnn", "--config.report.view=nosuch"], "choose one of: context, contrastive"),
-        (["run", "cnn", "--dry_run=maybe"], "--dry_run=maybe is not true or false"),
-        (["run", "cnn", "--nodry_run=3"], "--nodry_run=3 does not take an argument"),
-        (["run", "cnn", "x"], "unexpected argument 'x'"),
-        (["run", "cnn", "--margin=3"], "jaxbench run does not take --margin"),
-        (["try", "cnn", "--config.optimizer.name=adamm"], "did you mean 'adam'?"),
-        (["report"], "needs --run=DIR"),
-        (["report", "--run=/no/such"], "'/no/such' is not a folder"),
-    ],
-)
+WRONG = [
+    (["run", "cnnn"], "did you mean 'cnn'?"),
+    (["run"], "takes one experiment"),
+    (["new"], "jaxbench new takes one file to write: jaxbench new mine.py"),
+    (["runn", "cnn"], "did you mean 'run'?"),
+    (["run", "cnn", "--preset=smok"], "did you mean 'smoke'?"),
+    (["run", "cnn", "--config.model.widht=3"], "did you mean 'model.width'?"),
+    (["run", "cnn", "--config.model.width=wide"], "is not a whole number"),
+    (["run", "cnn", "--presett=smoke"], "did you mean 'preset'?"),
+    (["run", "cnn", "--config=x.py"], "is no setting"),
+    (["run", "cnn", "--config.mesh.platform=gpu"], "a GPU was asked for"),
+    (["run", "cnn", "--config.mesh.platform=cpu", "--config.mesh.devices=3"], "does not divide over 3 devices"),
+    (["run", "cnn", *QUICK, "--config.optimizer.name=sdg"], "did you mean 'sgd'?"),
+    (["run", "cnn", *QUICK, "--workdir=/proc/nothing"], "cannot write to '/proc/nothing'"),
+    (["run", "cnn", "--config.experiment=<b>x</b>"], "--config.experiment cannot be set"),
+    (["run", "cnn", "--config.report.view=nosuch"], "choose one of: context, contrastive"),
+    (["run", "cnn", "--dry_run=maybe"], "--dry_run=maybe is not true or false"),
+    (["run", "cnn", "--nodry_run=3"], "--nodry_run=3 does not take an argument"),
+    (["run", "cnn", "x"], "unexpected argument 'x'"),
+    (["run", "cnn", "--margin=3"], "jaxbench run does not take --margin"),
+    (["try", "cnn", "--config.optimizer.name=adamm"], "did you mean 'adam'?"),
+    (["report"], "needs --run=DIR"),
+    (["report", "--run=/no/such"], "'/no/such' is not a folder"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), thin(WRONG, 3))
 def test_bad_input_is_one_sentence(words, sentence, tmp_path):
     done = jaxbench(*words, cwd=tmp_path)
     assert done.returncode == 2
@@ -159,6 +161,7 @@ def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
     assert "NOT within 1e-05" in " ".join(done.stdout.split())
 
 
+@pytest.mark.full
 def test_two_runs_in_one_folder_are_kept_apart(run):
     with hold(run):
         done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP)
@@ -166,6 +169,7 @@ def test_two_runs_in_one_folder_are_kept_apart(run):
     assert "another process is at work" in done.stderr
 
 
+@pytest.mark.full
 def test_a_training_is_no_place_for_measurements(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     done = jaxbench("run", "mlp", f"--workdir={tmp_path}", *QUICK_MLP)
@@ -174,6 +178,7 @@ def test_a_training_is_no_place_for_measurements(tmp_path):
     assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == ["checkpoints"]
 
 
+@pytest.mark.full
 def test_a_file_beside_the_model_that_is_named_like_a_library_does_no_harm(run, tmp_path):
     (tmp_path / "queue.py").write_text("raise SystemExit('imported')")
     text = (ROOT / "experiments" / "mlp.py").read_text()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from doorway import jaxbench
 from rich.console import Console
+from thin import thin
 
 from jaxbench import machine_command
 from jaxbench.errors import UserError
@@ -43,6 +44,7 @@ def test_the_card_holds_peaks_launches_links_and_transfers(measured: Path) -> No
     assert not (measured / "machine.json").exists()  # a smoke test is not what later runs are compared with
 
 
+@pytest.mark.full
 def test_a_later_run_takes_the_card_beside_it_and_no_other_machines(measured: Path) -> None:
     shutil.copy(measured / "machine" / "machine.json", measured / "machine.json")
     done = jaxbench("run", "dispatch", *CPU, f"--workdir={measured / 'own'}")
@@ -66,22 +68,22 @@ def test_a_damaged_card_is_one_sentence(measured: Path) -> None:
         machine_command.adopt(measured / "own", Console(quiet=True))
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("machine", "--config.batch=3"), "jaxbench machine takes no --config settings"),
-        (("machine", "cnn"), "unexpected argument 'cnn'"),
-        (("train", "matmul"), "'matmul' is not a model"),
-        (("run", "activation", "--config.ops=gellu"), "--config.ops=gellu is unknown: did you mean 'gelu'?"),
-        (("run", "matmul", *CPU, "--config.dtypes=float8_e4m3fn"), "float8_e4m3fn: a cpu does not compute in it"),
-        (("run", "matmul", *CPU, "--config.dtypes=float33"), "--config.dtypes=float33 is unknown: did you mean"),
-        (("run", "stream", *CPU, "--config.sizes=1e12"), "would hold 8 TB at once (arguments 4 TB"),
-        (("run", "stream", "--config.sizes=1k,lots"), "'lots' is not a size, write 1024, 1e6, 64Ki or 16Mi"),
-        (("run", "collectives", *CPU, "--config.mesh.shape=3x2"), "3x2 has 6 places, there are 8 devices: use 2x4"),
-        (("run", "collectives", *CPU, "--config.sizes_from=matmul"), "matmul is not a training experiment"),
-        (("run", "stream", "--config.cores=some"), "--config.cores=some is unknown"),
-    ],
-)  # fmt: skip
+WRONG = [
+    (("machine", "--config.batch=3"), "jaxbench machine takes no --config settings"),
+    (("machine", "cnn"), "unexpected argument 'cnn'"),
+    (("train", "matmul"), "'matmul' is not a model"),
+    (("run", "activation", "--config.ops=gellu"), "--config.ops=gellu is unknown: did you mean 'gelu'?"),
+    (("run", "matmul", *CPU, "--config.dtypes=float8_e4m3fn"), "float8_e4m3fn: a cpu does not compute in it"),
+    (("run", "matmul", *CPU, "--config.dtypes=float33"), "--config.dtypes=float33 is unknown: did you mean"),
+    (("run", "stream", *CPU, "--config.sizes=1e12"), "would hold 8 TB at once (arguments 4 TB"),
+    (("run", "stream", "--config.sizes=1k,lots"), "'lots' is not a size, write 1024, 1e6, 64Ki or 16Mi"),
+    (("run", "collectives", *CPU, "--config.mesh.shape=3x2"), "3x2 has 6 places, there are 8 devices: use 2x4"),
+    (("run", "collectives", *CPU, "--config.sizes_from=matmul"), "matmul is not a training experiment"),
+    (("run", "stream", "--config.cores=some"), "--config.cores=some is unknown"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "sentence"), thin(WRONG, 2))
 def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
     done = jaxbench(*words, f"--workdir={tmp_path / 'run'}")
     assert done.returncode == 2

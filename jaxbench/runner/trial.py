@@ -135,14 +135,14 @@ def _say_model(model: dict[str, Any], console: Console) -> None:
         ("parameters", f"{model['parameters']:,} in {model['arrays']} arrays; largest: {largest}"),
         ("work", f"{model['flops_per_example']:,.0f} FLOPs an example in products, forward and backward"),
         ("loss", model["loss"] + ("; draws at random" if model["draws"] else "")),
-        ("state", f"{model['state_numbers']:,} numbers that are not trained" if model["state_numbers"] else "none"),
+        ("state", f"numbers that are not trained: {model['state_numbers']:,}" if model["state_numbers"] else "none"),
     ):
         table.add_row(Text(name, style="bold"), Text(value))
     console.print(table)
 
 
 def _table(strategies: list[str], found: dict[tuple[str, int], Outcome]) -> Table:
-    title = f"right on so many fake devices, and what each of {DEVICES[-1]} sends and holds"
+    title = f"by number of fake devices; bytes are those of one of {DEVICES[-1]}"
     columns = (*(str(n) for n in DEVICES), "sends a step", "model state", "a step holds")
     table = Table("strategy", *columns, title=title)
     for name in strategies:

@@ -96,18 +96,27 @@ def again(card: Path, workdir: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, timeout=240, env=environment())
 
 
-def test_a_real_run_again(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    done = jaxbench("run", "mlp", *QUICK_MLP, "--config.measure.rounds=4", f"--workdir={run}")
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The card of a run, which lies beside it."""
+    folder = tmp_path_factory.mktemp("real")
+    done = jaxbench("run", "mlp", *QUICK_MLP, "--config.measure.rounds=4", f"--workdir={folder / 'run'}")
     assert done.returncode == 0, done.stderr
-    path = card_cases.made(run, tmp_path)
+    return card_cases.made(folder / "run", folder)
+
+
+def test_a_real_run_again(real: Path, tmp_path: Path) -> None:
+    path, run = real, real.parent / "run"
     done = again(path, tmp_path / "again")
     assert done.returncode in (0, 1, 2), done.stderr  # the times of a busy machine: any verdict, and never a trace
     assert "Traceback" not in done.stderr
     assert path.name in done.stdout and "jit_auto/strong/2" in done.stdout and "What processes" in done.stdout
     assert json.loads((tmp_path / "again" / CONFIG).read_text()) == json.loads((run / CONFIG).read_text())
 
-    # Another machine and another source are said before anything is measured.
+
+@pytest.mark.full
+def test_another_machine_and_another_source_are_said_before_anything_is_measured(real: Path, tmp_path: Path) -> None:
+    path = real
     held = layout.read(path).manifest
     other = {**held, "cpu_model": "Other 1", "experiment_sha256": "0" * 64}
     (tmp_path / "other").mkdir()

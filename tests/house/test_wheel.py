@@ -43,6 +43,7 @@ def test_wheel_carries_the_licence(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in zipfile.ZipFile(wheel).namelist())
 
 
+@pytest.mark.full
 def test_wheel_works_from_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     """Unpacked as an installer would, ahead of the checkout on the path."""
     site, empty = tmp_path / "site", tmp_path / "empty"

@@ -29,6 +29,7 @@ def test_what_is_wrong_with_a_model_ends_the_run_before_anything_is_compiled(tmp
     assert not list(RunFolder(tmp_path / "out").records())
 
 
+@pytest.mark.full
 def test_a_strategy_that_was_named_says_once_that_it_cannot_take_the_model(tmp_path):
     brought.write(tmp_path, LOOK_UP)
     words = *QUICK, "--config.strategy=jit_auto,jit_explicit"

@@ -40,7 +40,7 @@ def test_new_then_run(tmp_path, style):
     ]
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", thin(STYLES, 2))
 def test_strategies_agree_with_one_device_and_the_dropout_is_there(tmp_path, style):
     path = tmp_path / "mine.py"
     new.write(path, style)

@@ -16,7 +16,6 @@ import optax
 import pytest
 from experiment_cases import composed, measure
 from ml_collections import ConfigDict
-from thin import thin
 from workload_cases import KEY, experiment_workload
 
 from jaxbench.analysis import points, scaling, summary, tokens
@@ -37,7 +36,8 @@ def few_bytes() -> Any:
         yield
 
 
-@pytest.mark.parametrize("pad", thin(["padded", "packed"], 1))
+@pytest.mark.full
+@pytest.mark.parametrize("pad", ["padded", "packed"])
 def test_a_measured_step_says_its_share_which_is_the_texts(pad: str) -> None:
     changes = {"data.pad": pad, "model.context": CONTEXT}
     config = composed("gpt", **changes, **{"mesh.devices": "2", "scaling": "strong", "strategy": "jit_auto"})

@@ -55,6 +55,7 @@ def test_tensor_parallel_grows_the_model_with_the_devices(records):
     assert found["strong", 2].facts["state_bytes"] < 0.7 * found["strong", 1].facts["state_bytes"]
 
 
+@pytest.mark.full
 def test_pipeline_is_as_busy_as_theory_says(records):
     found = records("pipeline", "mesh.devices=2", "lever.accumulate=4")
     assert [record.levers["schedule"] for record in found] == ["gpipe", "1f1b"]
@@ -66,6 +67,7 @@ def test_context_parallel_passes_keys_and_values_round(records):
     assert "collective-permute" in {each.kind for each in record.passport.collectives}
 
 
+@pytest.mark.full
 def test_hybrid_says_what_each_mesh_keeps_busy(records):
     meshes = ("data=2", "stage=2")
     found = {

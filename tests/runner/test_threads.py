@@ -3,6 +3,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 from doorway import environment
 
 from jaxbench import config as config_lib
@@ -24,6 +25,7 @@ def point(strategy: str, devices: int = 2) -> Point:
     )
 
 
+@pytest.mark.full
 def test_the_program_runs_in_a_second_process(tmp_path, monkeypatch):
     for name, value in environment().items():
         monkeypatch.setenv(name, value)

@@ -36,6 +36,7 @@ def ends_with(expected, folder, *keys):
     assert ended.stdout.splitlines()[-1] == expected
 
 
+@pytest.mark.full
 def test_kill_9_before_a_step_and_the_same_command_ends_with_the_same_bits(tmp_path, expected):
     killed = child(tmp_path, f"step:{random.Random(SEED).randrange(STEPS_PER_EPOCH, 4 * STEPS_PER_EPOCH)}")
     assert killed.returncode == -9, killed.stderr

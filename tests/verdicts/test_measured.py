@@ -25,6 +25,7 @@ def workers(run):
     return set(rounds.values())
 
 
+@pytest.mark.full
 def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
     words = ("ab", "mlp", "--a=", f"--b={SLOW}", f"--workdir={tmp_path}", *ONE)
     first = jaxbench(*words, "--budget_s=0.1")

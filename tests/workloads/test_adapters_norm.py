@@ -73,7 +73,7 @@ def case(request):
 PLACES = [("jit_auto", 8), ("fsdp", 2), ("pmap", 2), ("shard_map", 8), ("zero2", 2)]
 
 
-@pytest.mark.parametrize(("strategy", "devices"), thin(PLACES, 2))
+@pytest.mark.parametrize(("strategy", "devices"), thin(PLACES, 1))
 def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strategy, devices):
     mine, batch, expected, moved = case
     program = parallel.build(strategy, mine, jax.devices()[:devices])
