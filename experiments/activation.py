@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ReLU, sigmoid, GELU and tanh of 1 to 10^8 numbers: a Python loop, NumPy and XLA; which is faster when? (2 min)"""
+"""ReLU, sigmoid, GELU and tanh of 1 to 10^8 numbers in a Python loop, NumPy and XLA (2 min)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""AlexNet on 224x224 images: 61 million parameters, most of them in dense layers, little work for each. (15 min)
+"""AlexNet on 224x224 images: 61 million parameters, most of them in dense layers (15 min).
 
 make run EXP=alexnet
-Its gradient of 244 MB an update is large beside its work, so what data parallelism costs shows first here.
+Its gradient, 244 MB an update, is large for its work, so the cost of data parallelism shows here first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxbench.workloads.optimizers import tolerance
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 32
-    # pooled: the side of what the dense layers see, after an average pool
+    # pooled: the side of the average pool's output, which the dense layers read
     config.model = ConfigDict({"size": 224, "classes": 1000, "width": 64, "hidden": 4096, "pooled": 6})
     config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.01})
     config.mesh = ConfigDict({"oversubscribe": False})

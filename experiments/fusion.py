@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A chain of element-wise operations and a bias + GELU + softmax block: op by op, with barriers, and fused (1 min)."""
+"""Two kernels, an element-wise chain and bias + GELU + softmax: op by op, with barriers, and fused (1 min)."""
 
 from __future__ import annotations
 

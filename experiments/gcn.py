@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A graph convolutional network that classifies the nodes of drawn graphs, a batch of graphs at a time (2 min)
+"""A graph convolutional network that classifies the nodes of random graphs, in batches of graphs (2 min).
 
     make run EXP=gcn
 
-Expect it to scale as the cnn does: its gradient is small and the products by the dense adjacency are most of its work.
+Expect it to scale like `cnn`: its gradient is small, and products with the dense adjacency are most of its work.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""LU, QR, Cholesky and singular values of square matrices: XLA against NumPy and SciPy (2 min)."""
+"""LU, QR, Cholesky and singular value decomposition: XLA against NumPy and SciPy (2 min)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""An LSTM that tells bytes of text apart, by default lines of Python's own sources by their kind (2 min)
+"""An LSTM that classifies text bytewise, by default lines of Python's own sources by their kind (2 min).
 
     make run EXP=lstm
-    make train EXP=lstm                                          # to 85 % of lines of files it has not seen
+    make train EXP=lstm                                          # to 85 % accuracy on lines of unseen files
     make train EXP=lstm ARGS=--config.data.path=reviews.csv      # columns text and label, or one folder a class
 
-Expect a step far slower than its FLOPs: its 64 products come one after the other. `textcnn` learns the same faster.
+Expect a step far slower than its FLOPs suggest: its 64 products run in sequence. `textcnn` learns the task faster.
 """
 
 from __future__ import annotations

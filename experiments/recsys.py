@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Click-through with a table of a million embeddings: little arithmetic, 64 MB of gradient in every step (2 min)
+"""A click-through model with a million embeddings: little arithmetic, 64 MB of gradient in every step (2 min).
 
-    make run EXP=recsys                                          # drawn data: what is looked up costs the same
-    make run EXP=recsys ARGS="--config.model.rows=10000"         # how much of it is the table
+    make run EXP=recsys                                          # random data: lookups cost the same
+    make run EXP=recsys ARGS="--config.model.rows=10000"         # a small table, for comparison
 
-Expect an efficiency far below the other models': the whole table's gradient is reduced whatever the batch.
+Expect far lower efficiency than other models: the whole table's gradient is reduced, however small the batch.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""STREAM's copy, scale, add and triad from arrays that fit the first cache to arrays in memory: bytes/s (2 min)."""
+"""STREAM's copy, scale, add and triad, for arrays from the first-level cache to main memory (2 min)."""
 
 from __future__ import annotations
 

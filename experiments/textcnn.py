@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Convolutions over bytes of text, the baseline beside the lstm on the same lines of Python's own sources (1 min)
+"""Convolutions over bytes of text, the baseline for the lstm on the same lines of Python's own sources (1 min).
 
     make run EXP=textcnn
-    make train EXP=textcnn                                       # to 95 % of lines of files it has not seen
+    make train EXP=textcnn                                       # to 95 % accuracy on lines of unseen files
     make train EXP=textcnn ARGS=--config.data.path=reviews.csv   # columns text and label, or one folder a class
 
-Expect it to reach its target in one or two epochs, where the lstm needs several for less.
+Expect it to reach its target in one or two epochs; the lstm needs several for a lower one.
 """
 
 from __future__ import annotations

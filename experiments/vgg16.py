@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP an image, in few large convolutions. (35 min)
+"""VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP an image, in few large convolutions (35 min).
 
 make run EXP=vgg16
 make run EXP=vgg16 ARGS=--config.batch=64   # for an accelerator: the default suits two cores
-Nearly all of its time is 3x3 convolutions of many channels: the closest a vision model comes to a machine's peak.
+Nearly all of its time goes to 3x3 convolutions of many channels, so it comes closest to the machine's peak.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxbench.workloads.optimizers import tolerance
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 2
-    # pooled: the side of what the dense layers see, after an average pool
+    # pooled: the side of the average pool's output, which the dense layers read
     config.model = ConfigDict({"size": 224, "classes": 1000, "width": 64, "hidden": 4096, "pooled": 7})
     config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.01})
     config.mesh = ConfigDict({"oversubscribe": False})

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Vision Transformer S/16 on 224x224 images: large matrix products and almost nothing else. (16 min)
+"""Vision Transformer S/16 on 224x224 images: almost nothing but large matrix products (16 min).
 
 make run EXP=vit
 make run EXP=vit ARGS=--config.batch=128   # for an accelerator: the default suits two cores
