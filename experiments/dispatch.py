@@ -22,9 +22,7 @@ def get_config() -> ConfigDict:
 def build(config: ConfigDict) -> CaseSet:
     choose("dtypes", config.dtypes, DTYPES)
     if config.sizes != "auto":
-        raise UserError(
-            f"--config.sizes={config.sizes}: each program of dispatch has one size, so use auto."
-        )
+        raise UserError(f"--config.sizes={config.sizes}: each program of dispatch has one size, so use auto.")
     impls = choose("impls", config.impls, IMPLS)
     programs = choose("ops", config.ops, OPS)
     return CaseSet(name="dispatch", view="dispatch", cases=tuple(case for op in programs for case in cases(op, impls)))

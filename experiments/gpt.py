@@ -54,12 +54,12 @@ def build(config: ConfigDict) -> TrainWorkload:
     data = cache(lambda: language.load(config.data.path, context=shape.context, vocab=shape.vocab, pad=pad))
     weights, example = language.weights(pad), {"tokens": Field((shape.context + 1,), jnp.int32, classes=shape.vocab)}
     if weights:
-        draw = lambda key, batch: language.like(data().train[weights], key, batch)  # noqa: E731
+        draw = lambda key, batch: language.draw_weights(data().train[weights], key, batch)  # noqa: E731
         example[weights] = Field((shape.context,), jnp.int32, classes=2, draw=draw)
     return TrainWorkload(
         name="gpt",
         init=model.init,
-        loss=next_token(model, weights=weights, penalty=mixture.judged if shape.experts else None),
+        loss=next_token(model, weights=weights, penalty=mixture.balance_loss if shape.experts else None),
         predict=last_position(model),
         optimizer=make_optimizer(config.optimizer),
         example=example,

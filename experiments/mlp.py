@@ -55,7 +55,7 @@ def partition(config: ConfigDict) -> Partition:
         axes[f"layers/{first}/kernel"], axes[f"layers/{first}/bias"] = (None, "hidden"), ("hidden",)
         axes[f"layers/{first + 1}/kernel"] = ("hidden", None)
     numbers = sum(sizes[first + 1][1] for first in pairs) + sum(sizes[first][0] for first in pairs[1:])
-    return Partition(axes=axes, wire=summed(numbers))
+    return Partition(axes=axes, collective_bounds=summed(numbers))
 
 
 def get_config() -> ConfigDict:

@@ -154,7 +154,7 @@ def test_frozen_parameters_are_cast_as_the_others_are():
     workload = frozen(layers_workload(), "^0/", precision="bfloat16")
     params, model_state = jax.eval_shape(workload.init, KEY)
     gradient = jax.grad(workload.loss, has_aux=True)
-    shares = flops.share_of_products(gradient, params, model_state, workload.batch_avals(BATCH), KEY)
+    shares = flops.dot_flop_shares(gradient, params, model_state, workload.batch_avals(BATCH), KEY)
     assert shares == {"bfloat16": 1.0}
     assert {leaf.dtype.name for leaf in jax.tree.leaves((params, model_state))} == {"float32"}
 

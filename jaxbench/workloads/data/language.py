@@ -81,7 +81,7 @@ def weights(pad: str) -> str | None:
     return "real" if pad else None
 
 
-def like(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
+def draw_weights(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
     """Draws `batch` rows of "real" for synthetic tokens, int32 (batch, T), with the share of real tokens of all N.
 
     One is drawn from each of `batch` equal parts of the rows, which lie in the order of their share, so that a small

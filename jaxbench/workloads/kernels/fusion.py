@@ -142,7 +142,7 @@ def _numbers_moved(kernel: Kernel, given: tuple[Array, ...], *, stored: bool) ->
     return kernel.passes * full + others + kernel.row_passes * given[0].shape[0]
 
 
-def plainly(function: Callable[..., Any], *operands: Any) -> Any:
+def direct(function: Callable[..., Any], *operands: Any) -> Any:
     """An operation as it is."""
     return function(*operands)
 
@@ -161,12 +161,12 @@ def _stored(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _compiled(function: Callable[..., Any], impl: str) -> Callable[..., Any]:
-    do = _stored if impl == "barriers" else plainly
+    do = _stored if impl == "barriers" else direct
     return fenced(lambda *arrays: function(do, *arrays))
 
 
 def _eager(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
     def prepare(*arrays: jax.Array) -> Callable[[], Any]:
-        return lambda: function(plainly, *arrays)
+        return lambda: function(direct, *arrays)
 
     return prepare
