@@ -48,6 +48,15 @@ class Dataset(Protocol):
     def test(self) -> dict[str, np.ndarray]: ...
 
 
+@dataclass(frozen=True)
+class Splits:
+    """A Dataset: the train and test split as arrays by field, and the name of the data in a report."""
+
+    train: dict[str, np.ndarray]
+    test: dict[str, np.ndarray]
+    name: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeviceShare:
     """One device's share of a step, which determines what its layers send.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxbench.errors import UserError
+from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data import language, sources, text
 
 SOURCE = b'''"""A module.
@@ -39,7 +40,7 @@ def less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(language, "DEFAULT_BYTES", 400_000)
 
 
-def texts(path: str, *, length: int = 8, classes: int = 5, seed: int = 0) -> text.Texts:
+def texts(path: str, *, length: int = 8, classes: int = 5, seed: int = 0) -> Splits:
     return text.load(path, seed=seed, length=length, classes=classes)
 
 

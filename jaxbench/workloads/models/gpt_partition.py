@@ -70,8 +70,8 @@ def collective_bounds(shape: gpt.Shape, share: DeviceShare, *, recomputed: bool)
 
 def _tensor(shape: gpt.Shape, share: DeviceShare, positions_held: int, *, recomputed: bool) -> CollectiveBounds:
     """Four sums of activations per block, one for the embedding lookup, one for the gradient of the scores' input, and
-    four numbers per position for the loss. With positions split, each sum becomes a reduce-scatter and an all-gather; the
-    gradients of replicated parameters, of which each device has seen only some positions, are summed."""
+    four numbers per position for the loss. With positions split, each sum becomes a reduce-scatter and an all-gather,
+    and the gradients of replicated parameters, of which each device has seen only some positions, are summed."""
     act, blocks = positions_held * shape.width, share.blocks or shape.layers
     backward = "backward" in share.passes
     loss, more = backward * 4 * positions_held, backward * recomputed * 2 * blocks

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """One copy per device of parameters used more than once, so that their gradient is communicated once.
 
-Under `jit` a gradient with several terms (such as that of tied input and output embeddings) would be summed over devices
-term by term, and a gradient that sums over two axes, one of them split, has no sharding of its own. Here the batch is
-reshaped to (devices, examples of each, ...) and the parameter is broadcast along the first axis. All terms are added on
-the device, and the one sum over devices is the gradient of the broadcast. Each device still has one copy. Where the loss
-sees only one device's examples (`shard_map`, `pmap`, one device) there is one group.
+Under `jit` a gradient with several terms (such as that of tied input and output embeddings) would be summed over
+devices term by term, and a gradient that sums over two axes, one of them split, has no sharding of its own. Here the
+batch is reshaped to (devices, examples of each, ...) and the parameter is broadcast along the first axis. All terms are
+added on the device, and the one sum over devices is the gradient of the broadcast. Each device still has one copy.
+Where the loss sees only one device's examples (`shard_map`, `pmap`, one device) there is one group.
 
 Axes: P devices, V rows of a table, D width, B examples, T positions.
 """
@@ -39,8 +39,7 @@ def copies(parameter: jax.Array, like: jax.Array) -> jax.Array:
 
 
 def by_device(function: Callable[..., jax.Array], *arrays: jax.Array) -> jax.Array:
-    """`function` of each group of `arrays`, (P, ...). One group is not vmapped, because a batch of one product is slower
-    than the product."""
+    """`function` of each group of `arrays`, (P, ...). One group is not vmapped: a batch of one product is slower."""
     if arrays[0].shape[0] == 1:
         return function(*(array[0] for array in arrays))[None]
     return jax.vmap(function)(*arrays)

@@ -19,11 +19,11 @@ from jaxbench.workloads.flops import dense, training
 from jaxbench.workloads.models.per_device import rows
 
 BYTES = 256
-MAX_LOG_SCALE = math.log(100)  # CLIP's: the scale of products is at most 100
+MAX_LOG_SCALE = math.log(100)  # CLIP's limit
 
 
 class Towers(nnx.Module):
-    """{"image": (B, size, size, 1), "caption": (B, T)} to (image_BD, caption_BD, scale), with unit vectors."""
+    """{"image": (B, size, size, 1), "caption": (B, T)} to (unit image_BD, unit caption_BD, scale)."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
         """config: has `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature`, and `learned`, whether the
