@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from functools import partial
 
-import jax.numpy as jnp
 from ml_collections import ConfigDict
 
-from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_nnx, make_optimizer, prediction
-from jaxbench.workloads.flops import training
+from jaxbench.workloads import TrainWorkload
+from jaxbench.workloads.image_classifier import image_classifier
 from jaxbench.workloads.models.alexnet import AlexNet, layer_flops
-from jaxbench.workloads.optimizers import tolerance
 
 
 def get_config() -> ConfigDict:
@@ -34,17 +32,4 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    model = from_nnx(partial(AlexNet, config.model))
-    size, classes = config.model.size, config.model.classes
-    return TrainWorkload(
-        name="alexnet",
-        init=model.init,
-        loss=classification(model),
-        evaluate=evaluation(model),
-        predict=prediction(model),
-        optimizer=make_optimizer(config.optimizer),
-        example={"image": Field((size, size, 3)), "label": Field((), jnp.int32, classes=classes)},
-        flops_per_example=training(layer_flops(config.model)),
-        unit="images",
-        **tolerance(config.optimizer.name),
-    )
+    return image_classifier("alexnet", partial(AlexNet, config.model), config, layer_flops(config.model))

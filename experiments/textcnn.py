@@ -10,17 +10,13 @@ Expect it to reach its target in one or two epochs; the lstm needs several for a
 
 from __future__ import annotations
 
-from functools import partial
-
-import jax.numpy as jnp
 from ml_collections import ConfigDict
 
-from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
-from jaxbench.workloads.data import text
-from jaxbench.workloads.flops import training
-from jaxbench.workloads.losses import prediction
+from jaxbench.discovery import load_experiment
+from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.models import textcnn
-from jaxbench.workloads.optimizers import tolerance
+
+base = load_experiment("lstm")
 
 
 def get_config() -> ConfigDict:
@@ -38,22 +34,4 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    model = from_nnx(partial(textcnn.Classifier, config.model))
-    example = {
-        "tokens": Field((config.model.length,), jnp.int32, classes=textcnn.VOCAB),
-        "label": Field((), jnp.int32, classes=config.model.classes),
-    }
-    return TrainWorkload(
-        name="textcnn",
-        init=model.init,
-        loss=classification(model, inputs="tokens"),
-        predict=prediction(model, inputs="tokens"),
-        optimizer=make_optimizer(config.optimizer),
-        example=example,
-        flops_per_example=training([0.0, *textcnn.layer_flops(config.model)]),  # the embedding needs its gradient
-        unit="texts",
-        data=lambda: text.load(
-            config.data.path, seed=config.seed, length=config.model.length, classes=config.model.classes
-        ),
-        **tolerance(config.optimizer.name),
-    )
+    return base.build(config, "textcnn", textcnn)

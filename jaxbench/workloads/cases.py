@@ -186,6 +186,26 @@ def typed(text: str) -> bool:
     return not text.strip().startswith("auto")
 
 
+def kernel_grid(name: str, kernels: Any, config: Any, auto: Iterable[int], *, view: str = "") -> CaseSet:
+    """All cases of a module of kernels (its OPS, DTYPES, IMPLS and `cases`) that `config` asks for, by size.
+
+    auto: the default sizes. view: `name` by default. Raises UserError for an illegal choice.
+    """
+    impls = choose("impls", config.impls, kernels.IMPLS)
+    return CaseSet(
+        name=name,
+        view=view or name,
+        cases=tuple(
+            case
+            for op in choose("ops", config.ops, kernels.OPS)
+            for dtype in choose("dtypes", config.dtypes, kernels.DTYPES)
+            for size in sizes("sizes", config.sizes, auto)
+            for case in kernels.cases(op, dtype, size, impls)
+        ),
+        typed=typed(config.sizes),
+    )
+
+
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
 
 

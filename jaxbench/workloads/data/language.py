@@ -39,8 +39,8 @@ def load(path: str, *, context: int, vocab: int, pad: str = "") -> Splits:
         (sorted by path) is in the test split.
       context: positions of the model.
       vocab: size of the model's vocabulary.
-      pad: "": all files concatenated. "padded": one document per row. "packed": as many whole documents as fit in a row;
-        a model may attend to the previous document, as in GPT-3 (Brown et al., arXiv:2005.14165, section 2.2). A
+      pad: "": all files concatenated. "padded": one document per row. "packed": as many whole documents as fit a row; a
+        model may attend to the previous document, as in GPT-3 (Brown et al., arXiv:2005.14165, section 2.2). A
         text or document longer than a row continues in the next row, which repeats the last byte.
 
     Raises:
