@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What this machine has: every local accelerator in powers of two, else 1, 2, 4, 8 CPU devices; the default."""
+"""The default: local accelerators in powers of two, or else 1, 2, 4, 8 CPU devices."""
 
 from ml_collections import ConfigDict
 

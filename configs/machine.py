@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What `make machine` measures of each experiment: enough for a machine's own card in under three minutes."""
+"""What `make machine` measures: enough for a machine card in under three minutes."""
 
 from ml_collections import ConfigDict
 
-# What is narrowed, by experiment: the sizes at which limits show, not the way to them.
+# By experiment: only the sizes at which the limits of a machine show.
 NARROW = {
     "matmul": {
         "shapes": "square",

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""For a figure in print: every strategy, 30 rounds of longer blocks; about 20 minutes for cnn on two cores."""
+"""For publication: every strategy, 30 rounds of longer blocks; about 20 minutes for cnn on two cores."""
 
 from ml_collections import ConfigDict
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Does it run at all? One and two devices, three short rounds, every strategy, small sizes. Not for numbers."""
+"""A smoke test: one and two devices, three short rounds, every strategy, small sizes. Its numbers mean nothing."""
 
 from ml_collections import ConfigDict
 
@@ -15,6 +15,6 @@ def get_config(config: ConfigDict) -> ConfigDict:
         return config
     config.measure.block_s = 0.01
     config.batch = 16
-    if config.mesh.devices == "auto":  # an experiment that pulls a lever says where
+    if config.mesh.devices == "auto":  # experiments with a lever choose their own devices
         config.mesh.devices, config.strategy = "auto:2", "all"
     return config

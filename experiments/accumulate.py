@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Gradient accumulation: one update from 1, 2, 4 .. micro-batches, its time and its memory (1 min).
+"""Gradient accumulation: step time and memory of one update from 1, 2, 4 or 8 micro-batches (1 min).
 
     make run EXP=accumulate
 
-Each arm's parameters are compared with those of the big batch's update. Expect memory to fall and time to rise a bit.
+The parameters of each arm are compared with those of the undivided batch. Expect less memory and slightly more time.
 """
 
 from __future__ import annotations

@@ -1,27 +1,25 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""AlexNet on 224x224 images: 61 million parameters, most of them in dense layers, little work for each. (15 min)
+"""AlexNet on 224x224 images: 61 million parameters, most of them in dense layers (15 min).
 
 make run EXP=alexnet
-Its gradient of 244 MB an update is large beside its work, so what data parallelism costs shows first here.
+Its gradient, 244 MB an update, is large for its work, so the cost of data parallelism shows here first.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-import jax.numpy as jnp
 from ml_collections import ConfigDict
 
-from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_nnx, make_optimizer, prediction
-from jaxbench.workloads.flops import training
+from jaxbench.workloads import TrainWorkload
+from jaxbench.workloads.image_classifier import image_classifier
 from jaxbench.workloads.models.alexnet import AlexNet, layer_flops
-from jaxbench.workloads.optimizers import tolerance
 
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 32
-    # pooled: the side of what the dense layers see, after an average pool
+    # pooled: the side of the average pool's output, which the dense layers read
     config.model = ConfigDict({"size": 224, "classes": 1000, "width": 64, "hidden": 4096, "pooled": 6})
     config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.01})
     config.mesh = ConfigDict({"oversubscribe": False})
@@ -34,17 +32,4 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    model = from_nnx(partial(AlexNet, config.model))
-    size, classes = config.model.size, config.model.classes
-    return TrainWorkload(
-        name="alexnet",
-        init=model.init,
-        loss=classification(model),
-        evaluate=evaluation(model),
-        predict=prediction(model),
-        optimizer=make_optimizer(config.optimizer),
-        example={"image": Field((size, size, 3)), "label": Field((), jnp.int32, classes=classes)},
-        flops_per_example=training(layer_flops(config.model)),
-        unit="images",
-        **tolerance(config.optimizer.name),
-    )
+    return image_classifier("alexnet", partial(AlexNet, config.model), config, layer_flops(config.model))

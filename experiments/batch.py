@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From latency to throughput by batch size, and with --config.search=max the largest batch that fits (1 min).
+"""Latency and throughput by batch size; with --config.search=max, the largest batch that fits (1 min).
 
     make run EXP=batch
     make run EXP=batch ARGS="--config.search=max --config.search_bytes=500000000"
 
-Expect the time of a step to stay nearly level while the batch is small, and the throughput to level off when it is not.
+Expect a nearly constant step time for small batches, and a nearly constant throughput for large ones.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A LeNet-class convolutional classifier of 28x28 images: the first thing to scale (1 min)."""
+"""A LeNet-class convolutional classifier of 28x28 images (1 min)."""
 
 from __future__ import annotations
 

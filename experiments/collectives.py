@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Collectives over device counts and mesh axes: latency of small payloads, bus bandwidth of large ones (4 min)."""
+"""Collectives by device count and mesh axis: latency of small payloads, bus bandwidth of large ones (4 min)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.measures = "cases"
     config.dtypes = "float32"
-    config.measure = ConfigDict({"block_s": 0.01})  # there are many
+    config.measure = ConfigDict({"block_s": 0.01})  # short, because there are many cases
     config.sizes_from = ""  # the name of a training experiment: the payloads are its gradients
     return config
 

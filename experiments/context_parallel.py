@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Context parallelism: the longest sequence that fits, and what a step costs, when positions are split (6 min).
+"""Context parallelism: the longest sequence that fits, and step time, with positions split over devices (6 min).
 
     make run EXP=context_parallel
     make run EXP=context_parallel ARGS="--config.search_bytes=1073741824"
 
-The longest context is found by compiling alone: the largest whose step the compiler says needs at most `search_bytes` a
-device. Keys and values travel round a ring (Liu et al., 2023), and each device has an early and a late part of the
-sequence, so that causal attention is the same work for all.
+The longest context is found by compiling only: it is the largest for which the compiler reports at most `search_bytes`
+per device. Keys and values travel round a ring (Liu et al., 2023). Each device holds an early and a late part of the
+sequence, so that causal attention is equal work for all.
 """
 
 from __future__ import annotations

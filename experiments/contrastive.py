@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""CLIP's loss on two towers: work and gathered bytes that grow with the global batch, whole and by blocks (3 min).
+"""CLIP's contrastive loss: work and gathered bytes by global batch, computed whole and in blocks (3 min).
 
     make run EXP=contrastive
-    make train EXP=contrastive ARGS=--config.lever.remat=none     # until digits find captions that name them
+    make train EXP=contrastive ARGS=--config.lever.remat=none     # until digits retrieve their captions
 
-Each example is compared with all of the global batch, so a device gathers all features and its share of the similarity
-matrix grows with the devices: weak scaling is not flat, as it is for a mean over examples such as `cnn`'s. With
-`--config.lever.remat=block` the matrix is made `--config.model.columns` columns at a time, in both passes.
+Each example is compared with the whole global batch. So a device gathers all features, its share of the similarity
+matrix grows with the number of devices, and weak scaling is not flat as it is for `cnn`. With
+`--config.lever.remat=block` both passes compute the matrix `--config.model.columns` columns at a time.
 """
 
 from __future__ import annotations

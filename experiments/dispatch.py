@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What starting a program costs: one that does nothing and one of 8 comparisons, pipelined and waited for (1 min)."""
+"""The cost of starting a program, pipelined and synchronous: an empty one and one of 8 comparisons (1 min)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def get_config() -> ConfigDict:
 def build(config: ConfigDict) -> CaseSet:
     choose("dtypes", config.dtypes, DTYPES)
     if config.sizes != "auto":
-        raise UserError(
-            f"--config.sizes={config.sizes}: the programs of dispatch have one size each, leave it at auto."
-        )
+        raise UserError(f"--config.sizes={config.sizes}: each program of dispatch has one size, so use auto.")
     impls = choose("impls", config.impls, IMPLS)
     programs = choose("ops", config.ops, OPS)
     return CaseSet(name="dispatch", view="dispatch", cases=tuple(case for op in programs for case in cases(op, impls)))

@@ -1,13 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A chain of element-wise operations and a bias + GELU + softmax block: op by op, with barriers, and fused (1 min)."""
+"""Two kernels, an element-wise chain and bias + GELU + softmax: op by op, with barriers, and fused (1 min)."""
 
 from __future__ import annotations
 
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import CaseSet
-from jaxbench.workloads.cases import choose, sizes, typed
-from jaxbench.workloads.kernels.fusion import DTYPES, IMPLS, OPS, cases
+from jaxbench.workloads.cases import kernel_grid
+from jaxbench.workloads.kernels import fusion
 
 ELEMENTS = [10**i for i in range(4, 8)]
 
@@ -20,16 +20,4 @@ def get_config() -> ConfigDict:
 
 
 def build(config: ConfigDict) -> CaseSet:
-    impls = choose("impls", config.impls, IMPLS)
-    return CaseSet(
-        name="fusion",
-        view="fusion",
-        cases=tuple(
-            case
-            for op in choose("ops", config.ops, OPS)
-            for dtype in choose("dtypes", config.dtypes, DTYPES)
-            for elements in sizes("sizes", config.sizes, ELEMENTS)
-            for case in cases(op, dtype, elements, impls)
-        ),
-        typed=typed(config.sizes),
-    )
+    return kernel_grid("fusion", fusion, config, ELEMENTS)

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A graph convolutional network that classifies the nodes of drawn graphs, a batch of graphs at a time (2 min)
+"""A graph convolutional network that classifies the nodes of random graphs, in batches of graphs (2 min).
 
     make run EXP=gcn
 
-Expect it to scale as the cnn does: its gradient is small and the products by the dense adjacency are most of its work.
+Expect it to scale like `cnn`: its gradient is small, and products with the dense adjacency are most of its work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
 from jaxbench.workloads.losses import prediction
-from jaxbench.workloads.losses_sequence import of_several
+from jaxbench.workloads.losses_sequence import from_fields
 from jaxbench.workloads.models import gcn
 from jaxbench.workloads.optimizers import tolerance
 
@@ -44,8 +44,8 @@ def build(config: ConfigDict) -> TrainWorkload:
     return TrainWorkload(
         name="gcn",
         init=model.init,
-        loss=of_several(classification(model, inputs="inputs"), "features", "places"),
-        predict=of_several(prediction(model, inputs="inputs"), "features", "places"),
+        loss=from_fields(classification(model, inputs="inputs"), "features", "places"),
+        predict=from_fields(prediction(model, inputs="inputs"), "features", "places"),
         optimizer=make_optimizer(config.optimizer),
         example=example,
         flops_per_example=gcn.training_flops(config.model),

@@ -1,18 +1,18 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""GPT-2's architecture from 0.8 million to 7 billion parameters; "tiny" learns to write Python, byte by byte (1 min)
+"""A GPT-2 transformer of 0.8 million to 7 billion parameters, by default the smallest, on bytes of Python (1 min).
 
-    make run EXP=gpt                                             # how the training of "tiny" scales
+    make run EXP=gpt                                             # how training the "tiny" preset scales
     make run EXP=gpt ARGS="--config.model.preset=small"          # GPT-2 small, 124,439,808 parameters
-    make run EXP=gpt ARGS="--config.data.pad=packed"             # uneven documents; the mean is over real tokens
+    make run EXP=gpt ARGS="--config.data.pad=packed"             # uneven documents; the loss is a mean over real tokens
     make train EXP=gpt                                           # to 45 % of the next bytes of unseen source files
 
 `--config.model.layers`, `.width`, `.heads`, `.context` and `.vocab` replace the preset's numbers where they are not 0;
-`.experts` makes each perceptron a mixture of so many. `.padded_vocab` is how many rows the embedding has, so that they
-divide over devices: 50,304 for GPT-2's 50,257 words. The others stay zero and change neither loss nor gradient, but are
-counted in the passport's parameters: 36,096 of them in "small".
+`.experts` makes each perceptron a mixture of so many. `.padded_vocab` is the number of rows of the embedding, padded so
+that they divide over devices: 50,304 for GPT-2's 50,257 words. The padding stays zero and changes neither loss nor
+gradient, but the passport counts it among the parameters: 36,096 numbers in "small".
 
-`--config.data.pad` is "" (rows of text without a gap), "padded" (one document a row, filled up) or "packed" (documents
-one after the other; attention looks across their borders, as GPT-3's does). FLOPs are those of all tokens.
+`--config.data.pad` is "" (contiguous text), "padded" (one document a row, padded) or "packed" (documents one after the
+other, with attention across their boundaries as in GPT-3). FLOPs count all tokens.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def build(config: ConfigDict) -> TrainWorkload:
     data = cache(lambda: language.load(config.data.path, context=shape.context, vocab=shape.vocab, pad=pad))
     weights, example = language.weights(pad), {"tokens": Field((shape.context + 1,), jnp.int32, classes=shape.vocab)}
     if weights:
-        draw = lambda key, batch: language.like(data().train[weights], key, batch)  # noqa: E731
+        draw = lambda key, batch: language.draw_weights(data().train[weights], key, batch)  # noqa: E731
         example[weights] = Field((shape.context,), jnp.int32, classes=2, draw=draw)
     return TrainWorkload(
         name="gpt",
         init=model.init,
-        loss=next_token(model, weights=weights, penalty=mixture.judged if shape.experts else None),
+        loss=next_token(model, weights=weights, penalty=mixture.balance_loss if shape.experts else None),
         predict=last_position(model),
         optimizer=make_optimizer(config.optimizer),
         example=example,

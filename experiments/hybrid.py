@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every way to lay data, fsdp, stage and tensor axes over the devices, ranked by time, memory and bytes sent (9 min).
+"""Every data, fsdp, stage and tensor mesh of the devices, ranked by time, memory and bytes sent (9 min).
 
     make run EXP=hybrid
     make run EXP=hybrid ARGS="--config.mesh.devices=8"
     make run EXP=hybrid ARGS='--config.lever.mesh="data=2,tensor=2;fsdp=4"'
 
-Each arm is a mesh: all factorings of the device count, beside the plain data parallelism that comes first. Memory and
-bytes are exact, also on more devices than cores; there the ranking by time means nothing, and is drawn hollow.
+Each arm is a mesh, one for each factorization of the device count; plain data parallelism comes first. Memory and bytes
+are exact even when oversubscribed. The ranking by time then means nothing and is drawn hollow.
 """
 
 from __future__ import annotations

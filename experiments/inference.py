@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Inference: the latency of a forward pass, median and 99th percentile, and the throughput, over batch sizes (1 min).
+"""Inference by batch size: throughput, and the median and 99th percentile of latency (1 min).
 
     make run EXP=inference
 
-Each call is waited for. Expect throughput to grow with the batch until latency grows as fast.
+Calls are synchronous. Expect throughput to grow with the batch until latency grows as fast.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What feeding a step costs: resident on the device, from the host, or decoded 0, 1, 2 .. batches ahead (1 min).
+"""Input pipelines: a batch on the device, from the host, or decoded with 0, 1, 2 or 4 batches prefetched (1 min).
 
     make run EXP=input
 
-The pipeline decodes PNG images and augments them on the CPU (Grain). Expect the host to be close to the resident batch,
-and the pipeline to be far behind without batches fetched ahead, above all where training has the cores to itself.
+The pipeline decodes PNG images and augments them on the CPU (Grain). Expect the host batch to be nearly as fast as the
+resident one. Expect the pipeline to be far slower unless it prefetches, most of all where training has its own cores.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One optimisation at a time: from eager to jit, fusion, donation, 16 bits, prefetched input (1 min).
+"""One optimization at a time: from eager to jit, fusion, donation, 16 bits, prefetched input (1 min).
 
     make run EXP=ladder
 
-Each rung keeps those below it. Expect jit to be worth most, and on a CPU bfloat16 to cost instead of pay.
+Each rung keeps the rungs below it. Expect the largest gain from jit, and a loss from bfloat16 on a CPU.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""LU, QR, Cholesky and singular values of square matrices: XLA against NumPy and SciPy (2 min)."""
+"""LU, QR, Cholesky and singular value decomposition: XLA against NumPy and SciPy (2 min)."""
 
 from __future__ import annotations
 
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import CaseSet
-from jaxbench.workloads.cases import choose, sizes, typed
-from jaxbench.workloads.kernels.linalg import DTYPES, IMPLS, OPS, cases
+from jaxbench.workloads.cases import kernel_grid
+from jaxbench.workloads.kernels import linalg
 
 SIDES = (64, 128, 256, 512, 1024)
 
@@ -20,16 +20,4 @@ def get_config() -> ConfigDict:
 
 
 def build(config: ConfigDict) -> CaseSet:
-    impls = choose("impls", config.impls, IMPLS)
-    return CaseSet(
-        name="linalg",
-        view="linalg",
-        cases=tuple(
-            case
-            for op in choose("ops", config.ops, OPS)
-            for dtype in choose("dtypes", config.dtypes, DTYPES)
-            for side in sizes("sizes", config.sizes, SIDES)
-            for case in cases(op, dtype, side, impls)
-        ),
-        typed=typed(config.sizes),
-    )
+    return kernel_grid("linalg", linalg, config, SIDES)

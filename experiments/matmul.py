@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Matrix products: square, tall and batched, by format, with and without tiles; or a search for the best (3 min).
+"""Matrix products: square, tall and batched, by number format, tiled and untiled; or a search for the fastest (3 min).
 
-A size s is the side of the square product. The tall one, (16 s, s/4) by (s/4, s/4), and the batched one, 64 of side
-s/4, have as many FLOPs. With --config.search=true only XLA's product is measured, over a grid of shapes (or all
-products of three --config.sizes, where those are given), to find the most that the machine can do.
+A size s is the side of the square product. The tall product, (16 s, s/4) by (s/4, s/4), and the batched one, 64 of side
+s/4, have as many FLOPs. --config.search=true measures only XLA's product, over a grid of shapes (or all combinations of
+three --config.sizes, if given), to find the highest FLOP/s of the machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A perceptron with one hidden layer, 784-128-10: so little work that it shows what a step costs besides (1 min).
+"""A perceptron with one hidden layer, 784-128-10: so little work that overheads dominate (1 min).
 
-make run EXP=mlp ARGS=--config.strategy=tensor    # each two layers split as Megatron's are: by columns, then by rows
+make run EXP=mlp ARGS=--config.strategy=tensor    # pairs of layers split by columns, then by rows, as in Megatron
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
 
 
 def partition(config: ConfigDict) -> Partition:
-    """How layers are split over devices: two by two, the first by its outputs, the second by its inputs.
+    """How pairs of layers are split over devices: the first by its outputs, the second by its inputs.
 
-    A last one without a partner is whole on every device. What two layers give is summed over devices in the forward
-    pass, and the gradient of what they are given in the backward pass, but for the image.
+    A last layer without a partner is replicated. The forward pass sums the output of each pair over devices; the
+    backward pass sums the gradient of each pair's input, except the image.
     """
     sizes = layer_sizes(config)
     axes: dict[str, tuple[str | None, ...]] = {}
@@ -55,7 +55,7 @@ def partition(config: ConfigDict) -> Partition:
         axes[f"layers/{first}/kernel"], axes[f"layers/{first}/bias"] = (None, "hidden"), ("hidden",)
         axes[f"layers/{first + 1}/kernel"] = ("hidden", None)
     numbers = sum(sizes[first + 1][1] for first in pairs) + sum(sizes[first][0] for first in pairs[1:])
-    return Partition(axes=axes, wire=summed(numbers))
+    return Partition(axes=axes, collective_bounds=summed(numbers))
 
 
 def get_config() -> ConfigDict:

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A mixture of experts spread over devices: what travels, and the share of positions that find no place (9 min).
+"""A mixture of experts over devices: the bytes exchanged and the share of positions dropped (9 min).
 
     make run EXP=moe
 
-Each block's perceptron is eight, and a router sends each position to one (Fedus et al., Switch, 2021): eight times the
-parameters for the same products. An expert takes 1.25 times its even share of a sequence; what comes beyond is dropped.
+Each block has eight perceptrons, and a router sends each position to one of them (Fedus et al., Switch, 2021): eight
+times the parameters for the same FLOPs. An expert takes 1.25 times its even share of a sequence; the rest is dropped.
 """
 
 from __future__ import annotations

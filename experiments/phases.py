@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a step's time goes: forward, backward, update and communication, each by leaving it out (1 min).
+"""The phases of a step: forward, backward, update and communication, each timed by leaving it out (1 min).
 
     make run EXP=phases
 
-Expect the backward pass to take about twice the forward pass, and communication to be nothing on one device.
+Expect the backward pass to take about twice the forward pass, and no communication on one device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ base = load_experiment("cnn")
 
 def get_config() -> ConfigDict:
     config = base.get_config()
-    config.strategy = "shard_map"  # the strategy that states its communication, so that it can be left out
+    config.strategy = "shard_map"  # it writes out its communication, which can therefore be left out
     config.lever = ConfigDict({"part": "forward,gradient,local,step"})
     config.mesh = ConfigDict({"devices": "1,2"})
     config.scaling = "strong"

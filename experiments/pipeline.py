@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A pipeline of stages: its bubble against the number of stages and of micro-batches, by schedule (9 min).
+"""Pipeline parallelism: the bubble by number of stages and of micro-batches, for each schedule (9 min).
 
     make run EXP=pipeline
 
-K stages and M micro-batches leave (K - 1) / (M + K - 1) of all places in the schedule idle. The executed schedule says
-how many it left idle, the compiled step what it holds, both exactly, also on more devices than cores. GPipe's published
-throughputs (Huang et al., 2019) are drawn dashed.
+K stages and M micro-batches leave (K - 1) / (M + K - 1) of all slots in the schedule idle. The executed schedule's idle
+slots and the compiled step's memory are exact, even when oversubscribed. GPipe's published throughputs (Huang et al.,
+2019) are drawn dashed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def get_config() -> ConfigDict:
     config.strategy = "pipeline"
     config.scaling = "strong"
     config.batch = 32
-    # Small, and few rounds: on more devices than cores a tick costs what waking up all of them costs.
+    # Small, and few rounds: when oversubscribed, a tick costs as much as waking all device threads.
     config.model.update({"layers": 8, "width": 64, "heads": 4, "context": 32})
     config.measure = ConfigDict({"rounds": 3})
     config.lever = ConfigDict({"accumulate": "1,4,32", "schedule": "gpipe,1f1b"})

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Number formats on one model: float32, bfloat16, float16 with loss scaling: speed, memory, accuracy (1 min).
+"""float32, bfloat16, and float16 with loss scaling, on one model: speed, memory and accuracy (1 min).
 
     make run EXP=precision
 
-Each arm first trains on the real digits and says what it came to, then is timed. Any training experiment takes the
-lever: ``--config.lever.precision=default,bfloat16``. Expect bfloat16 to be slower than float32 on a CPU without
-units for it, and the accuracies to agree. TF32 is a format of NVIDIA's GPUs: name it there.
+Each arm first trains on the real digits and reports its accuracy, then is timed. Any training experiment takes the
+lever: ``--config.lever.precision=default,bfloat16``. Expect equal accuracies, and bfloat16 to be slower than float32 on
+a CPU without bfloat16 units. tf32 needs an NVIDIA GPU.
 """
 
 from __future__ import annotations

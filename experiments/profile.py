@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the operations of a step are: time by kind from a trace that also opens in Perfetto and TensorBoard (1 min).
+"""The time of a step by kind of operation, from a trace that also opens in Perfetto and TensorBoard (1 min).
 
     make run EXP=profile
 
-Any training experiment takes it: ``--config.profile=true``. The traces lie under profiles/ in the run's folder.
+Any training experiment takes ``--config.profile=true``. The traces are in profiles/ in the run's folder.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Click-through with a table of a million embeddings: little arithmetic, 64 MB of gradient in every step (2 min)
+"""A click-through model with a million embeddings: little arithmetic, 64 MB of gradient in every step (2 min).
 
-    make run EXP=recsys                                          # drawn data: what is looked up costs the same
-    make run EXP=recsys ARGS="--config.model.rows=10000"         # how much of it is the table
+    make run EXP=recsys                                          # random data: lookups cost the same
+    make run EXP=recsys ARGS="--config.model.rows=10000"         # a small table, for comparison
 
-Expect an efficiency far below the other models': the whole table's gradient is reduced whatever the batch.
+Expect far lower efficiency than other models: the whole table's gradient is reduced, however small the batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
 from jaxbench.workloads.flops import training
 from jaxbench.workloads.losses import prediction
-from jaxbench.workloads.losses_sequence import of_several
+from jaxbench.workloads.losses_sequence import from_fields
 from jaxbench.workloads.models import recsys
 from jaxbench.workloads.optimizers import tolerance
 
@@ -46,8 +46,8 @@ def build(config: ConfigDict) -> TrainWorkload:
     return TrainWorkload(
         name="recsys",
         init=model.init,
-        loss=of_several(classification(model, inputs="inputs"), "dense", "rows"),
-        predict=of_several(prediction(model, inputs="inputs"), "dense", "rows"),
+        loss=from_fields(classification(model, inputs="inputs"), "dense", "rows"),
+        predict=from_fields(prediction(model, inputs="inputs"), "dense", "rows"),
         optimizer=make_optimizer(config.optimizer),
         example=example,
         flops_per_example=training([0.0, *recsys.layer_flops(config.model)]),  # the table needs its gradient

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The mean of gradients over devices in five ways and two formats: the compiler's, fused, bucketed, a ring (1 min).
+"""Gradient all-reduce in five ways and two number formats: compiler, fused, bucketed, scatter, ring (1 min).
 
     make run EXP=reduction
 
-Each arm is the same data-parallel step with another reduction, and its compiled program must hold the closed form's
-bytes: 2 (n - 1) / n of the gradient for each. In bfloat16 the sums keep 8 bits, and the row says how far the parameters
-are then from one device's; on the wire it is half as much, but not on a CPU, where XLA widens it to float32 again.
+Each arm is the same data-parallel step with another reduction. Its compiled program must send the bytes of the closed
+form, 2 (n - 1) / n of the gradient. In bfloat16 the sums keep 8 bits, and the table compares the parameters with those
+of one device. bfloat16 halves the bytes sent, except on a CPU, where XLA widens it to float32.
 """
 
 from __future__ import annotations

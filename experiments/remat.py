@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Recomputation: the memory a step's activations take against the time that saving it costs, on 16 blocks (3 min).
+"""Rematerialization: the activation memory of a step against the time of recomputation, on 16 blocks (3 min).
 
     make run EXP=remat
 
-The step of each policy is also compiled at other depths, which shows the square-root law of Chen et al. (2016) without
-running anything. Expect none to be the fastest and the largest, and sqrt the smallest.
+The step of each policy is also compiled, but not run, at other depths: this shows the square-root law of Chen et al.
+(2016). Expect none to be the fastest and to take most memory, and sqrt to take least.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ResNet-164 with pre-activation on 32x32 images: 1.7 million parameters in 164 thin layers. (17 min)
+"""ResNet-164 with pre-activation on 32x32 images: 1.7 million parameters in 164 thin layers (17 min).
 
 make run EXP=resnet164
-make run EXP=resnet164 ARGS=--config.lever.remat=none,sqrt,block   # 54 like blocks: sqrt keeps the input of every 8th
+make run EXP=resnet164 ARGS=--config.lever.remat=none,sqrt,block  # 54 identical blocks: sqrt keeps every 8th input
 make train EXP=resnet164 ARGS=--config.data.path=folder/with/cifar-10-batches-bin
 """
 
@@ -15,7 +15,7 @@ from jaxbench.errors import UserError
 from jaxbench.workloads import TrainWorkload
 
 STAGES = 3
-LAYERS = 3 * STAGES  # of one block in each stage; the stem and the logits are two more
+LAYERS = 3 * STAGES  # of one block in each stage, without the stem and the logits
 
 
 def get_config() -> ConfigDict:

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ResNet-18 on 224x224 images, or with --config.model.stem=cifar on 32x32 ones: the usual yardstick. (15 min)
+"""ResNet-18 on 224x224 images, or on 32x32 ones with --config.model.stem=cifar (15 min).
 
 make run EXP=resnet18
 make run EXP=resnet18 ARGS=--config.batch=128   # for an accelerator: the default suits two cores
 make run EXP=resnet18 ARGS="--config.model.stem=cifar --config.batch=32"
 make train EXP=resnet18 ARGS="--config.model.stem=cifar --config.data.path=folder/with/cifar-10-batches-bin"
-Batch normalisation by each device's own examples; --config.model.statistics=global: by all of a step's.
+Batch statistics are those of each device's examples; with --config.model.statistics=global, of the global batch.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from jaxbench.workloads.flops import training
 from jaxbench.workloads.models.resnet import ResNet, layer_flops, stage_blocks
 from jaxbench.workloads.optimizers import tolerance
 
-SIZES = {"imagenet": (224, 1000), "cifar": (32, 10)}  # image side and classes where the config says 0
+SIZES = {"imagenet": (224, 1000), "cifar": (32, 10)}  # image side and classes, where the config has 0
 
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 16
-    # size, classes: 0 means by the stem, 224 and 1000 or 32 and 10
+    # size and classes: 0 stands for those of the stem, 224 and 1000 or 32 and 10
     config.model = ConfigDict(
         {
             "stem": "imagenet",

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 (version 1.5) on 224x224 images: what the published scaling curves are of. (25 min)
+"""ResNet-50 (version 1.5) on 224x224 images: the model of most published scaling curves (25 min).
 
 make run EXP=resnet50
 make run EXP=resnet50 ARGS=--config.batch=64   # for an accelerator: the default suits two cores
 make run EXP=resnet50 ARGS=--config.lever.remat=none,sqrt,block   # memory against time
-Eight GPUs of 2017 reached 7.5 to 8 times one (the dashed line of the figure).
+The dashed line of the figure: eight GPUs of 2017 were 7.5 to 8 times as fast as one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Tensor parallelism of a transformer: a model that grows with the devices, and one that does not (5 min).
+"""Tensor parallelism of a transformer: weak scaling with a growing model, and strong scaling (5 min).
 
     make run EXP=tensor_parallel
 
-As Shoeybi et al. (Megatron-LM, 2019) have it: weak scaling widens the model with the devices and keeps the batch, and
-what is compared is FLOP/s per device; strong scaling splits the smallest of these models. Their measurements on V100s
-are drawn dashed. `--config.lever.sequence_parallel=on` splits positions between the products too.
+As in Megatron-LM (Shoeybi et al., 2019): weak scaling widens the model with the number of devices, keeps the batch and
+compares FLOP/s per device; strong scaling splits the smallest of these models. Their measurements on V100s are drawn
+dashed. `--config.lever.sequence_parallel=on` also splits positions between the products.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from jaxbench.discovery import load_experiment
 
 base = load_experiment("gpt")
 
-# Megatron's table 1, of 1, 2, 4 and 8 devices: 16, 20, 24 and 32 heads of 96 units, and 40, 54, 64 and 72 layers. Ours
-# have the same heads, an eighth as wide, and a tenth of the layers.
+# Megatron's table 1 for 1, 2, 4 and 8 devices: 16, 20, 24 and 32 heads of 96 units, and 40, 54, 64 and 72 layers. The
+# models here have the same heads, an eighth as wide, and a tenth of the layers.
 HEADS, LAYERS = {1: 16, 2: 20, 4: 24, 8: 32}, {1: 40, 2: 54, 4: 64, 8: 72}
 
 
@@ -33,7 +33,7 @@ def get_config() -> ConfigDict:
 
 
 def grow(config: ConfigDict, devices: int) -> ConfigDict:
-    """The model for so many devices: grown as the table's, of the largest count in it that is not more."""
+    """The config with the model for `devices`, scaled like the row of the table with the most devices up to that."""
     step = max(n for n in HEADS if n <= devices)
     head, heads = config.model.width // config.model.heads, config.model.heads * HEADS[step] // HEADS[1]
     layers = round(config.model.layers * LAYERS[step] / LAYERS[1])

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Copies between host and devices and from device to device, over sizes, and of every pair with the largest (1 min)."""
+"""Copies between host and device and between devices by size, and each pair of devices at the largest (1 min)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Vision Transformer S/16 on 224x224 images: large matrix products and almost nothing else. (16 min)
+"""Vision Transformer S/16 on 224x224 images: almost nothing but large matrix products (16 min).
 
 make run EXP=vit
 make run EXP=vit ARGS=--config.batch=128   # for an accelerator: the default suits two cores
@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from functools import partial
 
-import jax.numpy as jnp
 from ml_collections import ConfigDict
 
-from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_nnx, make_optimizer, prediction
-from jaxbench.workloads.flops import training
+from jaxbench.workloads import TrainWorkload
+from jaxbench.workloads.image_classifier import image_classifier
 from jaxbench.workloads.models.vit import ViT, layer_flops
-from jaxbench.workloads.optimizers import tolerance
 
 
 def get_config() -> ConfigDict:
@@ -34,18 +32,5 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    model = from_nnx(partial(ViT, config.model, config.lever.remat))
-    size, classes = config.model.size, config.model.classes
-    return TrainWorkload(
-        name="vit",
-        init=model.init,
-        loss=classification(model),
-        evaluate=evaluation(model),
-        predict=prediction(model),
-        optimizer=make_optimizer(config.optimizer),
-        example={"image": Field((size, size, 3)), "label": Field((), jnp.int32, classes=classes)},
-        flops_per_example=training(layer_flops(config.model)),
-        unit="images",
-        blocks=config.model.depth,
-        **tolerance(config.optimizer.name),
-    )
+    constructor = partial(ViT, config.model, config.lever.remat)
+    return image_classifier("vit", constructor, config, layer_flops(config.model), blocks=config.model.depth)

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO: what one device holds of a model's state when data parallelism shares it out, stage by stage (3 min).
+"""ZeRO: one device's share of the model's state under data parallelism, by stage (3 min).
 
     make run EXP=zero
 
 Mixed-precision Adam, 16 bytes a parameter: 2 of the parameter, 2 of its gradient, 12 of the optimizer (Rajbhandari et
-al., 2020). Bytes are measured from the arrays on the first device and are exact, also on more devices than cores; the
-published lines are drawn behind them. What it costs is in the table: stage 3 sends half as much again.
+al., 2020). Bytes are those of the arrays on the first device, exact even when oversubscribed; the published curves are
+drawn behind them. The table shows the cost: stage 3 sends 1.5 times the bytes.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Ver
     dtype = SIXTEEN_BITS[precision]
     params, model_state = jax.eval_shape(workload.init, KEY)
     gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
-    shares = flops.share_of_products(gradient, params, model_state, workload.batch_avals(1), KEY)
+    shares = flops.dot_flop_shares(gradient, params, model_state, workload.batch_avals(1), KEY)
     share = shares.get(dtype, 0.0)
     reason = f"{100 * share:.1f} % of the FLOPs in products are of {dtype} operands"
     ok = share >= MOSTLY

@@ -133,7 +133,7 @@ def _values(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch:
 
     def of_half(half: Batch) -> Any:
         with sharding_context.over(axis=PARTS):
-            return weighted.floats(workload.loss(params, model_state, half, key)[0])
+            return weighted.float_weights(workload.loss(params, model_state, half, key)[0])
 
     with sharding_context.over(parts=2):
         whole = weighted.value(workload.loss(params, model_state, batch, key)[0])

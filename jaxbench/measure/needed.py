@@ -61,7 +61,7 @@ def weights(workload: TrainWorkload) -> int:
 
 def gathered(workload: TrainWorkload, examples_given: int) -> int:
     """How many numbers a loss asks to be gathered from a device that has so many examples."""
-    with examples.noted() as sizes:
+    with examples.recorded_sizes() as sizes:
         _loss_of_part(workload, examples_given)
     return sum(sizes)
 

@@ -58,7 +58,7 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
     def loss(params: PyTree, model_state: PyTree, batch: Batch, keys: jax.Array) -> PyTree:
         def of_part(part: Batch, key: jax.Array) -> PyTree:
             with sharding_context.over(axis=PARTS):
-                return weighted.floats(workload.loss(params, model_state, part, key))
+                return weighted.float_weights(workload.loss(params, model_state, part, key))
 
         parts = jax.tree.map(lambda x: x.reshape(len(keys), -1, *x.shape[1:]), batch)
         return jax.tree.map(_together, jax.vmap(of_part, axis_name=PARTS)(parts, keys))

@@ -124,10 +124,10 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
     def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
         key = draws.folded(state.key, state.step)
         loss, (model_state, metrics) = workload.loss(state.params, state.model_state, batch, key)
-        return weighted.floats({"loss": loss, **metrics}), model_state
+        return weighted.float_weights({"loss": loss, **metrics}), model_state
 
     metrics, model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
-    return model_state, weighted.settled(metrics, over_devices)
+    return model_state, weighted.normalized(metrics, over_devices)
 
 
 def gradients(
@@ -147,7 +147,7 @@ def gradients(
             loss, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
             part = _share(loss)
             scaled = part if workload.loss_scale is None else part * workload.loss_scale(state.opt_state)
-            return scaled, (model_state, weighted.floats({"loss": loss, **metrics}))
+            return scaled, (model_state, weighted.float_weights({"loss": loss, **metrics}))
 
         key = draws.folded(state.key, state.step)
         (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
@@ -159,7 +159,7 @@ def gradients(
     if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
         weight = over_devices(metrics["loss"].weight)
         grads = jax.tree.map(lambda g: weighted.divided(g, weight), grads)
-    metrics = weighted.settled(metrics, over_devices)
+    metrics = weighted.normalized(metrics, over_devices)
     if workload.loss_scale is not None:
         metrics = {**metrics, **precision.metrics(state.opt_state)}
     return grads, model_state, metrics
@@ -170,7 +170,7 @@ def _share(loss: Any) -> jax.Array:
     applied here, before any sum over devices inside the backward pass, such as that of gathered parameters."""
     if not weighted.is_weighted(loss):
         return loss
-    loss = weighted.floats(loss)
+    loss = weighted.float_weights(loss)
     return loss.mean * weighted.divided(loss.weight, over_devices(loss.weight))
 
 

@@ -266,7 +266,7 @@ def expected(
     if workload.partition is not None:
         examples = global_batch // batch_parts(sizes) // passes
         share = DeviceShare(examples=examples, sizes=sizes, sequence=sequence)
-        for kind, (least, most) in workload.partition.wire(share).items():
+        for kind, (least, most) in workload.partition.collective_bounds(share).items():
             add(form, kind, passes * least, passes * most)
         if batch_parts(sizes) > 1:
             add(form, "all-reduce", sum(leaf.size for leaf in state))

@@ -186,7 +186,7 @@ class Stage:
 
 
 def _metrics(loss: Any, metrics: Metrics) -> Metrics:
-    return weighted.floats({"loss": loss, **metrics})
+    return weighted.float_weights({"loss": loss, **metrics})
 
 
 def _at(places: jax.Array, where: jax.Array) -> jax.Array:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""My model, in Equinox: 32 numbers to one of 5 classes. To measure it: jaxbench run mine.py"""
+"""My model, in Equinox: 32 numbers to one of 5 classes. Measure it with: jaxbench run mine.py"""
 
 import equinox as eqx
 import jax
@@ -26,7 +26,7 @@ class Net(eqx.Module):
 
 
 def get_config():
-    # Each field is an argument too, such as --config.model.width=512.
+    # Each field is also a flag, such as --config.model.width=512.
     model = {"width": 256, "dropout": 0.1}
     return ConfigDict({"batch": 128, "model": model, "optimizer": {"learning_rate": 1e-3}})
 
@@ -38,10 +38,10 @@ def build(config):
         init=model.init,
         loss=classification(model, inputs="x", labels="y"),
         optimizer=optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(config.optimizer.learning_rate)),
-        # One example, without the batch axis. Speed is measured on drawn values, so no data is needed for it.
+        # One example, without the batch axis. Speed is measured on random values and needs no data.
         example={"x": Field((32,)), "y": Field((), jnp.int32, classes=5)},
-        unit="rows",  # of a throughput: rows/s
-        # How far, relative, the parameters may be from those of one device after three updates.
+        unit="rows",  # throughput is shown in rows/s
+        # The largest relative difference from one device's parameters after three updates.
         tolerance=1e-3,
         tolerance_reason="adamw divides by a root of squares: last-bit differences near 0 grow",
         predict=prediction(model, inputs="x"),

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The Workload doorway: what is measured, as pure functions and facts. It knows nothing of devices."""
+"""The Workload interface: what is measured, as pure functions and facts, independent of devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxbench.workloads.weighted import WeightedMean
 
 PyTree = Any
 Batch = dict[str, jax.Array]
-Metrics = dict[str, Any]  # of a loss: scalars or WeightedMeans; of a step: scalars
+Metrics = dict[str, Any]  # a loss returns scalars or WeightedMeans, a step returns scalars
 KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key
 
 
@@ -25,9 +25,9 @@ KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random ke
 class Field:
     """One array of an example, without the batch axis.
 
-    `classes` makes it an integer label in [0, classes); otherwise values are drawn from a normal distribution.
-    `draw`, (key, batch) -> (batch, *shape), is how synthetic values are drawn instead, such as a mask's with the shares
-    that the data have.
+    With `classes` it is an integer label in [0, classes); otherwise values are drawn from a normal distribution.
+    `draw`, (key, batch) -> (batch, *shape), draws synthetic values in another way, such as a mask with the density of
+    the real data.
     """
 
     shape: tuple[int, ...]
@@ -49,12 +49,22 @@ class Dataset(Protocol):
     def test(self) -> dict[str, np.ndarray]: ...
 
 
+@dataclass(frozen=True)
+class Splits:
+    """A Dataset: the train and test split as arrays by field, and the name of the data in a report."""
+
+    train: dict[str, np.ndarray]
+    test: dict[str, np.ndarray]
+    name: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeviceShare:
-    """What of a step one device has, for what its layers then send. examples: of a micro-batch. sizes: devices by axis.
+    """One device's share of a step, which determines what its layers send.
 
-    sequence: positions between the split products are split too.
-    blocks: that it has; None: all. passes: what it does, the loss as part of the backward pass.
+    examples: per micro-batch. sizes: number of devices by mesh axis.
+    sequence: whether positions are also split between the tensor-parallel products.
+    blocks: how many this device has; None: all. passes: those it runs; the loss belongs to the backward pass.
     """
 
     examples: int
@@ -67,9 +77,8 @@ class DeviceShare:
         return self.sizes.get(axis, 1)
 
 
-CollectiveBounds = dict[
-    str, tuple[int, int]
-]  # by kind of collective, the least and most numbers in its results on one device
+# By kind of collective: the smallest and largest count of numbers in its results on one device.
+CollectiveBounds = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +87,10 @@ class Stages:
 
     first: (params without blocks, nothing, batch, key) -> x. block: (one block's params, x, batch, key) -> x.
     last: (params without blocks, x, batch, key) -> (loss, metrics), as `TrainWorkload.loss`.
-    Of the key that a loss is given, block b of n gets fold_in(key, b), the first function fold_in(key, n), the last
-    fold_in(key, n + 1): a loss that draws does the same.
-    blocks: the key of `params` whose value is a dictionary of the blocks' parameters by number.
-    remat: which activations of the blocks are recomputed, as ``config.lever.remat`` says.
+    Of the loss's key, block b of n gets fold_in(key, b), `first` gets fold_in(key, n) and `last` fold_in(key, n + 1); a
+    loss that draws random numbers must do the same.
+    blocks: the key of `params` that holds the blocks' parameters, a dictionary by number.
+    remat: which activations of the blocks are recomputed, a value of ``config.lever.remat``.
     """
 
     first: Callable[[PyTree, Any, Batch, jax.Array], Any]
@@ -93,18 +102,18 @@ class Stages:
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """How a model can be split over devices, apart from its batch.
+    """How a model can be split over devices, besides by its batch.
 
-    axes: the one table: by pattern of a parameter's path, the logical axis of each of its dimensions ("heads",
-      "hidden", "vocab", "experts"), None for one that is never split. What no pattern fits is whole on every device.
-    wire: what the layers of a device send in one micro-batch's forward and backward pass, gradients of parameters that
-      are whole on every device left out, except those that are summed over `tensor`.
-    positions: of a sequence; 0: there are none.
-    stages: for a pipeline; None: it has no blocks.
+    axes: by pattern of a parameter's path, the logical axis of each dimension ("heads", "hidden", "vocab", "experts"),
+      None for a dimension that is never split. Parameters that match no pattern are replicated.
+    collective_bounds: what a device's layers send in the forward and backward pass of one micro-batch, without the
+      gradients of replicated parameters, except those summed over `tensor`.
+    positions: in a sequence; 0 for a model without sequences.
+    stages: for a pipeline; None for a model without blocks.
     """
 
     axes: Mapping[str, tuple[str | None, ...]]
-    wire: Callable[[DeviceShare], CollectiveBounds]
+    collective_bounds: Callable[[DeviceShare], CollectiveBounds]
     positions: int = 0
     stages: Stages | None = None
 
@@ -116,33 +125,33 @@ class TrainWorkload:
     Attributes:
       name: the experiment's name.
       init: key -> (params, model_state). `model_state` holds what is not trained, such as batch statistics; {} if none.
-      loss: (params, model_state, batch, key) -> (scalar, (model_state, metrics)). The scalar is the mean over the
-        examples it is given, so that the mean of equal shards' gradients is the gradient of the whole batch; a mean
-        over something else than examples, such as real tokens, is a `WeightedMean`. Metrics are scalars that are means
-        over the same examples ("accuracy"), or WeightedMeans too.
+      loss: (params, model_state, batch, key) -> (scalar, (model_state, metrics)). The scalar is the mean over the given
+        examples, so that the mean of the gradients of equal shards is the gradient of the whole batch. A mean over
+        anything but examples, such as real tokens, is a `WeightedMean`. Metrics ("accuracy") are means over the same
+        examples: scalars, or WeightedMeans too.
       optimizer: an optax transformation.
       example: the fields of one example.
-      flops_per_example: analytic, forward and backward, two per multiply-add (docs/METRICS.md). None: the products in
-        the jaxpr of the gradient of the whole batch are counted.
-      flops_per_pair: of each pair of examples of the global batch besides, for a loss that looks across them: a step of
-        G examples takes G flops_per_example + G^2 flops_per_pair.
-      unit: what one example is called in a throughput ("images").
-      tokens: that one example is judged on, filling included, for a throughput in tokens; 0: an example is no sequence.
-      data: the real data, or a function that loads them: a Dataset, or any other form that `data.own` reads, such as a
-        pair of dicts of arrays; None when there is none to train on.
-      evaluate: (params, model_state, batch) -> metrics in inference mode, means over the examples with "accuracy" among
-        them. None: the loss's metrics, which a model without state may use.
-      tolerance: how far (relative L2) the parameters of two correct programs may differ after the check's updates.
+      flops_per_example: analytic, forward and backward, two per multiply-add (docs/METRICS.md). None: count the
+        products in the jaxpr of the gradient of the whole batch.
+      flops_per_pair: additional FLOPs of each pair of examples of the global batch, for a loss that compares examples:
+        a step of G examples takes G flops_per_example + G^2 flops_per_pair.
+      unit: the name of an example in a throughput ("images").
+      tokens: predicted tokens of an example, padding included, for a throughput in tokens; 0: not a sequence.
+      data: the real data, or a function that loads them: a Dataset, or another form that `data.own` reads, such as a
+        pair of dicts of arrays; None: no data to train on.
+      evaluate: (params, model_state, batch) -> metrics in inference mode, means over the examples, "accuracy" included.
+        None: the loss's metrics, allowed for a model without state.
+      tolerance: how much (relative L2) the parameters of two correct programs may differ after the check's updates.
       tolerance_reason: why it is not the default.
-      predict: (params, model_state, batch) -> what the model answers, in inference mode; None: it cannot be asked.
-      blocks: like blocks in a row that the model recomputes as ``config.lever.remat`` says; 0: it has none.
-      micro_batches: the gradient is the mean of this many equal parts' gradients, one after the other.
-      loss_scale: optimizer state -> the number that the loss is multiplied by before it is differentiated; the
-        optimizer divides it out again. None: 1.
-      partition: for strategies that split the model; None: only its batch and its state can be.
-      dtype: what the model computes in.
-      independent: of a model with state, whether nothing passes between examples on different devices, as where batch
-        statistics are of each device's own: its gradient is then the mean of the devices' own too.
+      predict: (params, model_state, batch) -> the model's output in inference mode; None: no inference.
+      blocks: number of identical blocks that the lever `remat` recomputes; 0: none.
+      micro_batches: the gradient is the mean of this many equal parts' gradients, computed one after the other.
+      loss_scale: optimizer state -> factor of the loss during differentiation, which the optimizer divides out again.
+        None: 1.
+      partition: for strategies that split the model; None: only its batch and its state can be split.
+      dtype: the number format in which the model computes.
+      independent: for a model with state, whether examples on different devices are independent, as with per-device
+        batch statistics: the gradient is then the mean of the per-device gradients.
     """
 
     name: str
@@ -183,7 +192,7 @@ class TrainWorkload:
     def mean_loss(
         self, params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array
     ) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
-        """`loss` as the mean over the examples given, a scalar, and so its metrics."""
+        """`loss` with its value and its metrics as scalars: means over the given examples."""
         loss, (model_state, metrics) = self.loss(params, model_state, batch, key)
         return weighted.value(loss), (model_state, {name: weighted.value(x) for name, x in metrics.items()})
 

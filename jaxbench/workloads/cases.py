@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The doorway for what a machine can do: single kernels, transfers and collectives, as functions and facts.
+"""What measures a machine: single kernels, transfers and collectives, as functions and facts.
 
-Each is one *case*: one operation of one size. Like a `TrainWorkload` it knows no device: where it runs (which cores,
-platform, devices, mesh axis) is decided by `runner/placement.py`. An experiment returns a `CaseSet`.
+Each is one *case*: one operation of one size. Like a `TrainWorkload` it is independent of devices:
+`runner/placement.py` decides where it runs (cores, platform, devices, mesh axis). An experiment returns a `CaseSet`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxbench.errors import UserError, did_you_mean
 
-# How the numbers of a run are shown. The report has one set of figures for each.
+# The report has one set of figures for each view.
 VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives")
 
 
@@ -25,7 +25,7 @@ VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer
 class Array:
     """An argument of a kernel. Values are normal with standard deviation `scale`; integers are uniform in [-4, 4].
 
-    draw: (random generator, shape) -> float64 values, where the plain ones would not do ("positive definite").
+    draw: (random generator, shape) -> float64 values, where a normal distribution does not suffice (positive definite).
     """
 
     shape: tuple[int, ...]
@@ -43,27 +43,27 @@ class KernelWorkload:
     """A function of arrays on one device, or on the host.
 
     Attributes:
-      op, dtype, impl: what it computes, in which precision, and who does it ("jit", "numpy", "python", ...).
-      shape: for people, "2048x2048x2048"; the number of elements where that says all.
+      op, dtype, impl: operation, number format and implementation ("jit", "numpy", "python", ...).
+      shape: for display, "2048x2048x2048"; empty where the number of elements suffices.
       elements: the size axis of its figure.
       flops, bytes_moved: of one call, analytic (docs/METRICS.md); None where the number would mean nothing.
       arguments: drawn anew for each round. The first has at least one element.
       function: jax arrays -> array or tuple of arrays. It is jitted, in a step and in a loop, with the result fed back;
-        None for a kernel that is called as it is.
-      prepare: arrays -> (() -> result), for what is not one jitted function: NumPy (`host` true: the arrays are NumPy
-        arrays), plain Python, operation by operation. Buffers it writes into are allocated here, outside the clock.
+        None for a kernel with `prepare`.
+      prepare: arrays -> (() -> result), for anything but one jitted function: NumPy (`host` true: the arrays are NumPy
+        arrays), plain Python, one operation at a time. It allocates output buffers, outside the timed region.
         The call may return before its result is ready, unless it `waits`.
-      answer: NumPy arrays (the arguments as float64, or as integers) -> the right result, for a comparison within
-        `tolerance` x the largest absolute value of the answer. None: the result is not compared, and `why_unchecked`
-        says why.
-      wrong: (result, arguments as float64) -> how many values are wrong, where comparing values would not do (a
-        factorisation is right when its product is the matrix). Instead of `answer`.
-      elementwise: each value of the result depends on the same place of the arguments alone, so that a large result is
-        compared part by part.
-      idempotent: of one argument and f(f(x)) = f(x), so that it is fed with its own result and with nothing else.
-      cpu_only: it shows something about a processor's caches, and means little elsewhere.
+      answer: NumPy arrays (the arguments as float64, or as integers) -> the right result. The comparison allows
+        `tolerance` x the largest absolute value of the answer. None: the result is not compared, for the reason
+        `why_unchecked`.
+      wrong: (result, arguments as float64) -> number of wrong values. It replaces `answer` where values cannot be
+        compared (a factorization is right when its product is the matrix).
+      elementwise: each value of the result depends only on the arguments' values at the same place, so that a large
+        result can be compared in parts.
+      idempotent: one argument and f(f(x)) = f(x), so that the result alone is fed back.
+      cpu_only: it exercises a processor's caches and means little elsewhere.
       host: it runs on the host's cores and needs no device.
-      in_flight_bytes: further bytes that it holds at once besides arguments and one result.
+      in_flight_bytes: bytes held at once besides arguments and one result.
     """
 
     op: str
@@ -85,7 +85,7 @@ class KernelWorkload:
     cpu_only: bool = False
     host: bool = False
     waits: bool = False
-    result_bytes: int | None = None  # None: as much as the largest argument
+    result_bytes: int | None = None  # None: the size of the largest argument
     in_flight_bytes: int = 0
 
     @property
@@ -141,9 +141,9 @@ class CaseSet:
     """What an experiment measures.
 
     Attributes:
-      view: one of VIEWS, which figures show it.
-      cases: all of them. Where the sizes were not typed (`typed` false) those that do not fit or that the backend
-        lacks are left out, and the run says which; typed ones are refused.
+      view: one of VIEWS: the figures that show it.
+      cases: all of them. A case that does not fit or that the backend lacks is refused if the sizes are `typed`, and
+        otherwise skipped and listed by the run.
     """
 
     name: str
@@ -153,7 +153,7 @@ class CaseSet:
 
 
 def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Reads a comma-separated choice from a config; "all" is `everything`, or all that is legal. Raises UserError."""
+    """Reads a comma-separated choice from a config; "all" is `everything`, or every legal name. Raises UserError."""
     legal = tuple(legal)
     if text.strip() == "all":
         return tuple(everything) if everything is not None else legal
@@ -167,9 +167,9 @@ def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[
 
 
 def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:
-    """Reads comma-separated whole numbers such as 1024,1e6,64Ki,16Mi from a config; "auto" is `auto`. UserError.
+    """Reads comma-separated whole numbers such as 1024,1e6,64Ki,16Mi from a config; "auto" is `auto`.
 
-    "auto:1Ki,1Mi" are these, as far as they fit (see `typed`).
+    "auto:1Ki,1Mi" are these, as far as they fit (see `typed`). Raises UserError.
     """
     text = text.strip()
     if text == "auto":
@@ -182,8 +182,28 @@ def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:
 
 
 def typed(text: str) -> bool:
-    """Whether someone asked for exactly these sizes: what does not fit is then refused and not left out."""
+    """Whether the user typed exactly these sizes: a size that does not fit is then refused, not skipped."""
     return not text.strip().startswith("auto")
+
+
+def kernel_grid(name: str, kernels: Any, config: Any, auto: Iterable[int], *, view: str = "") -> CaseSet:
+    """All cases of a module of kernels (its OPS, DTYPES, IMPLS and `cases`) that `config` asks for, by size.
+
+    auto: the default sizes. view: `name` by default. Raises UserError for an illegal choice.
+    """
+    impls = choose("impls", config.impls, kernels.IMPLS)
+    return CaseSet(
+        name=name,
+        view=view or name,
+        cases=tuple(
+            case
+            for op in choose("ops", config.ops, kernels.OPS)
+            for dtype in choose("dtypes", config.dtypes, kernels.DTYPES)
+            for size in sizes("sizes", config.sizes, auto)
+            for case in kernels.cases(op, dtype, size, impls)
+        ),
+        typed=typed(config.sizes),
+    )
 
 
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
@@ -196,5 +216,5 @@ def _size(field: str, word: str, text: str) -> int:
     except ValueError:
         value = math.nan
     if not (1 <= value < math.inf and value == int(value)):
-        raise UserError(f"--config.{field}={text}: '{word}' is not a size, write 1024, 1e6, 64Ki or 16Mi for example.")
+        raise UserError(f"--config.{field}={text}: '{word}' is not a size: write 1024, 1e6, 64Ki or 16Mi, for example.")
     return int(value)

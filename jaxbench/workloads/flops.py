@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Floating-point operations by formula and from a jaxpr; two per multiply-add, convolutions and products only.
 
-Element-wise work is not counted: it is small beside the products and belongs to no accelerator's quoted peak. The
+Element-wise work is not counted: it is small beside the products and not part of an accelerator's quoted peak. The
 compiler's own count (``cost_analysis``) misses library calls on GPUs and is only a cross-check.
 """
 
@@ -41,8 +41,8 @@ def count(function: Callable[..., Any], *avals: Any) -> float:
     return sum(flops for _, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr))
 
 
-def share_of_products(function: Callable[..., Any], *avals: Any) -> dict[str, float]:
-    """The number formats of the operands of what `count` counts, each with its share of the FLOPs: {"float16": 1.0}."""
+def dot_flop_shares(function: Callable[..., Any], *avals: Any) -> dict[str, float]:
+    """The share of the FLOPs that `count` counts, by number format of the operands: {"float16": 1.0}."""
     found: dict[str, float] = {}
     for dtype, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr):
         found[dtype] = found.get(dtype, 0.0) + flops
@@ -68,10 +68,10 @@ def _count_product(equation: Any) -> float:
 
 
 def _count_convolution(equation: Any) -> float:
-    """2 x outputs x kernel size, padding counted as work, the zeros of a dilated input not.
+    """2 x outputs x kernel size. Padding counts as work, the zeros of a dilated input do not.
 
-    The input gradient of a strided convolution is a convolution of a gradient that is spread out with zeros; counting
-    them would call the same mathematics more work backward than forward.
+    The input gradient of a strided convolution is a convolution of a gradient dilated with zeros; counting these would
+    make the same product more work backward than forward.
     """
     params = equation.params
     rhs, out = equation.invars[1].aval.shape, equation.outvars[0].aval.shape

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Looks at a person's workload before anything is compiled, and says in one sentence what is not as it must be.
+"""Checks a user's workload before anything is compiled, and reports the first error in one sentence.
 
-Its functions are traced with shapes alone, so this takes no device and hardly any time. What is wrong is told with the
-person's own file and line, and with what is legal.
+Its functions are traced with shapes only, which needs no device and little time. An error names the user's own file and
+line, and what is legal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOSS = "a loss returns (scalar, (model_state, metrics))"
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a function returned in one place. kind: "array", or the name of another type."""
+    """One leaf of a returned tree. kind: "array", or the name of another type."""
 
     kind: str
     shape: tuple[int, ...] = ()
@@ -45,16 +45,16 @@ class Leaf:
 
 
 def inspect(workload: TrainWorkload, *, batch: int = 8) -> None:
-    """Raises UserError for the first thing that is not as `TrainWorkload` says. Compiles and runs nothing.
+    """Raises UserError for the first violation of what `TrainWorkload` requires. Compiles and runs nothing.
 
-    batch: examples that the loss is traced with.
+    batch: number of examples with which the loss is traced.
     """
     _require_fields(workload)
     for name, arguments in (("init", ("key",)), ("loss", ("params", "model_state", "batch", "key"))):
         _require_call(workload, name, arguments)
     if not (hasattr(workload.optimizer, "init") and hasattr(workload.optimizer, "update")):
         raise UserError(
-            f"'{workload.name}': the optimizer is {_said(workload.optimizer)} and must be an optax transformation, "
+            f"'{workload.name}': the optimizer is {_kind(workload.optimizer)} and must be an optax transformation, "
             "such as optax.adam(1e-3)."
         )
     params, model_state = _initial(workload)
@@ -62,10 +62,10 @@ def inspect(workload: TrainWorkload, *, batch: int = 8) -> None:
 
 
 def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -> tuple[PyTree, Any]:
-    """(what the workload's function `name` returns, each value as a Leaf; its jaxpr). Raises UserError, also for
-    whatever the function raises.
+    """(the result of the workload's function `name`, each value as a Leaf; its jaxpr). Raises UserError, also for
+    any exception of the function.
 
-    avals: its arguments, as ``jax.ShapeDtypeStruct`` trees. batch: examples in them, for what the sentence says.
+    avals: its arguments, as ``jax.ShapeDtypeStruct`` trees. batch: number of examples in them, for the error message.
     """
     function, returned = getattr(workload, name), []
 
@@ -82,18 +82,18 @@ def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -
 def metrics(returned: PyTree, where: str) -> list[str]:
     """The names of the metrics that a function returned, as Leafs. Raises UserError unless all are scalars."""
     if not isinstance(returned, Mapping):
-        raise UserError(f"{where} returns metrics that are {_said(returned)}: they must be a dict of scalars by name.")
+        raise UserError(f"{where} returns metrics that are {_kind(returned)}: they must be a dict of scalars by name.")
     for name, value in returned.items():
         if wrong := [leaf for leaf in _numbers(value) if not (isinstance(leaf, Leaf) and leaf.scalar)]:
             raise UserError(
-                f"{where} returns the metric '{name}', which is {_said(wrong[0])}: metrics are scalar arrays, means "
+                f"{where} returns the metric '{name}', which is {_kind(wrong[0])}: metrics are scalar arrays, means "
                 "over the examples, such as jnp.mean(...)."
             )
     return [str(name) for name in returned]
 
 
 def _numbers(value: Any) -> tuple[Any, ...]:
-    """What a loss or a metric consists of, each of which must be a scalar, and the first of a loss a float."""
+    """The parts of a loss or a metric. Each must be a scalar, and the first part of a loss a float."""
     return (value.total, value.weight) if weighted.is_weighted(value) else (value,)
 
 
@@ -104,56 +104,60 @@ def _leaf(x: Any) -> Leaf:
 
 
 def _require_fields(workload: TrainWorkload) -> None:
-    """Raises UserError for fields of the example that no batch can be drawn of."""
+    """Raises UserError for fields of the example of which no batch can be drawn."""
     if not isinstance(workload.example, Mapping) or not workload.example:
-        raise UserError(f"'{workload.name}': the example is {_said(workload.example)} and must be a dict of Field.")
+        raise UserError(f"'{workload.name}': the example is {_kind(workload.example)} and must be a dict of Field.")
     for name, field in workload.example.items():
-        said = f"'{workload.name}': the field '{name}' of the example"
+        subject = f"'{workload.name}': the field '{name}' of the example"
         if not isinstance(field, Field):
-            raise UserError(f"{said} is {_said(field)}: write Field((28, 28, 1)), for example.")
+            raise UserError(f"{subject} is {_kind(field)}: write Field((28, 28, 1)), for example.")
         sizes = field.shape if isinstance(field.shape, tuple | list) else (None,)
         if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
             raise UserError(
-                f"{said} has the shape {field.shape}: it is a tuple of positive numbers without the batch axis, such "
-                "as (28, 28, 1), or () for a number."
+                f"{subject} has the shape {field.shape}: give a tuple of positive numbers without the batch axis, "
+                "such as (28, 28, 1), or () for a number."
             )
-        _require_dtype(said, field)
+        _require_dtype(subject, field)
 
 
-def _require_dtype(said: str, field: Field) -> None:
+def _require_dtype(subject: str, field: Field) -> None:
     try:
         dtype = jnp.dtype(field.dtype)
     except TypeError as error:
-        raise UserError(f"{said} has the dtype {field.dtype!r}: use jnp.float32 or jnp.int32, for example.") from error
+        raise UserError(
+            f"{subject} has the dtype {field.dtype!r}: use jnp.float32 or jnp.int32, for example."
+        ) from error
     integer = jnp.issubdtype(dtype, jnp.integer)
     if field.classes is not None and not integer:
-        raise UserError(f"{said} has classes={field.classes} and the dtype {dtype}: labels are integers, jnp.int32.")
+        raise UserError(f"{subject} has classes={field.classes} and the dtype {dtype}: labels are integers, jnp.int32.")
     if field.classes is not None and not 0 < field.classes <= jnp.iinfo(dtype).max + 1:
-        raise UserError(f"{said} has classes={field.classes}: of {dtype} there are 1 to {jnp.iinfo(dtype).max + 1}.")
+        raise UserError(
+            f"{subject} has classes={field.classes}: legal for {dtype} are 1 to {jnp.iinfo(dtype).max + 1}."
+        )
     if field.classes is None and not jnp.issubdtype(dtype, jnp.floating):
         raise UserError(
-            f"{said} has the dtype {dtype} and no classes: give a whole number the count of its values, such as "
-            "Field((), jnp.int32, classes=10), and others a float dtype."
+            f"{subject} has the dtype {dtype} and no classes: give an integer field its number of classes, such as "
+            "Field((), jnp.int32, classes=10), or use a float dtype."
         )
 
 
 def _require_call(workload: TrainWorkload, name: str, arguments: tuple[str, ...]) -> None:
-    """Raises UserError unless the function `name` can be called with so many arguments."""
-    function, said = getattr(workload, name), f"{name}({', '.join(arguments)})"
+    """Raises UserError unless the function `name` can be called with these arguments."""
+    function, call = getattr(workload, name), f"{name}({', '.join(arguments)})"
     if not callable(function):
-        raise UserError(f"'{workload.name}': {name} is {_said(function)} and must be a function, {said}.")
+        raise UserError(f"'{workload.name}': {name} is {_kind(function)} and must be a function, {call}.")
     try:
         signature = signatures.signature(function)
-    except (TypeError, ValueError):  # a builtin, which does not say
+    except (TypeError, ValueError):  # a builtin without a signature
         return
     try:
         signature.bind(*arguments)
     except TypeError as error:
-        raise UserError(f"{_where(workload, name)} takes {signature}: it is called as {said}.") from error
+        raise UserError(f"{_where(workload, name)} takes {signature}: it is called as {call}.") from error
 
 
 def _where(workload: TrainWorkload, name: str) -> str:
-    """ "'mine.py', line 12: loss", or, where the function is none of a person's own, "the loss of 'mine'"."""
+    """ "'mine.py', line 12: loss", or "the loss of 'mine'" for a function that is not the user's own."""
     function = getattr(workload, name)
     code = getattr(signatures.unwrap(getattr(function, "func", function)), "__code__", None)
     if code is None or not discovery.is_theirs(code.co_filename):
@@ -167,8 +171,8 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
     where = _where(workload, "init")
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         raise UserError(
-            f"{where} returns {_said(returned)}: it must return (params, model_state), (params, {{}}) for a model "
-            "without state."
+            f"{where} returns {_kind(returned)}: it must return (params, model_state), or (params, {{}}) for a "
+            "model without state."
         )
     params, model_state = returned
     if not jax.tree.leaves(params):
@@ -177,14 +181,14 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
         if leaf.kind != "array" or not jnp.issubdtype(leaf.dtype, jnp.floating):
             raise UserError(
                 f"{where} returns the parameter '{path}', which is {leaf}: numbers must be float arrays, such as "
-                "jnp.asarray(1.0), or belong to the model's state."
+                "jnp.asarray(1.0), or part of the model's state."
             )
     for path, leaf in _paths(model_state).items():
         if leaf.kind not in ("array", "float", "int", "bool", "complex"):
             raise UserError(f"{where} returns the state '{path}', which is {leaf}: a model's state must be arrays.")
         if leaf.kind == "array" and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             raise UserError(
-                f"{where} returns the state '{path}', which is a random key: keep it as jax.random.key_data(key)."
+                f"{where} returns the state '{path}', which is a random key: store jax.random.key_data(key)."
             )
     return jax.eval_shape(workload.init, KEY)
 
@@ -195,13 +199,13 @@ def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, 
     where = _where(workload, "loss")
     pair = isinstance(returned, tuple | list) and len(returned) == 2
     if not pair or not (isinstance(returned[1], tuple | list) and len(returned[1]) == 2):
-        raise UserError(f"{where} returns {_said(returned)}: {LOSS}, with ({{}}, {{}}) where there are neither.")
+        raise UserError(f"{where} returns {_kind(returned)}: {LOSS}, with ({{}}, {{}}) if there are neither.")
     loss, (new_state, found) = returned
     for at, number in enumerate(_numbers(loss)):
         scalar = isinstance(number, Leaf) and number.scalar
         if not scalar or (at == 0 and not jnp.issubdtype(number.dtype, jnp.floating)):
             raise UserError(
-                f"{where} returns a loss that is {_said(number)}: it must be a float scalar, the mean over the "
+                f"{where} returns a loss that is {_kind(number)}: it must be a float scalar, the mean over the "
                 "examples, such as jnp.mean(...)."
             )
     metrics(found, where)
@@ -210,29 +214,29 @@ def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, 
         (file, line), (again_file, again) = twice
         other = f"line {line}" if file == again_file else f"'{file}', line {line}"
         raise UserError(
-            f"'{again_file}', line {again}: random numbers are drawn from a key that {other} has drawn from already, "
-            "so they are no new ones: use jax.random.split, or jax.random.clone(key) where the same are meant."
+            f"'{again_file}', line {again}: this line draws random numbers from a key that {other} already used, so "
+            "they repeat: use jax.random.split, or jax.random.clone(key) if that is intended."
         )
 
 
 def _require_state(where: str, given: PyTree, returned: PyTree) -> None:
-    """Raises UserError unless the state has come back in the form it was given in."""
+    """Raises UserError unless the state is returned with its old structure, shapes and dtypes."""
     old, new = _paths(jax.tree.map(_leaf, given)), _paths(returned)
     for path in [*old, *(path for path in new if path not in old)]:
         if path not in new:
             raise UserError(
-                f"{where}: the state '{path}' is not returned: return the model_state that the model gave back, or the "
-                "one that was given."
+                f"{where}: the state '{path}' is not returned: return the model_state that the model returned, or the "
+                "given one."
             )
         if path not in old:
-            raise UserError(f"{where}: the state '{path}' is returned, and init gave none: init must give it too.")
+            raise UserError(f"{where}: the state '{path}' is returned, but not by init: init must return it too.")
         if old[path] != new[path]:
             raise UserError(
-                f"{where}: the state '{path}' is returned as {new[path]} and was given as {old[path]}: it must stay "
-                "the same."
+                f"{where}: the state '{path}' is returned as {new[path]} and was given as {old[path]}: the two must be "
+                "equal."
             )
     if jax.tree.structure(given) != jax.tree.structure(returned):  # type: ignore[operator]
-        raise UserError(f"{where}: the model's state is returned as {_said(returned)} and was given as {_said(given)}.")
+        raise UserError(f"{where}: the model's state is returned as {_kind(returned)} and was given as {_kind(given)}.")
 
 
 def _paths(tree: PyTree) -> dict[str, Leaf]:
@@ -240,14 +244,14 @@ def _paths(tree: PyTree) -> dict[str, Leaf]:
     return {jax.tree_util.keystr(at, simple=True, separator="/"): x for at, x in jax.tree.leaves_with_path(tree)}
 
 
-def _said(value: Any) -> str:
-    """What a value is, for a sentence."""
+def _kind(value: Any) -> str:
+    """Describes a value, for a sentence."""
     if isinstance(value, Leaf):
         return str(value)
     if isinstance(value, Mapping):
         return f"a dict with {_names(value)}" if value else "an empty dict"
     if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}" + (f" ({', '.join(map(_said, value))})" if value else "")
+        return f"a {type(value).__name__} of {len(value)}" + (f" ({', '.join(map(_kind, value))})" if value else "")
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
@@ -257,29 +261,31 @@ def _names(value: Any) -> str:
 
 
 def _hint(error: Exception, workload: TrainWorkload, given: tuple[PyTree, ...], batch: int) -> str:
-    """What helps with an error of a function that was traced: how models are called, or what there is."""
+    """Help for an error of a traced function: how models are called, or which fields there are."""
     if isinstance(error, jax.errors.TracerArrayConversionError):
-        return "Use jax.numpy in place of numpy: while it is traced, an array has no numbers yet."
+        return "Use jax.numpy instead of numpy: while a function is traced, its arrays have no values."
     if isinstance(error, jax.errors.ConcretizationTypeError):
-        return "Use jnp.where or jax.lax.cond: while it is traced, an array has no numbers yet."
+        return "Use jnp.where or jax.lax.cond: while a function is traced, its arrays have no values."
     if isinstance(error, TypeError | AttributeError | ValueError) and _miscalled(error):
         return f"{CALL[:1].upper()}{CALL[1:]}."
-    if len(given) < 3:  # init knows of no batch
+    if len(given) < 3:  # init takes no batch
         return ""
     if isinstance(error, KeyError):
         trees = ("the parameters have", given[0]), ("the state has", given[1])
         more = [f"{what} {_names(tree)}" for what, tree in trees if isinstance(tree, Mapping) and tree]
         return "; ".join([f"The batch has {_names(workload.example)}", *more]) + "."
     fields = workload.example.items()
-    said = ", ".join(f"'{name}' {jnp.dtype(f.dtype)} {(batch, *f.shape)}" for name, f in fields)
+    description = ", ".join(f"'{name}' {jnp.dtype(f.dtype)} {(batch, *f.shape)}" for name, f in fields)
     firsts = {tuple(field.shape)[:1] for _, field in fields}
     if len(firsts) == 1 and (len(fields) > 1 or firsts == {(batch,)}) and firsts != {()}:
-        return f"The batch has {said}: if {firsts.pop()[0]} is the number of examples, leave it out of every Field."
-    return f"The batch has {said}."
+        return (
+            f"The batch has {description}: if {firsts.pop()[0]} is the number of examples, leave it out of every Field."
+        )
+    return f"The batch has {description}."
 
 
 def _miscalled(error: Exception) -> bool:
-    """Whether a model's `apply` was given too little, or called by another name, or its pair taken for the answer."""
+    """Whether `apply` lacks arguments, the model itself was called, or `apply`'s pair was used as the output."""
     if re.search(r"apply\(\) (missing|takes|got)|'PureModel' object", str(error)):
         return True
     found = discovery.line_of(error)

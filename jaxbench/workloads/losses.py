@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Losses that fit the TrainWorkload doorway: a mean over the examples they are given, all alike or weighted."""
+"""Losses for a TrainWorkload: plain or weighted means over the given examples."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def classification(
 ) -> Callable[..., Any]:
     """Softmax cross-entropy and accuracy of a model that maps ``batch[inputs]`` to logits (batch, classes).
 
-    The log-likelihood is picked by a one-hot product, not by indexing: it keeps a batch that is split over devices
-    split (a gather over a sharded axis would have to say how), and costs nothing next to the model. The arithmetic of
-    the loss is float32 whatever the model computes in.
+    A one-hot product, not indexing, selects the log-likelihood: it keeps a sharded batch sharded (a gather over a
+    sharded axis needs an output sharding), at negligible cost. The loss is computed in float32, whatever the model's
+    number format.
 
-    weights: the field with how much each example counts, (batch,), 0 for filling: then loss and accuracy are
-      WeightedMeans, exact whatever the weights of each device's examples are.
+    weights: the field with the weight of each example, (batch,), 0 for padding. Loss and accuracy are then
+      WeightedMeans, exact for any distribution of the weights over devices.
     """
 
     def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[Any, tuple[PyTree, Metrics]]:
@@ -38,7 +38,7 @@ def classification(
 def evaluation(
     model: PureModel, *, inputs: str = "image", labels: str = "label", weights: str | None = None
 ) -> Callable[..., Metrics]:
-    """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload. weights: as of `classification`."""
+    """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload. weights: as in `classification`."""
     answer = prediction(model, inputs=inputs)
 
     def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
@@ -49,7 +49,7 @@ def evaluation(
 
 
 def prediction(model: PureModel, *, inputs: str = "image") -> Callable[..., Any]:
-    """The model's answer to ``batch[inputs]`` in inference mode: the `predict` of a TrainWorkload."""
+    """The model's output for ``batch[inputs]`` in inference mode: the `predict` of a TrainWorkload."""
     return lambda params, model_state, batch: model.predict(params, model_state, batch[inputs])
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""CLIP's loss: each example of one kind finds its partner among all of the other kind in the global batch, and back.
+"""CLIP's contrastive loss over the global batch.
 
 Radford et al., "Learning Transferable Visual Models From Natural Language Supervision", arXiv:2103.00020, figure 3. It
-looks across examples: a mean of what devices would find in their own parts is another loss.
+compares examples with each other: the mean of the losses of each device's examples would be another loss.
 
 Axes: B examples given, G of the global batch, D width, C columns of a block.
 """
@@ -25,14 +25,13 @@ from jaxbench.workloads.examples import gathered
 def contrastive(
     model: PureModel, *, inputs: tuple[str, str], columns: int = 0, remat: str = "none"
 ) -> Callable[..., Any]:
-    """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale): features of length 1
-    of both kinds, and what their products are multiplied by.
+    """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale): unit features of both
+    kinds, and the factor (inverse temperature) of their products.
 
-    A device compares its examples with all others, B x G products of each kind: it gathers the features of all, and
-    not the examples. columns: of the similarity matrix that are held at once where the lever `remat`
-    is block; where it is none, all are.
+    A device compares its examples with all others, B x G products of each kind. It gathers the features of all
+    examples, not the examples. columns: of the similarity matrix, computed at a time if the lever `remat` is block.
 
-    Raises UserError, when it is first traced, for another `remat`.
+    The loss raises UserError, when it is first traced, for any `remat` but none and block.
     """
 
     def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, Any]:
@@ -46,11 +45,11 @@ def contrastive(
 
 
 def _held(remat: str, columns: int) -> int:
-    """Columns at once, 0 for all. Checked late: a config may hold several values of a lever."""
+    """Columns at a time, 0 for all. Checked while tracing, because a config may hold several values of a lever."""
     if remat not in ("none", "block"):
         raise UserError(
-            f"--config.lever.remat={remat} is not of a contrastive loss, whose similarity matrix is whole or made by "
-            "blocks: use none or block."
+            f"--config.lever.remat={remat} does not apply to a contrastive loss, whose similarity matrix is computed "
+            "whole or in blocks: use none or block."
         )
     return columns if remat == "block" else 0
 
@@ -58,9 +57,9 @@ def _held(remat: str, columns: int) -> int:
 def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
     """log of sum over g of exp(<x_b, y_g>), float32 (B,).
 
-    By blocks of at most `columns` columns, with a running sum that is scaled down by the largest product so far
-    (Milakov and Gimelshein, arXiv:1805.02867). A block is made again in the backward pass. It is of one device's
-    examples, as many as divide them: of one that lies on several, XLA would gather parts once more.
+    In blocks of at most `columns` columns, with a running sum scaled by the largest product so far (Milakov and
+    Gimelshein, arXiv:1805.02867). The backward pass recomputes each block. The size of a block divides the examples of
+    one device: XLA would gather a block that spans devices once more.
     """
     if not columns:
         return jax.nn.logsumexp((x_BD @ y_GD.T).astype(jnp.float32), axis=-1)
@@ -81,8 +80,8 @@ def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
 
 
 def retrieval(model: PureModel, *, inputs: tuple[str, str], labels: str = "label") -> Callable[..., Metrics]:
-    """The `evaluate` of a TrainWorkload: the loss, and as "accuracy" how often the nearest of all examples of the
-    second kind that are given has the label of the one it is nearest to."""
+    """The `evaluate` of a TrainWorkload: the loss, and "accuracy", how often the example of the second kind nearest to
+    one of the first kind has the same label."""
 
     def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
         given = {name: batch[name] for name in inputs}

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Losses of models of sequences, and of those that read several fields of a batch."""
+"""Losses of sequence models, and of models that read several fields of a batch."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def next_token(
 ) -> Callable[..., Any]:
     """Cross-entropy (natural logarithm) and accuracy of logits (B, T, V) for ``batch[tokens]``, integers (B, T + 1).
 
-    The model is given the first T and judged on the last T, or on those of them that lie on this device. The arithmetic
-    is float32.
+    The model reads the first T tokens and predicts the last T, or those of them on this device. The arithmetic is
+    float32.
 
-    weights: the field with how much each of the last T tokens counts, (B, T): then loss and accuracy are WeightedMeans,
-      and "real_share", the share of tokens that count at all, is a metric too.
-    penalty: model state -> (what the model itself adds to the loss, further metrics).
+    weights: the field with the weight of each of the last T tokens, (B, T). Loss and accuracy are then WeightedMeans,
+      and "real_share", the share of tokens with a weight other than 0, is a further metric.
+    penalty: model state -> (a term that the model adds to the loss, further metrics).
 
     Raises:
-      UserError: weights and a penalty, which is a mean over sequences and so another mean than the loss.
+      UserError: both weights and a penalty, which is a mean over sequences and cannot be added to a weighted mean.
     """
     if weights is not None and penalty is not None:
         raise UserError(
@@ -42,7 +42,7 @@ def next_token(
         )
 
     def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> Any:
-        logits, model_state = model.apply(params, model_state, positions.held(batch[tokens][:, :-1]), key)
+        logits, model_state = model.apply(params, model_state, positions.local(batch[tokens][:, :-1]), key)
         value, metrics = score(logits, batch, tokens=tokens, weights=weights)
         if penalty is not None:
             assert not isinstance(value, WeightedMean)  # refused above
@@ -56,28 +56,27 @@ def next_token(
 def score(
     logits_BTV: jax.Array, batch: Batch, *, tokens: str = "tokens", weights: str | None = None
 ) -> tuple[jax.Array | WeightedMean, Metrics]:
-    """(mean cross-entropy, metrics) of a device's logits for what follows each of the first T of ``batch[tokens]``.
+    """(mean cross-entropy, metrics) of a device's logits for the last T of ``batch[tokens]``.
 
-    weights: as of `next_token`.
+    weights: as in `next_token`.
     """
-    loss_BT, hit_BT = per_position(logits_BTV, positions.held(batch[tokens][:, 1:]))
+    loss_BT, hit_BT = per_position(logits_BTV, positions.local(batch[tokens][:, 1:]))
     if weights is None:
         return jnp.mean(loss_BT), {"accuracy": jnp.mean(hit_BT)}
-    weight_BT = positions.held(batch[weights]).astype(jnp.float32)
+    weight_BT = positions.local(batch[weights]).astype(jnp.float32)
     real_share = jnp.mean((weight_BT != 0).astype(jnp.float32))
     loss, accuracy = weighted.mean(loss_BT, weight_BT), weighted.mean(hit_BT, weight_BT)
     return loss, {"accuracy": accuracy, "real_share": real_share}
 
 
 def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(cross-entropy, 1 where the largest logit, the first of equals, is the next token's, else 0), float32 (B, T).
+    """(cross-entropy, 1 where the first largest logit is the next token's, else 0), both float32 (B, T).
 
-    The next token's logit is picked by a comparison, not by indexing, so that a batch that is split over devices stays
-    split; it fuses into the sum. The largest logit is found by two plain reductions, which a CPU does many at a time,
-    and not by `argmax`, which it does one by one.
+    A comparison, not indexing, selects the next token's logit: a sharded batch stays sharded, and the comparison fuses
+    into the sum. Two plain reductions find the largest logit, because a CPU vectorizes them and not `argmax`.
 
-    Where the vocabulary is split over devices each has the logits of its part, and what is found in the parts is put
-    together: four numbers a position travel, and no logit.
+    With a vocabulary split over devices, each device has the logits of its part. The devices exchange four numbers per
+    position and no logits.
     """
     logits_BTV = logits_BTV.astype(jnp.float32)
     axis, vocab = sharding_context.current().tensor, logits_BTV.shape[-1]
@@ -96,17 +95,17 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
 
 
 def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax.Array:
-    """What is found in all parts of the vocabulary together."""
+    """The reduction of each device's values over all parts of the vocabulary."""
     axis = sharding_context.current().tensor
     return found_BT if axis is None else reduction(found_BT, axis)
 
 
 def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:
-    """The `predict` of a TrainWorkload: logits (B, V) of what follows the first T of ``batch[tokens]``, (B, T + 1)."""
+    """The `predict` of a TrainWorkload: logits (B, V) after the first T of ``batch[tokens]``, (B, T + 1)."""
     return lambda params, model_state, batch: model.predict(params, model_state, batch[tokens][:, :-1])[:, -1]
 
 
-def of_several(function: Callable[..., Any], *fields: str) -> Callable[..., Any]:
+def from_fields(function: Callable[..., Any], *fields: str) -> Callable[..., Any]:
     """A loss, evaluation or prediction made with ``inputs="inputs"`` for a model that reads several fields of a batch.
 
     The model is given a dictionary of them.

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a training needs of a workload beyond what measuring one does, said all at once before anything is compiled."""
+"""What training needs from a workload beyond what measuring needs, checked before anything is compiled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxbench.workloads.levers.freeze import stateful
 def require(workload: TrainWorkload) -> None:
     """Raises UserError that lists all that is missing: data, an inference mode for a model with state, an accuracy.
 
-    Batch statistics or a random stream mean that the loss in training mode is not the model that is being judged.
+    With batch statistics or random streams, the loss in training mode does not evaluate the model itself.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
     missing = []
@@ -30,13 +30,13 @@ def require(workload: TrainWorkload) -> None:
         missing.append(f"'accuracy' among the metrics of its {source}, which are {names}")
     if missing:
         raise UserError(
-            f"'{workload.name}' can be measured and not yet trained to a target: its TrainWorkload needs "
+            f"'{workload.name}' can be measured but not trained to a target: its TrainWorkload needs "
             f"{', and '.join(missing)}."
         )
 
 
 def _metrics(workload: TrainWorkload, params: object, model_state: object) -> list[str]:
-    """The names of the metrics that a training is judged by. Raises UserError where they are no scalars."""
+    """The names of the metrics by which training is evaluated. Raises UserError unless they are scalars."""
     batch = workload.batch_avals(8)
     if workload.evaluate is not None:
         found, _ = inspection.traced(workload, "evaluate", params, model_state, batch)

@@ -10,8 +10,8 @@ import optax
 
 from jaxbench.errors import UserError, did_you_mean
 
-# Adam divides by the root of a running mean of squares. Where a gradient is near zero this turns a difference in the
-# last bit into a difference of the order of the learning rate, so equal programs agree less closely than under SGD.
+# Adam divides by the root of a running mean of squares. Where a gradient is near zero, a difference in the last bit
+# becomes one of the order of the learning rate, so equal programs agree less closely than under SGD.
 ADAPTIVE = {"adam", "adamw"}
 
 _MAKERS: dict[str, Callable[[Any], optax.GradientTransformation]] = {

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What collectives and transfers are called, and payload sizes taken from a real model: what its gradients weigh."""
+"""The names of collectives and transfers, and payload sizes taken from the gradients of a real model."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ TRANSFERS = ("host_to_device", "device_to_host", "device_to_device")
 
 
 def gradient_sizes(experiment: str) -> list[int]:
-    """The different sizes in bytes of a model's gradients, one a parameter array, and their sum; ascending.
+    """The distinct sizes in bytes of a model's gradients, one per parameter array, and their sum; ascending.
 
-    Only shapes are worked out: no device is touched, no backend is started.
+    Only shapes are computed: no device is touched, no backend is started.
 
     Args:
-      experiment: the name of a training experiment, or the path of one; it is built with its default config.
+      experiment: name or path of a training experiment, which is built with its default config.
 
     Raises:
       UserError: there is no such experiment, or it trains nothing.
     """
     module = discovery.load_experiment(experiment)
     config = config_lib.compose(experiment, module, discovery.load_preset("auto"))
-    if config.get("measures") == "cases":  # said before it is built, which would ask the same question of itself
+    if config.get("measures") == "cases":  # checked first: building one with sizes_from would recurse
         raise UserError(_not_training(experiment))
     workload = module.build(config)
     if not isinstance(workload, TrainWorkload):

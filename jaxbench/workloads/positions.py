@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which positions of a sequence a device holds, where these are split over devices.
+"""Which positions of a sequence each device has, where positions are split over devices.
 
-Over the axis `context` of n devices a sequence is cut into 2 n equal chunks, and device i holds chunk i and chunk
-2 n - 1 - i. In causal attention a late chunk attends to many and an early one to few; so each device has one of each,
-and all have the same work (Brandon et al., "Striped Attention", arXiv:2311.09431, name the imbalance; the order by
-pairs is Llama 3's, arXiv:2407.21783, section 3.3.2).
+Over the axis `context` of n devices a sequence is cut into 2 n equal chunks, and device i has chunks i and 2 n - 1 - i.
+In causal attention a late chunk attends to many positions and an early one to few. Each device has one of each, so all
+have equal work (Brandon et al., "Striped Attention", arXiv:2311.09431, describe the imbalance; the pairing is that of
+Llama 3, arXiv:2407.21783, section 3.3.2).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxbench.workloads import sharding_context
 
 
 def require_even(positions: int, *, context: int = 1, sequence: int = 1) -> None:
-    """Raises UserError unless `positions` can be split over so many devices."""
+    """Raises UserError unless `positions` can be split over `context` and over `sequence` devices."""
     for axis, devices, chunks in (("context", context, 2 * context), ("tensor", sequence, sequence)):
         if devices > 1 and positions % chunks:
             near = max(chunks, round(positions / chunks) * chunks)
@@ -27,29 +27,28 @@ def require_even(positions: int, *, context: int = 1, sequence: int = 1) -> None
             )
 
 
-def held(x: jax.Array, axis: int = 1) -> jax.Array:
-    """This device's part of an array with whole sequences along `axis`: the chunks that lie on it; all if none are
-    split."""
+def local(x: jax.Array, axis: int = 1) -> jax.Array:
+    """This device's chunks of an array with whole sequences along `axis`; `x` itself if positions are not split."""
     name = sharding_context.current().context
     if name is None:
         return x
-    devices, me = jax.lax.axis_size(name), jax.lax.axis_index(name)
+    devices, index = jax.lax.axis_size(name), jax.lax.axis_index(name)
     size = x.shape[axis] // (2 * devices)
-    early = jax.lax.dynamic_slice_in_dim(x, me * size, size, axis)
-    late = jax.lax.dynamic_slice_in_dim(x, (2 * devices - 1 - me) * size, size, axis)
+    early = jax.lax.dynamic_slice_in_dim(x, index * size, size, axis)
+    late = jax.lax.dynamic_slice_in_dim(x, (2 * devices - 1 - index) * size, size, axis)
     return jnp.concatenate([early, late], axis)
 
 
-def count(held_positions: int) -> int:
-    """The positions of the whole sequence of which a device holds so many."""
+def global_count(local_positions: int) -> int:
+    """The length of the whole sequence, of which a device has `local_positions`."""
     name = sharding_context.current().context
-    return held_positions * (1 if name is None else jax.lax.axis_size(name))
+    return local_positions * (1 if name is None else jax.lax.axis_size(name))
 
 
-def between_products(x: jax.Array, axis: int = 1) -> jax.Array:
-    """This device's part of `x` where positions are split between the split products, else `x`."""
-    where = sharding_context.current()
-    if not where.sequence or where.tensor is None:
+def sequence_shard(x: jax.Array, axis: int = 1) -> jax.Array:
+    """This device's part of `x` under sequence parallelism (between tensor-parallel products), else `x`."""
+    context = sharding_context.current()
+    if not context.sequence or context.tensor is None:
         return x
-    size = x.shape[axis] // jax.lax.axis_size(where.tensor)
-    return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(where.tensor) * size, size, axis)
+    size = x.shape[axis] // jax.lax.axis_size(context.tensor)
+    return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(context.tensor) * size, size, axis)

@@ -1,10 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How the examples and the parameters that a loss is given lie on devices.
+"""How the examples and the parameters of a loss are distributed over devices.
 
-A loss knows nothing of devices, but a few layers must. Batch normalisation is one: "the statistics of this device's
-examples" are computed in one way where the loss sees the whole batch, under `jit`, and in another where it sees a
-device's part, under `shard_map`. The layers of a model whose products are split over devices are others. Whoever traces
-a loss sets the context, and a layer asks for it.
+A loss is independent of devices, but a few layers are not. Batch normalization is one: the statistics of each device's
+examples are computed differently under `jit`, where the loss sees the whole batch, and under `shard_map`, where it sees
+one device's part. Tensor-parallel layers are another. The code that traces a loss sets the context, and layers read it.
 """
 
 from __future__ import annotations
@@ -17,15 +16,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ShardingContext:
-    """parts: the number of equal, contiguous parts of the batch given, one for each device. axis: the mapped axis, or
-    axes, along which other devices hold the rest of the batch; None: the batch given is whole. At most one of the two
-    says something.
+    """Where a batch and a model lie. At most one of `parts` and `axis` is set.
 
-    The rest are mapped axes too, None where there is none.
-    tensor: splits heads, hidden units and vocabulary: a layer is given its device's part of their parameters.
-    sequence: whether positions are split over `tensor` between the split products.
-    context: splits positions, everywhere, in the order of `workloads.positions`.
-    expert: splits the experts of a mixture.
+    parts: number of equal, contiguous parts of the given batch, one for each device.
+    axis: the mapped axis, or axes, over which other devices have the rest of the batch; None: the batch is whole.
+    tensor: mapped axis that splits heads, hidden units and vocabulary: a layer is given its device's parameters.
+    sequence: whether positions are split over `tensor` between the tensor-parallel products.
+    context: mapped axis that splits positions everywhere, in the order of `workloads.positions`.
+    expert: mapped axis that splits the experts of a mixture.
     """
 
     parts: int = 1

@@ -63,7 +63,9 @@ def padded(kind: str = "weighted", *, dropout: float = 0.0) -> TrainWorkload:
         loss=loss,
         optimizer=optax.sgd(0.1),
         example={"x": Field((T, D)), "y": Field((T,)), "length": Field((), jnp.int32, classes=T + 1)},
-        partition=Partition(axes={}, wire=lambda share: {}, stages=Stages(first=first, block=block, last=last)),
+        partition=Partition(
+            axes={}, collective_bounds=lambda share: {}, stages=Stages(first=first, block=block, last=last)
+        ),
     )
 
 

@@ -314,7 +314,7 @@ def test_the_test_accuracy_is_that_of_inference_mode():
 
 
 def test_state_without_evaluate_is_refused_and_no_state_needs_none(tmp_path):
-    with pytest.raises(UserError, match="not yet trained to a target: its TrainWorkload needs `evaluate`"):
+    with pytest.raises(UserError, match="its TrainWorkload needs `evaluate`"):
         train_toy(tmp_path / "state", workload=dataclasses.replace(toy_workload(), evaluate=None))
     assert not (tmp_path / "state").exists()
     toy = toy_workload()

@@ -46,7 +46,7 @@ def test_a_loss_hands_its_key_on(style):
 @pytest.mark.parametrize("style", ["nnx", "linen", "functions"])
 def test_a_model_that_draws_says_that_it_needs_a_key(style):
     model = DROPOUT[style]()
-    with pytest.raises(UserError, match=r"hand it the loss's key, model.apply\(params, model_state, x, key\)"):
+    with pytest.raises(UserError, match=r"the loss's key, model.apply\(params, model_state, x, key\)"):
         model.apply(model.init(KEY)[0], {}, X)
     assert model.predict(model.init(KEY)[0], {}, X).shape == (64, 4)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxbench.errors import UserError
+from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data import language, sources, text
 
 SOURCE = b'''"""A module.
@@ -39,7 +40,7 @@ def less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(language, "DEFAULT_BYTES", 400_000)
 
 
-def texts(path: str, *, length: int = 8, classes: int = 5, seed: int = 0) -> text.Texts:
+def texts(path: str, *, length: int = 8, classes: int = 5, seed: int = 0) -> Splits:
     return text.load(path, seed=seed, length=length, classes=classes)
 
 
@@ -221,7 +222,7 @@ def test_documents_hold_the_whole_text_and_each_target_once(pad: str) -> None:
 
 def test_synthetic_rows_have_the_share_of_all_even_in_a_small_batch() -> None:
     real = language.load("", context=64, vocab=256, pad="padded").train["real"]
-    drawn = [np.asarray(language.like(real, jax.random.PRNGKey(seed), 16)) for seed in range(3)]
+    drawn = [np.asarray(language.draw_weights(real, jax.random.PRNGKey(seed), 16)) for seed in range(3)]
     assert all(rows.shape == (16, 64) and abs(rows.mean() - real.mean()) < 0.03 for rows in drawn)
     assert (drawn[0] != drawn[1]).any() and {*drawn[0].sum(1)} < {*real.sum(1)}
     shares = np.stack(drawn).sum(axis=2)

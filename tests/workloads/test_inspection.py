@@ -64,7 +64,7 @@ CASES = {
     "typed_key": (
         PARAMS,
         'return {"w": jnp.ones((3, 5))}, {"mean": jnp.zeros(5), "k": jax.random.key(0)}',
-        "the state 'k', which is a random key: keep it as jax.random.key_data(key)",
+        "the state 'k', which is a random key: store jax.random.key_data(key)",
         "def init",
     ),
     "init_raises": (
@@ -120,7 +120,7 @@ CASES = {
     "state_new": (
         RETURN,
         'return jnp.mean(each), ({"mean": mean, "var": mean}, {})',
-        "'var' is returned, and init gave none",
+        "'var' is returned, but not by init",
         "def loss",
     ),
     "state_wide": (
@@ -153,7 +153,7 @@ CASES = {
         "Use jnp.where or jax.lax.cond",
         "if logits.sum()",
     ),
-    "numpy": (LOGITS, 'logits = np.asarray(batch["x"]) @ params["w"]', "Use jax.numpy in place of numpy", "np.asarray"),
+    "numpy": (LOGITS, 'logits = np.asarray(batch["x"]) @ params["w"]', "Use jax.numpy", "np.asarray"),
     "field_axis": (
         EXAMPLE,
         '{"x": Field((16, 3)), "label": Field((16,), jnp.int32, classes=5)}',
@@ -175,7 +175,7 @@ CASES = {
     "small_dtype": (
         EXAMPLE,
         '{"x": Field((3,)), "label": Field((), jnp.int8, classes=500)}',
-        "of int8 there are 1 to 128",
+        "classes=500: legal for int8 are 1 to 128",
         "",
     ),
     "open_axis": (
@@ -204,23 +204,23 @@ CASES = {
         "",
     ),
     "no_function": ("loss=loss", "loss=3", "loss is of type int and must be a function, loss(params", ""),
-    "key": (LOGITS, LOGITS + KEY, "line 16 has drawn from already", "more = "),
+    "key": (LOGITS, LOGITS + KEY, "line 16 already used", "more = "),
     "key_split": (
         LOGITS,
         LOGITS + KEY.replace("uniform(key, (5,))", "split(key)"),
-        "jax.random.clone(key) where",
+        "jax.random.clone(key) if",
         "more = ",
     ),
     "key_in_a_loop": (
         LOGITS,
         LOGITS + "\n        for _ in range(3): logits += jax.random.normal(key, (5,))",
-        "drawn from already",
+        "already used",
         "for _",
     ),
     "key_in_a_jit": (
         LOGITS,
         LOGITS + IN_A_JIT,
-        "drawn from already",
+        "already used",
         "b = draw",
     ),
 }

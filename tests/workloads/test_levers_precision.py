@@ -36,7 +36,7 @@ def gradient(workload: TrainWorkload):
 def test_16_bit_products_are_in_16_bits_and_the_gradient_is_not(experiment, name):
     workload = in_precision(experiment_workload(experiment), name)
     function, avals = gradient(workload)
-    assert flops.share_of_products(function, *avals) == {name: 1.0}
+    assert flops.dot_flop_shares(function, *avals) == {name: 1.0}
     grads, _ = jax.eval_shape(function, *avals)
     assert {leaf.dtype.name for leaf in jax.tree.leaves(grads)} == {"float32"}
     assert workload.tolerance == 5e-3
@@ -51,7 +51,7 @@ def test_shares_are_of_flops_in_loops_too_and_agree_with_the_count():
         return jax.lax.scan(body, x, length=3)[0].sum() + (y @ y).sum()
 
     avals = jax.ShapeDtypeStruct((4, 4), jnp.float16), jax.ShapeDtypeStruct((4, 4), jnp.float32)
-    assert flops.share_of_products(function, *avals) == {"float16": 0.75, "float32": 0.25}
+    assert flops.dot_flop_shares(function, *avals) == {"float16": 0.75, "float32": 0.25}
     assert flops.count(function, *avals) == 4 * 2 * 4**3
 
 

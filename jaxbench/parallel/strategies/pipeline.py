@@ -60,7 +60,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
             grads, metrics = mean_over(means, (grads, metrics))
         if weighted.is_weighted(metrics["loss"]):  # the gradient is that of the total
             grads = jax.tree.map(lambda g: weighted.divided(g, metrics["loss"].weight), grads)
-        return grads, state.model_state, weighted.settled(metrics, lambda weight: weight)
+        return grads, state.model_state, weighted.normalized(metrics, lambda weight: weight)
 
     updating = partial(update, workload) if view is None else view.update
     step = sharded_step.Step(local_gradients, updating, layout.specs().params, view)
@@ -131,7 +131,7 @@ def expected(
     share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk)
     for kind, name in _KINDS.items():
         passes = dataclasses.replace(share, passes=frozenset({name}))
-        for what, (least, most) in workload.partition.wire(passes).items():
+        for what, (least, most) in workload.partition.collective_bounds(passes).items():
             sharded_step.add(form, what, ticks[kind] * least, ticks[kind] * most)
     return form
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Turns a model of Flax NNX, Flax Linen, Equinox or Haiku, or plain functions, into one set of pure functions.
 
-Each library is imported when a model of it is given, not before.
+Each library is imported only when one of its models is given.
 """
 
 from jaxbench.workloads.adapters.equinox import from_equinox

@@ -16,13 +16,13 @@ from jaxbench.workloads.base import KEY, PyTree
 
 
 def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
-    """`constructor`: key -> eqx.Module, which is called with one example and mapped over the batch.
+    """`constructor`: key -> eqx.Module, which takes one example and is mapped over the batch.
 
-    Arrays of floats are trained; other arrays are the model's state, which nothing changes; the rest is part of the
-    program. Each example has a key of its own where ``__call__`` takes `key`. Inference is `eqx.nn.inference_mode`.
+    Arrays of floats are trained; other arrays are the model's state, which never changes; the rest is part of the
+    program. Each example gets its own key where ``__call__`` takes `key`. Inference is `eqx.nn.inference_mode`.
 
     Raises:
-      UserError: Equinox is not installed; the constructor makes another thing; layers that keep an `eqx.nn.State`.
+      UserError: Equinox is not installed, the constructor returns something else, or a layer keeps an `eqx.nn.State`.
     """
     eqx = library("equinox", "equinox")
     abstract = eqx.filter_eval_shape(constructor, KEY)
@@ -47,7 +47,7 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
 
 
 def _split_like(key: jax.Array, x: jax.Array) -> jax.Array:
-    """A key for each example of `x`, which with explicit sharding lie as the examples do."""
+    """A key for each example of `x`, with the sharding of the examples."""
     keys, sharding = jax.random.split(key, len(x)), jax.typeof(x).sharding
     if not any(sharding.spec):
         return keys
@@ -71,7 +71,7 @@ def _refuse_what_is_no_model(eqx: Any, made: Any) -> None:
 
 
 def _parts(eqx: Any, model: Any) -> tuple[Any, Any, Any]:
-    """(arrays of floats, other arrays, everything else), each None where another has something."""
+    """(arrays of floats, other arrays, everything else), each with None in the places of the others."""
 
     def array(leaf: Any) -> bool:
         return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))

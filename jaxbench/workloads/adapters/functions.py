@@ -15,32 +15,32 @@ from jaxbench.workloads.base import PyTree
 
 
 def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., Any]) -> PureModel:
-    """`apply` says by its arguments what the model is; names are free, except for those below:
+    """The signature of `apply` determines the kind of model:
 
     - ``apply(params, x) -> y``, with ``init(key) -> params``
     - ``apply(params, x, key) -> y`` for a model that draws random numbers, with the same `init`
     - ``apply(params, model_state, x, key) -> (y, model_state)``, with ``init(key) -> (params, model_state)``
 
-    An argument named `train` (or as in `pure.TRAINING`) is given by name: True in training, False in inference. One
-    with a default value is left alone, unless it is named `key`.
+    Any names will do, but an argument named `train` (or as in `pure.TRAINING`) is passed by name: True in training,
+    False in inference. Arguments with default values are ignored, except `key`.
 
     Raises:
-      UserError: `apply` takes something else.
+      UserError: `apply` takes other arguments.
     """
     takes = parameters(apply)
-    asked = [name for name, one in takes.items() if one.default is inspect.Parameter.empty or name == "key"]
-    asked = [name for name in asked if name not in TRAINING]
-    if len(asked) not in (2, 3, 4):
+    empty = inspect.Parameter.empty
+    positional = [name for name, x in takes.items() if name not in TRAINING and (x.default is empty or name == "key")]
+    if len(positional) not in (2, 3, 4):
         raise UserError(
             "from_functions: apply takes (params, x), (params, x, key) or (params, model_state, x, key), and yours "
-            f"takes ({', '.join(asked)})."
+            f"takes ({', '.join(positional)})."
         )
-    stateful, draws = len(asked) == 4, len(asked) > 2
+    stateful, draws = len(positional) == 4, len(positional) > 2
 
     def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
-        given = (params, model_state) if stateful else (params,)
-        drawn_from = {asked[-1]: required(key)} if draws else {}
-        y = apply(*given, x, **drawn_from, **mode(takes, training=training))
+        variables = (params, model_state) if stateful else (params,)
+        key_argument = {positional[-1]: required(key)} if draws else {}
+        y = apply(*variables, x, **key_argument, **mode(takes, training=training))
         return y if stateful else (y, model_state)
 
     return PureModel(init if stateful else lambda key: (init(key), {}), run)

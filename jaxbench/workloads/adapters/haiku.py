@@ -17,13 +17,13 @@ from jaxbench.workloads.base import PyTree
 
 
 def from_haiku(function: Any, example: PyTree) -> PureModel:
-    """`function`: the input batch -> outputs, made of Haiku's modules; or what hk.transform made of one.
+    """`function`: the input batch -> outputs, with Haiku modules; or the result of hk.transform of such a function.
     `example`: shape and dtype (jax.ShapeDtypeStruct) of the input batch, or a tuple or dictionary of several.
 
-    Arguments of the function named `is_training`, `train` and so on are given.
+    Arguments of the function named `is_training`, `train` and so on are passed.
 
     Raises:
-      UserError: Haiku is not installed; another thing than a function is given.
+      UserError: Haiku is not installed, or `function` is not a function.
     """
     hk = library("haiku", "dm-haiku")
     function = _original(function)
@@ -40,22 +40,22 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
 
 
 def _original(function: Any) -> Callable[..., Any]:
-    """What was transformed. Its arguments are seen there and not in the pair of functions that came of it."""
-    found = getattr(getattr(function, "init", function), "_original_fn", function)
-    if not callable(found):
+    """The function before hk.transform, whose signature the transformed pair hides."""
+    original = getattr(getattr(function, "init", function), "_original_fn", function)
+    if not callable(original):
         raise UserError(f"from_haiku takes a function of the input batch, and was given a {type(function).__name__}.")
-    return found
+    return original
 
 
 def _normalising_over(hk: Any, axis: Any) -> AbstractContextManager[Any]:
-    """Inside, Haiku's batch normalisation, which sees the examples that it is given, is told the mapped axis over which
-    other devices hold the rest of the batch: so it is one function under all strategies."""
+    """Inside, Haiku's batch normalization takes statistics over the mapped axis over which other devices have the rest
+    of the batch, so that it is the same function under all strategies."""
 
-    def told(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
-        layer = context.module  # made by the function at each call: nobody else sees it
-        called = isinstance(layer, hk.BatchNorm) and context.method_name == "__call__"
-        if called and layer.cross_replica_axis is None:
+    def interceptor(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
+        layer = context.module  # the function makes a new one at each call, so it can be modified
+        normalises = isinstance(layer, hk.BatchNorm) and context.method_name == "__call__"
+        if normalises and layer.cross_replica_axis is None:
             layer.cross_replica_axis = axis
         return call(*args, **kwargs)
 
-    return contextlib.nullcontext() if axis is None else hk.intercept_methods(told)
+    return contextlib.nullcontext() if axis is None else hk.intercept_methods(interceptor)

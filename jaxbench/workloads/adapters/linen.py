@@ -24,34 +24,34 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
     `example`: shape and dtype (jax.ShapeDtypeStruct) of the input batch, whose size does not matter, or a tuple or
     dictionary of several.
 
-    Arguments of ``__call__`` named `train`, `deterministic` and so on are given, or fields of the module. It has all
-    the random streams that it asks for. The collections that it needs are its state; those it sows into are not.
+    Arguments of ``__call__``, or fields of the module, named `train`, `deterministic` and so on are passed, and all
+    random streams that it asks for. Its state is the collections that it needs, not those that it only sows into.
     """
     from flax import linen as nn
 
     inputs, fields = arguments(example), {field.name for field in dataclasses.fields(module)}
-    takes = set(parameters(type(module).__call__)) - fields  # Flax takes it once, from one or the other
+    takes = set(parameters(type(module).__call__)) - fields  # Flax accepts it from only one of the two
     modules = {t: module.clone(**mode(fields, training=t)) for t in (False, True)}
 
     def variables(key: jax.Array) -> PyTree:
         return nn.meta.unbox(modules[True].init(key, *zeros(inputs), **mode(takes, training=True)))
 
-    def call(held: PyTree, x: Any, rngs: dict[str, jax.Array], training: bool) -> tuple[Any, PyTree]:
-        mutable = [name for name in held if name != "params"]
+    def call(values: PyTree, x: Any, rngs: dict[str, jax.Array], training: bool) -> tuple[Any, PyTree]:
+        mutable = [name for name in values if name != "params"]
         flags = mode(takes, training=training)
         with _normalising_over(sharding_context.current().axis):
-            return modules[training].apply(held, *arguments(x), rngs=rngs, mutable=mutable, **flags)
+            return modules[training].apply(values, *arguments(x), rngs=rngs, mutable=mutable, **flags)
 
     avals = jax.eval_shape(variables, KEY)
     streams = _streams(call, avals, inputs)
-    kept = _needed(call, avals, inputs, streams)
+    needed = _needed(call, avals, inputs, streams)
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
-        made = variables(key)
-        return made.get("params", {}), {name: made[name] for name in kept}
+        initial = variables(key)
+        return initial.get("params", {}), {name: initial[name] for name in needed}
 
     def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
-        # A module may look whether there is a stream for dropout before it asks for it.
+        # A module may check for a dropout stream before it asks for one.
         names = () if key is None and not streams else ("dropout", *streams)
         rngs = {name: stream(required(key), name) for name in names}
         y, changed = call({"params": params, **model_state}, x, rngs, training)
@@ -61,7 +61,7 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
 
 
 def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
-    """The random streams that a module asks for in training, found by tracing it with fewer."""
+    """The random streams that a module asks for in training, found by tracing it and adding each missing one."""
     from flax import errors
 
     found: list[str] = []
@@ -70,14 +70,14 @@ def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
             _trace(call, avals, inputs, found)
             return tuple(found)
         except errors.InvalidRngError as error:
-            asked = re.search(r'PRNG for "([^"]+)"', str(error))
-            if asked is None or asked[1] in found:
+            missing = re.search(r'PRNG for "([^"]+)"', str(error))
+            if missing is None or missing[1] in found:
                 raise
-            found.append(asked[1])
+            found.append(missing[1])
 
 
 def _needed(call: Run, avals: PyTree, inputs: PyTree, streams: tuple[str, ...]) -> tuple[str, ...]:
-    """The collections without which a module does not run: it does without those that it sows into."""
+    """The collections without which a module does not run, which excludes those that it only sows into."""
     from flax import errors
 
     found = []
@@ -85,7 +85,7 @@ def _needed(call: Run, avals: PyTree, inputs: PyTree, streams: tuple[str, ...]) 
         try:
             if name != "params":
                 _trace(call, {other: aval for other, aval in avals.items() if other != name}, inputs, streams)
-        except (errors.FlaxError, AttributeError, TypeError):  # the latter: of a variable that is read and not there
+        except (errors.FlaxError, AttributeError, TypeError):  # the last two: a missing variable is read
             found.append(name)
     return tuple(found)
 
@@ -96,15 +96,15 @@ def _trace(call: Run, avals: PyTree, inputs: PyTree, streams: Any) -> None:
 
 
 def _normalising_over(axis: Any) -> AbstractContextManager[Any]:
-    """Inside, Flax's batch normalisation, which sees the examples that it is given, is told the mapped axis over which
-    other devices hold the rest of the batch: so it is one function under all strategies."""
+    """Inside, Flax's batch normalization takes statistics over the mapped axis over which other devices have the rest
+    of the batch, so that it is the same function under all strategies."""
     from flax import linen as nn
 
-    def told(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
+    def interceptor(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
         layer = context.module
         if not isinstance(layer, nn.BatchNorm) or context.method_name != "__call__" or layer.axis_name is not None:
             return call(*args, **kwargs)
         assert layer.scope is not None  # it is being called
         return layer.clone(parent=layer.scope.rewound(), axis_name=axis)(*args, **kwargs)
 
-    return contextlib.nullcontext() if axis is None else nn.intercept_methods(told)
+    return contextlib.nullcontext() if axis is None else nn.intercept_methods(interceptor)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A model without its framework, and what the adapters to it have in common."""
+"""A model as pure functions, and helpers shared by the adapters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import PyTree
 
-# The arguments by which models are told what they are called for, and what they are given in training.
+# The arguments that tell a model whether it is trained, and their values in training.
 TRAINING = {
     "train": True,
     "training": True,
@@ -31,9 +31,9 @@ TRAINING = {
 @dataclass(frozen=True)
 class PureModel:
     """A model as pure functions. params and model_state are plain nested dictionaries, so that checkpoints and freezing
-    patterns read the same whatever the model was written in.
+    patterns look the same for all libraries.
 
-    The batch statistics of the libraries' own normalisation layers are of the whole global batch under every strategy.
+    The libraries' own normalization layers use statistics of the global batch under every strategy.
 
     init: key -> (params, model_state). model_state: what is not trained, such as running statistics; {} if none.
     run: (params, model_state, x, key or None, whether it is trained) -> (y, model_state).
@@ -45,8 +45,8 @@ class PureModel:
     def apply(self, params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None = None) -> tuple[Any, PyTree]:
         """(y, model_state) in training.
 
-        x: what the model is called with: one argument, which may be a dictionary, or a tuple of several.
-        key: what is random (dropout, noise) is drawn from it. None: for a model that draws nothing.
+        x: the argument of the model, which may be a dictionary, or a tuple of several arguments.
+        key: for random numbers (dropout, noise). None: for a model that draws none.
 
         Raises:
           UserError: no key for a model that draws.
@@ -54,21 +54,21 @@ class PureModel:
         return self.run(params, model_state, x, key, True)
 
     def predict(self, params: PyTree, model_state: PyTree, x: Any) -> Any:
-        """y in inference: no dropout, running statistics. What is drawn all the same is the same at each call."""
+        """y in inference: no dropout, running statistics. Any random numbers are the same at each call."""
         return self.run(params, model_state, x, jax.random.PRNGKey(0), False)[0]
 
 
 def required(key: jax.Array | None) -> jax.Array:
-    """The key of a model that draws. Raises UserError where it was called without."""
+    """`key`, for a model that draws. Raises UserError if it is None."""
     if key is None:
         raise UserError(
-            "this model draws random numbers: hand it the loss's key, model.apply(params, model_state, x, key)."
+            "this model draws random numbers: pass it the loss's key, model.apply(params, model_state, x, key)."
         )
     return key
 
 
 def stream(key: jax.Array, name: str) -> jax.Array:
-    """A key of its own for each name, the same in every process."""
+    """The key of stream `name`, the same in every process."""
     return jax.random.fold_in(key, np.uint32(zlib.crc32(name.encode())))
 
 
@@ -82,22 +82,22 @@ def zeros(example: PyTree) -> PyTree:
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """What a function takes, by name."""
+    """The parameters of a function by name."""
     return dict(inspect.signature(function).parameters)
 
 
 def mode(names: Any, *, training: bool) -> dict[str, bool]:
-    """The values of those among `names` that tell a model whether it is trained."""
+    """The values of those `names` that tell a model whether it is trained."""
     return {name: value == training for name, value in TRAINING.items() if name in names}
 
 
 def library(name: str, package: str) -> Any:
-    """The module `name`. Raises UserError where `package`, which has it, is not installed."""
+    """The module `name`. Raises UserError if its `package` is not installed."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
         raise UserError(
-            f"from_{name} needs the package {package}, which is not installed: EXTRAS=adapters with make brings it."
+            f"from_{name} needs the package {package}, which is not installed: use make with EXTRAS=adapters."
         ) from error

@@ -1,41 +1,43 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Real data to train on, read from the disk and checked. Nothing here fetches anything or replaces what is missing."""
+"""Real data to train on, read from disk and checked. Nothing is downloaded and nothing missing is replaced."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from jaxbench.errors import UserError
-from jaxbench.workloads.data.images import Images
+from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data.order import order
 
-__all__ = ["Images", "load", "order"]
+__all__ = ["load", "order"]
 
 
-def load(path: str, *, seed: int, size: tuple[int, int] = (28, 28), channels: int = 1, classes: int = 10) -> Images:
-    """Loads what `path` names.
+def load(path: str, *, seed: int, size: tuple[int, int] = (28, 28), channels: int = 1, classes: int = 10) -> Splits:
+    """Loads the images that `path` names.
 
     Args:
       path: "" for scikit-learn's bundled digits, a folder with the four MNIST IDX files (gz or not) or with the six
         files of CIFAR-10's binary version, or an .npz file with x_train, y_train, x_test and y_test.
-      seed: of the split, where the data are not split already (the digits).
+      seed: of the split, for data that are not already split (the digits).
       size: height and width in pixels that the model takes.
-      channels: what it takes of each pixel; 3 of a gray image are three times the same.
-      classes: labels must lie in [0, classes).
+      channels: per pixel, for the model; a gray channel is repeated.
+      classes: labels must be in [0, classes).
 
     Raises:
-      UserError: nothing is there, it is of no known kind, or it is damaged. Other data are never taken in its place.
+      UserError: `path` does not exist, is of no known kind, or is damaged. There is no fallback to other data.
     """
     where = Path(path).expanduser()
     if path and where.is_dir():
-        from jaxbench.workloads.data import cifar10  # late, as below: only the reader that is asked for is imported
+        from jaxbench.workloads.data import (
+            cifar10,
+        )  # imported late, like the others below, so that only the reader in use is loaded
 
         if cifar10.holds(where):
             return cifar10.load(where, size=size, channels=channels, classes=classes)
     return _in_channels(_load_gray(path, where, seed=seed, size=size, classes=classes), channels)
 
 
-def _load_gray(path: str, where: Path, *, seed: int, size: tuple[int, int], classes: int) -> Images:
+def _load_gray(path: str, where: Path, *, seed: int, size: tuple[int, int], classes: int) -> Splits:
     """Images of one channel."""
     if not path:
         from jaxbench.workloads.data import digits
@@ -56,9 +58,9 @@ def _load_gray(path: str, where: Path, *, seed: int, size: tuple[int, int], clas
     )
 
 
-def _in_channels(images: Images, channels: int) -> Images:
+def _in_channels(images: Splits, channels: int) -> Splits:
     """Gray images with their one channel repeated."""
     if channels == 1:
         return images
     train, test = ({**part, "image": part["image"].repeat(channels, axis=-1)} for part in (images.train, images.test))
-    return Images(train, test, images.name)
+    return Splits(train, test, images.name)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Images of digits with captions that name them, drawn from a seed: pairs on a machine without a network."""
+"""Images of digits with random captions that name them: image-text pairs without a network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import data
-from jaxbench.workloads.data.images import Images
+from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data.order import words
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -16,22 +16,22 @@ CASES = (str.lower, str.upper, str.capitalize)
 LONGEST = max(len(phrase.format(name)) for phrase in PHRASES for name in NAMES)
 
 
-def load(path: str, *, seed: int, size: int, length: int) -> Images:
+def load(path: str, *, seed: int, size: int, length: int) -> Splits:
     """The images that `data.load` reads from `path`, each with the bytes of a caption.
 
-    Adds to train and test "caption", int32 (N, length), filled up with 0.
+    Adds "caption" to train and test, int32 (N, length), padded with 0.
 
     Raises:
-      UserError: what `data.load` raises, or `length` is less than the longest caption's.
+      UserError: as `data.load`, or `length` is less than that of the longest caption.
     """
     if length < LONGEST:
         raise UserError(f"--config.model.length={length} cannot hold a caption: it must be at least {LONGEST}.")
-    found = data.load(path, seed=seed, size=(size, size))
+    images = data.load(path, seed=seed, size=(size, size))
     train, test = (
         {**part, "caption": _captions(part["label"], length, seed, number)}
-        for number, part in enumerate((found.train, found.test))
+        for number, part in enumerate((images.train, images.test))
     )
-    return Images(train, test, f"{found.name} with drawn captions")
+    return Splits(train, test, f"{images.name} with drawn captions")
 
 
 def _captions(label: np.ndarray, length: int, *entropy: int) -> np.ndarray:

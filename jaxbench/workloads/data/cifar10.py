@@ -1,8 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """CIFAR-10 as published, in its binary version: six files of 10,000 rows.
 
-A row is one byte, the label, then 3,072: the 32 x 32 pixels of an image row by row, all of red, then of green, then of
-blue.
+A row is one byte for the label, then 3,072 for the image: its 32 x 32 red values row by row, then green, then blue.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from jaxbench.errors import UserError
-from jaxbench.workloads.data.images import Images, check_labels
+from jaxbench.workloads.base import Splits
+from jaxbench.workloads.data.images import check_labels
 
 EDGE, CHANNELS, CLASSES = 32, 3, 10
 ROWS = 10_000  # of each file
@@ -22,24 +22,24 @@ TEST = "test_batch.bin"
 
 
 def holds(folder: Path) -> bool:
-    """Whether `folder` is meant: one of the files is there."""
+    """Whether `folder` holds one of the files."""
     return any((folder / name).exists() for name in (*TRAIN, TEST))
 
 
-def load(folder: Path, *, size: tuple[int, int], channels: int, classes: int) -> Images:
+def load(folder: Path, *, size: tuple[int, int], channels: int, classes: int) -> Splits:
     """Reads the six files, split as published; "image" is float32 (N, 32, 32, 3), each colour normalised.
 
-    From each colour its mean over the training images is taken, and the rest is divided by its standard deviation.
+    Each colour is shifted by its mean over the training images and divided by its standard deviation.
 
     Raises:
-      UserError: a file is missing, of another length or holds another label, or the model takes other images.
+      UserError: a file is missing, has a wrong length or an illegal label, or the model takes other images.
     """
     if (*size, channels) != (EDGE, EDGE, CHANNELS):
         takes = "x".join(map(str, (*size, channels)))
         raise UserError(f"'{folder}' holds images of {EDGE}x{EDGE}x{CHANNELS}: the model takes {takes}.")
     train, test = np.concatenate([_rows(folder / name, classes) for name in TRAIN]), _rows(folder / TEST, classes)
     table = _normalised_values(train)
-    return Images(_bundle(train, table), _bundle(test, table), folder.resolve().name)
+    return Splits(_bundle(train, table), _bundle(test, table), folder.resolve().name)
 
 
 def _rows(path: Path, classes: int) -> np.ndarray:
@@ -61,7 +61,7 @@ def _rows(path: Path, classes: int) -> np.ndarray:
 
 
 def _normalised_values(rows: np.ndarray) -> np.ndarray:
-    """What each of the 256 values of a byte becomes, for each colour: float32 (3, 256). `rows`: those trained on."""
+    """The normalized value of each byte, for each colour: float32 (3, 256). `rows`: the training rows."""
     values = np.arange(256) / 255
     planes = rows[:, 1:].reshape(len(rows), CHANNELS, -1)
     counts = np.stack([np.bincount(planes[:, colour].ravel(), minlength=256) for colour in range(CHANNELS)])

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A Hugging Face dataset on the disk, as `datasets.save_to_disk` writes it: Arrow streams beside JSON that lists them.
+"""A Hugging Face dataset on disk, as `datasets.save_to_disk` writes it: Arrow streams and JSON files that list them.
 
-The format is that of `datasets` since its version 2: ``state.json`` names the files of one split, ``dataset_dict.json``
-the splits, each in a folder of its name. Only `pyarrow` is needed to read them.
+The format is that of `datasets` since version 2: ``state.json`` names the files of one split, ``dataset_dict.json`` the
+splits, each in a folder of its name. Only `pyarrow` is needed to read them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SAVE = "save it with dataset.save_to_disk(folder)"
 def hugging_face(folder: str) -> Callable[[], Any]:
     """The `data` of a TrainWorkload whose fields are columns of the dataset in `folder`.
 
-    Its splits "train" and "test" (or "validation") are those of the training; a single one is split by the seed. The
-    folder is read when the data are asked for, and then raises UserError for what is not there, or is no numbers.
+    Its splits "train" and "test" (or "validation") are used; a single split is divided by the seed. The folder is read
+    when the data are needed, which raises UserError for missing files or columns that are not numbers.
     """
     return lambda: _read(Path(folder).expanduser())
 
@@ -47,7 +47,9 @@ def _columns(folder: Path) -> Columns:
         import pyarrow
         from pyarrow import ipc
     except ImportError as error:
-        raise UserError("a Hugging Face dataset is read by pyarrow, which is missing: pip install pyarrow.") from error
+        raise UserError(
+            "a Hugging Face dataset is read by pyarrow, which is not installed: pip install pyarrow."
+        ) from error
     names = [str(file["filename"]) for file in _json(folder / "state.json", "_data_files")]
     try:
         tables = []
@@ -60,7 +62,7 @@ def _columns(folder: Path) -> Columns:
 
 
 class Columns(Mapping[str, np.ndarray]):
-    """The columns of a table as arrays, each made when it is asked for: others, such as texts, need not be numbers."""
+    """The columns of a table as arrays, converted on access, so that unused columns, such as texts, may be anything."""
 
     def __init__(self, table: Any, folder: Path):
         self._table, self._folder = table, folder
@@ -72,28 +74,33 @@ class Columns(Mapping[str, np.ndarray]):
         return self._table.num_columns
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Lists, and lists of lists, become axes. Raises UserError where their lengths differ, and for no numbers."""
+        """Nested lists become axes. Raises UserError if their lengths differ, or values are not numbers."""
         import pyarrow
         from pyarrow import compute, types
 
-        array, said = pyarrow.concat_arrays(self._table.column(name).chunks), f"the column '{name}' of '{self._folder}'"
+        array, column = (
+            pyarrow.concat_arrays(self._table.column(name).chunks),
+            f"the column '{name}' of '{self._folder}'",
+        )
         kind, shape, lists = array.type, [len(array)], (types.is_list, types.is_large_list, types.is_fixed_size_list)
-        while any(is_list(_stored(array).type) for is_list in lists):
-            array = _stored(array)
+        while any(is_list(_storage(array).type) for is_list in lists):
+            array = _storage(array)
             lengths = compute.unique(compute.list_value_length(array)).to_pylist()
             if len(lengths) > 1 or array.null_count:
-                raise UserError(f"{said} holds lists of different lengths: pad or crop them, and leave none out.")
+                raise UserError(
+                    f"{column} holds lists of different or missing lengths: pad or crop them to one length."
+                )
             shape, array = [*shape, *lengths], array.flatten()
         if not (types.is_integer(array.type) or types.is_floating(array.type)) or array.null_count:
             raise UserError(
-                f"{said} holds {kind}, in which not every value is a number: add a column of numbers, such as images "
-                "as float arrays, by dataset.map, and call the field as that column."
+                f"{column} holds {kind}, in which not every value is a number: add a column of numbers with "
+                "dataset.map, such as images as float arrays, and give the field its name."
             )
         return array.to_numpy(zero_copy_only=False).reshape(shape)
 
 
-def _stored(array: Any) -> Any:
-    """What an array of a type that `datasets` adds, such as Array2D, consists of."""
+def _storage(array: Any) -> Any:
+    """The storage of an extension type of `datasets`, such as Array2D, or the array itself."""
     return getattr(array, "storage", array)
 
 

@@ -17,16 +17,17 @@ from typing import BinaryIO
 import numpy as np
 
 from jaxbench.errors import UserError
-from jaxbench.workloads.data.images import Images, bundle, check_labels, check_pair
+from jaxbench.workloads.base import Splits
+from jaxbench.workloads.data.images import bundle, check_labels, check_pair
 
 UBYTE = 0x08  # the only type code in MNIST
 TYPES = {0x08: "uint8", 0x09: "int8", 0x0B: "int16", 0x0C: "int32", 0x0D: "float32", 0x0E: "float64"}
-MAX_BYTES = 2**31  # larger than any data of this kind; a file that declares more is damaged or hostile
+MAX_BYTES = 2**31  # more than any MNIST-like data; a file that declares more is damaged or hostile
 CHUNK = 2**20
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-def load(folder: Path, *, size: tuple[int, int], classes: int) -> Images:
+def load(folder: Path, *, size: tuple[int, int], classes: int) -> Splits:
     """Reads the four files of `folder`: ``{train,t10k}-{images-idx3,labels-idx1}-ubyte``, also with '.idx', also '.gz'.
 
     Raises:
@@ -34,7 +35,7 @@ def load(folder: Path, *, size: tuple[int, int], classes: int) -> Images:
     """
     train = _split(folder, "train", size=size, classes=classes)
     test = _split(folder, "t10k", size=size, classes=classes)
-    return Images(train, test, folder.resolve().name)
+    return Splits(train, test, folder.resolve().name)
 
 
 def _split(folder: Path, part: str, *, size: tuple[int, int], classes: int) -> dict[str, np.ndarray]:
@@ -83,7 +84,7 @@ def _parse(file: BinaryIO, path: Path, *, dims: int) -> np.ndarray:
     declared = math.prod(shape)
     if declared > MAX_BYTES:
         raise UserError(f"{path} declares {_by(shape)} = {declared} bytes of values: at most {MAX_BYTES} are legal.")
-    data = _read_up_to(file, declared + 1)  # one more than declared shows trailing bytes, a bomb is not inflated
+    data = _read_up_to(file, declared + 1)  # one more byte detects trailing data without inflating a gzip bomb
     if len(data) != declared:
         found = "more" if len(data) > declared else f"only {len(data)}"
         raise UserError(f"{path} declares {_by(shape)} = {declared} bytes of values and holds {found}.")
@@ -107,7 +108,7 @@ def _header(file: BinaryIO, path: Path, *, dims: int) -> tuple[int, ...]:
 
 
 def _read_up_to(file: BinaryIO, count: int) -> bytes:
-    """At most `count` bytes, in pieces: one large read would allocate all that a damaged header asks for."""
+    """At most `count` bytes, in pieces, because one large read would allocate whatever a damaged header declares."""
     pieces = []
     while count and (piece := file.read(min(CHUNK, count))):
         pieces.append(piece)

@@ -1,15 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Text as byte numbers in rows of equal length, for a model that predicts the next byte.
 
-The text is cut wherever a row ends, or into documents, the paragraphs of its files: what lies between blank lines.
-These are uneven; then "real" says which targets count.
+The text is cut at the end of each row, or into documents: the paragraphs of its files, separated by blank lines.
+Documents have unequal lengths, so the field "real" marks the targets that count.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import jax
@@ -17,48 +16,36 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data import sources
 
 BYTES = 256
 SUFFIXES = (".txt", ".py", ".md")
 DEFAULT_BYTES = 2**20  # of the standard library
-MAX_BYTES = 2**28  # of a person's own text: it is held in memory as int32
+MAX_BYTES = 2**28  # of the user's own text, held in memory as int32
 PADS = ("padded", "packed")
-DRAWN_ROWS = 2**12  # of which synthetic batches are made
+DRAWN_ROWS = 2**12  # from which synthetic batches are drawn
 BLANK_LINE = re.compile(rb"\n[ \t]*\n")
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """Pieces of text in host memory.
-
-    Attributes:
-      train, test: "tokens" int32 (N, context + 1) in [0, 256). Of documents also "real" int32 (N, context): 1 where
-        tokens[i + 1] goes on with the document of tokens[i], 0 where it begins another or fills the row up.
-      name: what a report calls the data.
-    """
-
-    train: dict[str, np.ndarray]
-    test: dict[str, np.ndarray]
-    name: str
-
-
-def load(path: str, *, context: int, vocab: int, pad: str = "") -> Pieces:
+def load(path: str, *, context: int, vocab: int, pad: str = "") -> Splits:
     """Loads the text that `path` names, split by file.
+
+    Each split has "tokens", int32 (N, context + 1) in [0, 256). With `pad` it also has "real", int32 (N, context): 1
+    where tokens[i + 1] continues the document of tokens[i], 0 where it begins another or is padding.
 
     Args:
       path: "" for a megabyte of the standard library's sources, or a folder, of which every tenth .txt, .py or .md file
-        (in the order of their paths) is tested on.
-      context: positions that the model sees.
-      vocab: numbers that the model tells apart.
-      pad: "": all files one after the other, each row begins with the byte that the one before ends with. "padded": one
-        document a row. "packed": as many whole documents one after the other as fit a row; nothing keeps a model from
-        attending to the document before, which is how GPT-3 was trained (Brown et al., arXiv:2005.14165, section 2.2).
-        A document longer than a row goes on in the next, which begins with the byte that the one before ends with.
+        (sorted by path) is in the test split.
+      context: positions of the model.
+      vocab: size of the model's vocabulary.
+      pad: "": all files concatenated. "padded": one document per row. "packed": as many whole documents as fit a row; a
+        model may attend to the previous document, as in GPT-3 (Brown et al., arXiv:2005.14165, section 2.2). A
+        text or document longer than a row continues in the next row, which repeats the last byte.
 
     Raises:
-      UserError: `vocab` is below 256, nothing is there, it is of another kind, it is too short or too long, or there is
-        no such `pad`.
+      UserError: `vocab` is below 256, `path` does not exist or has no text, the text is too short or too long, or `pad`
+        is unknown.
     """
     weights(pad)
     if vocab < BYTES:
@@ -70,36 +57,38 @@ def load(path: str, *, context: int, vocab: int, pad: str = "") -> Pieces:
     train, test = sources.by_file(files)
     if pad:
         rows = _rows(train, context, pad, "train", name), _rows(test, context, pad, "test", name)
-        return Pieces(*rows, f"{name}, {pad} documents")
-    return Pieces(_cut(train, context, "train", name), _cut(test, context, "test", name), name)
+        return Splits(*rows, f"{name}, {pad} documents")
+    return Splits(_cut(train, context, "train", name), _cut(test, context, "test", name), name)
 
 
 def weights(pad: str) -> str | None:
-    """The field with what each target counts, None where all count alike. Raises UserError for no such `pad`."""
+    """The field with the weights of the targets, or None. Raises UserError for an unknown `pad`."""
     if pad and pad not in PADS:
         raise UserError(f"--config.data.pad={pad} is unknown: {did_you_mean(pad, PADS)}")
     return "real" if pad else None
 
 
-def like(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
+def draw_weights(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
     """Draws `batch` rows of "real" for synthetic tokens, int32 (batch, T), with the share of real tokens of all N.
 
-    One is drawn from each of `batch` equal parts of the rows, which lie in the order of their share, so that a small
-    batch has nearly the share of all; then they are shuffled.
+    Stratified: one row is drawn from each of `batch` equal parts of the rows sorted by share, so that a small batch has
+    nearly the share of all. The rows are then shuffled.
     """
     ordered = real_NT[np.argsort(real_NT.sum(axis=1), kind="stable")]
     table = ordered[np.linspace(0, len(ordered) - 1, min(len(ordered), DRAWN_ROWS)).astype(int)].astype(np.uint8)
-    place, shuffle = jax.random.split(key)
-    parts = (jnp.arange(batch) + jax.random.uniform(place, (batch,))) / batch
+    position_key, shuffle_key = jax.random.split(key)
+    parts = (jnp.arange(batch) + jax.random.uniform(position_key, (batch,))) / batch
     rows = jnp.minimum((parts * len(table)).astype(jnp.int32), len(table) - 1)
-    return jnp.asarray(table)[jax.random.permutation(shuffle, rows)].astype(jnp.int32)
+    return jnp.asarray(table)[jax.random.permutation(shuffle_key, rows)].astype(jnp.int32)
 
 
-def _folder(where: Path, path: str) -> list[bytes]:
-    if not where.is_dir():
-        found = "is not a folder" if where.exists() else "does not exist"
-        raise UserError(f"config.data.path '{path}' {found}: give a folder of text files, or '' for Python's sources.")
-    paths = sorted(file for file in where.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+def _folder(folder: Path, path: str) -> list[bytes]:
+    if not folder.is_dir():
+        problem = "is not a folder" if folder.exists() else "does not exist"
+        raise UserError(
+            f"config.data.path '{path}' {problem}: give a folder of text files, or '' for Python's sources."
+        )
+    paths = sorted(file for file in folder.rglob("*") if file.suffix in SUFFIXES and file.is_file())
     if len(paths) < 2:
         raise UserError(f"'{path}' holds {len(paths)} files that end in {', '.join(SUFFIXES)}: at least 2 are needed.")
     size = sum(file.stat().st_size for file in paths)
@@ -112,7 +101,7 @@ def _folder(where: Path, path: str) -> list[bytes]:
 
 
 def _cut(files: Sequence[bytes], context: int, part: str, name: str) -> dict[str, np.ndarray]:
-    """All files one after the other, cut into pieces that overlap by one byte; what is left over is dropped."""
+    """All files concatenated and cut into rows that overlap by one byte, without the remainder."""
     text = np.frombuffer(b"".join(files), np.uint8)
     count = (len(text) - 1) // context
     if count < 1:
@@ -122,22 +111,22 @@ def _cut(files: Sequence[bytes], context: int, part: str, name: str) -> dict[str
 
 
 def documents(file: bytes) -> list[bytes]:
-    """Its paragraphs. One of a single byte has nothing to predict and is left out."""
+    """The paragraphs of a file, except those of a single byte, which have nothing to predict."""
     return [document for document in BLANK_LINE.split(file) if len(document) > 1]
 
 
 def _rows(files: Sequence[bytes], context: int, pad: str, part: str, name: str) -> dict[str, np.ndarray]:
     """All documents in rows of context + 1 bytes."""
     rows: list[list[bytes]] = []
-    room = 0
+    free = 0
     for document in (document for file in files for document in documents(file)):
         for start in range(0, len(document) - 1, context):
             piece = document[start : start + context + 1]
-            if pad == "padded" or len(piece) > room:
+            if pad == "padded" or len(piece) > free:
                 rows.append([])
-                room = context + 1
+                free = context + 1
             rows[-1].append(piece)
-            room -= len(piece)
+            free -= len(piece)
     if not rows:
         raise UserError(f"the {part} files of '{name}' hold no paragraph of 2 bytes: give a longer text.")
     tokens, real = np.zeros((len(rows), context + 1), np.int32), np.zeros((len(rows), context), np.int32)
@@ -146,5 +135,5 @@ def _rows(files: Sequence[bytes], context: int, pad: str, part: str, name: str) 
         tokens[i, : len(text)] = np.frombuffer(text, np.uint8)
         ends = np.cumsum([len(piece) for piece in pieces])
         real[i, : len(text) - 1] = 1
-        real[i, ends[:-1] - 1] = 0  # from the last byte of a document to the first of the next
+        real[i, ends[:-1] - 1] = 0  # the first byte of the next document is not predicted
     return {"tokens": tokens, "real": real}

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.lib import format as npy
 
 from jaxbench.errors import UserError
-from jaxbench.workloads.data.images import Images, bundle, check_labels, check_pair
+from jaxbench.workloads.base import Splits
+from jaxbench.workloads.data.images import bundle, check_labels, check_pair
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
-MAX_BYTES = 2**33  # of one array; one that declares more is damaged or hostile
+MAX_BYTES = 2**33  # of one array; a file that declares more is damaged or hostile
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -26,11 +27,11 @@ class Header:
     dtype: np.dtype
 
 
-def load(path: Path, *, size: tuple[int, int], classes: int) -> Images:
+def load(path: Path, *, size: tuple[int, int], classes: int) -> Splits:
     """Reads uint8 images (0 to 255) or float images (0 to 1), (N, height, width) or (N, height, width, 1).
 
     Raises:
-      UserError: no .npz file, a key is missing, or an array's type, shape or values are not legal.
+      UserError: not an .npz file, a missing key, or an illegal type, shape or value in an array.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -41,7 +42,7 @@ def load(path: Path, *, size: tuple[int, int], classes: int) -> Images:
         raise UserError(f"{path} is a damaged .npz file ({error}): copy it again.") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}).") from error
-    return Images(train, test, path.stem)
+    return Splits(train, test, path.stem)
 
 
 def _check_keys(file: zipfile.ZipFile, path: Path) -> None:
@@ -78,14 +79,14 @@ def _header(file: zipfile.ZipFile, path: Path, key: str) -> Header:
         if version not in HEADERS:
             raise UserError(f"{path}: {key} is of .npy version {version}: legal are {', '.join(map(str, HEADERS))}.")
         shape, _, dtype = HEADERS[version](member)
-        held = file.getinfo(f"{key}.npy").file_size - member.tell()
+        stored = file.getinfo(f"{key}.npy").file_size - member.tell()
     if dtype.hasobject:
         raise UserError(f"{path}: {key} holds Python objects: legal are arrays of numbers.")
     declared = math.prod(shape) * dtype.itemsize
     if declared > MAX_BYTES:
         raise UserError(f"{path}: {key} declares {declared} bytes: at most {MAX_BYTES} are legal.")
-    if declared != held:
-        raise UserError(f"{path}: {key} declares {declared} bytes of values and holds {held}.")
+    if declared != stored:
+        raise UserError(f"{path}: {key} declares {declared} bytes of values and holds {stored}.")
     return Header(shape, dtype)
 
 

@@ -14,7 +14,7 @@ def words(count: int, *entropy: int) -> np.ndarray:
 def permutation(examples: int, *entropy: int) -> np.ndarray:
     """A permutation of ``range(examples)``, shape (examples,), int64; the same for the same non-negative `entropy`.
 
-    It sorts raw generator words: numpy promises the words of a bit generator for good, but not those of `permutation`.
+    It sorts raw generator words, because numpy guarantees these across versions, but not the order of `permutation`.
     """
     return np.argsort(words(examples, *entropy), kind="stable")
 
@@ -22,8 +22,8 @@ def permutation(examples: int, *entropy: int) -> np.ndarray:
 def order(examples: int, batch: int, *, seed: int, epoch: int) -> np.ndarray:
     """The batches of one epoch: indices of shape (examples // batch, batch), int64.
 
-    A resumed run sees the batches an uninterrupted one would have seen. The remainder is dropped; another epoch
-    drops other examples.
+    A resumed run sees the same batches as an uninterrupted one. The remainder is dropped; each epoch drops other
+    examples.
     """
     steps = examples // batch
     return permutation(examples, seed, epoch)[: steps * batch].reshape(steps, batch)

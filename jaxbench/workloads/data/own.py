@@ -1,15 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Data that a person brings, in any of the forms they are usually in, read into host memory as a Dataset.
+"""The user's own data, in any common form, read into host memory as a Dataset.
 
-A dict of arrays; examples or batches one after the other (a list, a generator, a Grain dataset); a Hugging Face dataset
-on the disk (`hugging_face`). Two of these, or a dict {"train": ..., "test": ...}, are the two splits; one is split.
+Forms: a dict of arrays; an iterable of examples or batches (a list, a generator, a Grain dataset); a Hugging Face
+dataset on disk (`hugging_face`). Two of these, or a dict {"train": ..., "test": ...}, are the two splits; one is split.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,31 +16,22 @@ import numpy as np
 
 from jaxbench import discovery
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import Dataset, Field, TrainWorkload
+from jaxbench.workloads.base import Dataset, Field, Splits, TrainWorkload
 from jaxbench.workloads.data.order import permutation
 
 Arrays = dict[str, np.ndarray]
 
-MAX_BYTES = 2**33  # of host memory for one split; what is larger does not fit many machines
-MAX_EXAMPLES = 10**7  # read one by one; an iterator that gives more mostly never ends
+MAX_BYTES = 2**33  # of host memory for one split; more does not fit on many machines
+MAX_EXAMPLES = 10**7  # read one by one; an iterator with more is usually infinite
 TEST_FRACTION = 0.2
-CHUNK = 1024  # examples that are kept apart before they are put together
+CHUNK = 1024  # elements that are stacked at a time
 _FORMS = "a dict of arrays, examples as dicts, a pair (train, test) of these, or hugging_face('folder')"
 
 
-@dataclass(frozen=True)
-class Own:
-    """A Dataset of a person's own."""
-
-    name: str
-    train: Arrays
-    test: Arrays
-
-
 def read(workload: TrainWorkload, *, seed: int) -> Dataset:
-    """Loads the workload's data, which it must have. seed: of the split, where the data are not split.
+    """Loads the data of a workload that has some. seed: of the split, for data without one.
 
-    Raises UserError for what is no data, and for whatever a person's own function raises.
+    Raises UserError for illegal data, and for any exception of the user's own function.
     """
     with discovery.explaining():
         data = workload.data() if callable(workload.data) else workload.data
@@ -49,75 +39,75 @@ def read(workload: TrainWorkload, *, seed: int) -> Dataset:
 
 
 def _is_dataset(data: Any) -> bool:
-    """Whether it is one already; what has `train` and `test` as methods is something else."""
+    """Whether `data` already is a Dataset; an object with methods `train` and `test` is not."""
     return isinstance(getattr(data, "train", None), Mapping) and isinstance(getattr(data, "test", None), Mapping)
 
 
-def _split(workload: TrainWorkload, data: Any, seed: int) -> Own:
-    """The two splits of anything. Raises UserError."""
+def _split(workload: TrainWorkload, data: Any, seed: int) -> Splits:
+    """Both splits of data in any form. Raises UserError."""
     name = f"data of {workload.name}"
     if isinstance(data, Mapping) and "train" in data and "train" not in workload.example:
         test = data.get("test", data.get("validation"))
         data = data["train"] if test is None else (data["train"], test)
     if isinstance(data, tuple) and len(data) == 2:
         train, test = (_arrays(workload, part) for part in data)
-        return Own(name, train, test)
+        return Splits(train, test, name)
     arrays = _arrays(workload, data)
     _require_examples(arrays, f"the {name}")
     if (count := len(next(iter(arrays.values())))) < 2:
         raise UserError(f"the {name} have {count} examples: at least 2 are needed, to train and to test on.")
     drawn, cut = permutation(count, seed), max(1, round(TEST_FRACTION * count))
     train, test = ({k: array[rows] for k, array in arrays.items()} for rows in (drawn[cut:], drawn[:cut]))
-    return Own(name, train, test)
+    return Splits(train, test, name)
 
 
 def _arrays(workload: TrainWorkload, data: Any) -> Arrays:
-    """One split, or all there is, as arrays of the fields' dtypes. Raises UserError."""
+    """One split, or all data, as arrays of the fields' dtypes. Raises UserError."""
     if isinstance(data, Mapping):
         arrays = {name: np.asarray(data[name]) for name in workload.example if name in data}
         _require_same_fields(workload, data)
     elif isinstance(data, Iterable) or hasattr(data, "__getitem__"):
-        arrays = _gathered(workload, _each(data))
+        arrays = _concatenated(workload, _elements(data))
     else:
         raise UserError(f"the data of '{workload.name}' are {type(data).__name__}: legal are {_FORMS}.")
     return {name: _cast(array, workload.example[name]) for name, array in arrays.items()}
 
 
-def _each(data: Any) -> Iterator[Any]:
-    """The elements one after the other. What has a length is asked by number: a Grain MapDataset does not end, and has
-    None in place of what it has filtered out."""
+def _elements(data: Any) -> Iterator[Any]:
+    """Iterates over elements, by index if there is a length: a Grain MapDataset repeats forever, and has None in place
+    of filtered elements."""
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
         return (element for i in range(len(data)) if (element := data[i]) is not None)
     return iter(data)
 
 
-def _gathered(workload: TrainWorkload, elements: Iterator[Any]) -> Arrays:
-    """Examples, or batches of them, put together. Raises UserError for what no memory holds."""
+def _concatenated(workload: TrainWorkload, elements: Iterator[Any]) -> Arrays:
+    """Concatenates examples or batches. Raises UserError for more than fits in memory."""
     chunks: list[Arrays] = []
     size = count = 0
-    while some := list(itertools.islice(elements, CHUNK)):
-        for element in some:
+    while elements_read := list(itertools.islice(elements, CHUNK)):
+        for element in elements_read:
             if not isinstance(element, Mapping):
                 raise UserError(
                     f"the data of '{workload.name}' hold {type(element).__name__}: each must be a dict with the fields "
                     f"{', '.join(workload.example)}, one example or a batch of them."
                 )
             _require_same_fields(workload, element)
-        chunk = _together(workload, some)
+        chunk = _batch(workload, elements_read)
         chunks.append(chunk)
         size, count = size + sum(a.nbytes for a in chunk.values()), count + len(next(iter(chunk.values())))
         if size > MAX_BYTES or count > MAX_EXAMPLES:
             raise UserError(
                 f"the data of '{workload.name}' do not end within {MAX_BYTES / 2**30:.0f} GiB and {MAX_EXAMPLES:,} "
-                "examples, and are held in memory: give fewer, such as itertools.islice(examples, 100_000)."
+                "examples, the most that are held in memory: give fewer, such as itertools.islice(examples, 100_000)."
             )
     if not chunks:
         raise UserError(f"the data of '{workload.name}' are empty: an iterator can be read only once.")
     return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in workload.example}
 
 
-def _together(workload: TrainWorkload, elements: list[Any]) -> Arrays:
-    """Elements as one batch. An element is an example where its first field has no axis more than the field."""
+def _batch(workload: TrainWorkload, elements: list[Any]) -> Arrays:
+    """Elements as one batch. A value with no more axes than its field is an example, otherwise a batch."""
     made = {}
     for name, field in workload.example.items():
         values = [np.asarray(element[name]) for element in elements]
@@ -140,8 +130,8 @@ def _require_same_fields(workload: TrainWorkload, found: Mapping[str, Any]) -> N
 
 
 def _cast(array: np.ndarray, field: Field) -> np.ndarray:
-    """The array in the field's dtype, where that is another width of the same kind and holds its values: uint8 pixels
-    become no floats, whose range nobody has said."""
+    """The array in the field's dtype, if that is of the same kind and can represent its values. uint8 pixels are not
+    converted to floats, because the intended range is unknown."""
     wanted = np.dtype(field.dtype)
     if array.dtype.kind == "f" and jnp.issubdtype(wanted, jnp.floating):
         return array.astype(wanted, copy=False)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The standard library's own sources: megabytes of text on every machine that has a Python, without a network."""
+"""The sources of Python's standard library: megabytes of text on every machine, without a network."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jaxbench.errors import UserError
 
 NOT_OURS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "ensurepip"}
 NAME = f"Python {platform.python_version()}'s standard library"
-TEST_EVERY = 10  # every tenth file is tested on
+TEST_EVERY = 10  # every tenth file is in the test split
 
 
 def python_sources(max_bytes: int) -> list[bytes]:
     """Whole files in a fixed order that mixes subjects, without tests, until they hold `max_bytes`.
 
-    The order is by a checksum of the path inside the library, so it is the same wherever the library is installed.
+    The order is by a checksum of the path inside the library, so it is the same for any installation.
 
     Raises:
-      UserError: this Python carries no sources.
+      UserError: this Python comes without sources.
     """
     folder = Path(sysconfig.get_paths()["stdlib"])
     names = sorted(_names(folder), key=lambda name: (zlib.crc32(name.encode()), name))
@@ -45,6 +45,6 @@ def _names(folder: Path) -> Iterator[str]:
 
 
 def by_file(files: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """(train, test): no file is in both, so what is tested on was never seen."""
+    """(train, test), split by file, so that no test text is seen in training."""
     train = [file for i, file in enumerate(files) if i % TEST_EVERY]
     return train, list(files[::TEST_EVERY])

@@ -8,75 +8,63 @@ import csv
 import io
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from jaxbench.errors import UserError
+from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data import sources
 from jaxbench.workloads.data.order import permutation
 
 KINDS = ("code", "comment", "definition", "docstring", "import")
 DEFAULT_BYTES = 3 * 2**20  # of the standard library
-MAX_BYTES = 2**28  # of a person's own texts
+MAX_BYTES = 2**28  # of the user's own texts
 TEST_FRACTION = 0.2
 
 Labelled = list[tuple[bytes, int]]
 
 
-@dataclass(frozen=True)
-class Texts:
-    """Texts with labels in host memory.
+def load(path: str, *, seed: int, length: int, classes: int) -> Splits:
+    """Loads the texts that `path` names.
 
-    Attributes:
-      train, test: "tokens" int32 (N, length), the first bytes of each text, filled up with 0; "label" int32 (N,).
-      name: what a report calls the data.
-    """
-
-    train: dict[str, np.ndarray]
-    test: dict[str, np.ndarray]
-    name: str
-
-
-def load(path: str, *, seed: int, length: int, classes: int) -> Texts:
-    """Loads what `path` names.
+    Each split has "tokens", int32 (N, length), the first bytes of each text padded with 0, and "label", int32 (N,).
 
     Args:
-      path: "" for lines of the standard library's sources, told apart as `KINDS` and split by file; a folder with one
+      path: "" for lines of the standard library's sources, labelled by `KINDS` and split by file; a folder with one
         folder of .txt files for each class; or a .csv file with the columns text and label. The last two are split
         80/20 with equal shares of each class.
       seed: of the split and of the order.
-      length: bytes of a text that the model sees.
-      classes: that the model tells apart.
+      length: bytes of each text that the model reads.
+      classes: number of classes of the model.
 
     Raises:
-      UserError: nothing is there, it is of no known kind, or has more classes than the model. Other data are never
-        taken in its place.
+      UserError: `path` does not exist, is of no known kind, or has more classes than the model. There is no fallback to
+        other data.
     """
     if not path:
         train, test = (_shuffled(part, seed) for part in _python_lines())
         name, found = f"kinds of lines in {sources.NAME}", len(KINDS)
     else:
-        where = Path(path).expanduser()
-        if where.is_dir():
-            pairs = _folder(where)
-        elif where.is_file() and where.suffix == ".csv":
-            pairs = _csv(where)
+        source = Path(path).expanduser()
+        if source.is_dir():
+            pairs = _folder(source)
+        elif source.is_file() and source.suffix == ".csv":
+            pairs = _csv(source)
         else:
-            what = "is a file of another kind" if where.exists() else "does not exist"
+            what = "is a file of another kind" if source.exists() else "does not exist"
             raise UserError(
                 f"config.data.path '{path}' {what}: give a folder with one folder of .txt files a class, a .csv file "
                 "with the columns text and label, or '' for lines of Python's sources."
             )
         labels = sorted({label for _, label in pairs})
         train, test = _split([(text, labels.index(label)) for text, label in pairs], seed, path)
-        name, found = where.name, len(labels)
+        name, found = source.name, len(labels)
     if found > classes:
         raise UserError(
             f"'{name}' has {found} classes and the model has {classes}: set --config.model.classes={found}."
         )
-    return Texts(_bundle(train, length), _bundle(test, length), name)
+    return Splits(_bundle(train, length), _bundle(test, length), name)
 
 
 def _bundle(pairs: Labelled, length: int) -> dict[str, np.ndarray]:
@@ -104,74 +92,76 @@ def _split(pairs: Labelled, seed: int, path: str) -> tuple[Labelled, Labelled]:
     return _shuffled(train, seed), _shuffled(test, seed)
 
 
-def _folder(where: Path) -> list[tuple[bytes, str]]:
-    paths = sorted(where.glob("*/*.txt"))
+def _folder(source: Path) -> list[tuple[bytes, str]]:
+    paths = sorted(source.glob("*/*.txt"))
     classes = {path.parent.name for path in paths}
     if len(classes) < 2:
-        raise UserError(f"'{where}' has {len(classes)} folders with .txt files: there must be one for each class.")
-    _check_size(where, sum(path.stat().st_size for path in paths))
+        raise UserError(f"'{source}' has {len(classes)} folders with .txt files: there must be one for each class.")
+    _check_size(source, sum(path.stat().st_size for path in paths))
     try:
         return [(path.read_bytes(), path.parent.name) for path in paths]
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read ({error.strerror}).") from error
 
 
-def _csv(where: Path) -> list[tuple[bytes, str]]:
-    _check_size(where, where.stat().st_size)
+def _csv(source: Path) -> list[tuple[bytes, str]]:
+    _check_size(source, source.stat().st_size)
     try:
-        rows = csv.DictReader(io.StringIO(where.read_text(encoding="utf-8-sig"), newline=""), strict=True)
+        rows = csv.DictReader(io.StringIO(source.read_text(encoding="utf-8-sig"), newline=""), strict=True)
         missing = {"text", "label"} - set(rows.fieldnames or ())
         if missing:
-            raise UserError(f"{where} has no column '{min(missing)}': its first line must name text and label.")
+            raise UserError(f"{source} has no column '{min(missing)}': its first line must name text and label.")
         found = []
         for row in rows:
             if not row["text"] or not row["label"]:
-                raise UserError(f"{where}, line {rows.line_num}: a text or a label is empty: every row must have both.")
+                raise UserError(
+                    f"{source}, line {rows.line_num}: a text or a label is empty: every row must have both."
+                )
             found.append((row["text"].encode(), row["label"]))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{where} is not a CSV file in UTF-8 ({error}).") from error
+        raise UserError(f"{source} is not a CSV file in UTF-8 ({error}).") from error
     except OSError as error:
-        raise UserError(f"{where} cannot be read ({error.strerror}).") from error
+        raise UserError(f"{source} cannot be read ({error.strerror}).") from error
     if len({label for _, label in found}) < 2:
-        raise UserError(f"{where} has fewer than 2 different labels: there must be texts of at least 2 classes.")
+        raise UserError(f"{source} has fewer than 2 different labels: there must be texts of at least 2 classes.")
     return found
 
 
-def _check_size(where: Path, size: int) -> None:
+def _check_size(source: Path, size: int) -> None:
     if size > MAX_BYTES:
-        raise UserError(f"'{where}' holds {size} bytes of text: at most {MAX_BYTES} are legal.")
+        raise UserError(f"'{source}' holds {size} bytes of text: at most {MAX_BYTES} are legal.")
 
 
 def _python_lines() -> tuple[Labelled, Labelled]:
-    """(train, test): every line once, and none in both, so nothing that is tested on can be remembered."""
+    """(train, test), with every distinct line once, so that no test line can be memorized."""
     seen: set[bytes] = set()
     parts = []
     for files in sources.by_file(sources.python_sources(DEFAULT_BYTES)):
-        fresh: dict[bytes, int] = {}
+        new: dict[bytes, int] = {}
         for file in files:
             for text, label in kinds(file):
                 if text not in seen:
-                    fresh.setdefault(text, label)
-        seen |= fresh.keys()
-        parts.append(_evened(fresh.items()))
+                    new.setdefault(text, label)
+        seen |= new.keys()
+        parts.append(_balanced(new.items()))
     return parts[0], parts[1]
 
 
-def _evened(pairs: Iterable[tuple[bytes, int]]) -> Labelled:
-    """At most twice as many of each class as the third most frequent one has; the first of them."""
+def _balanced(pairs: Iterable[tuple[bytes, int]]) -> Labelled:
+    """The first lines of each class, at most twice as many as the third most frequent class has."""
     by_label: list[Labelled] = [[] for _ in KINDS]
     for pair in pairs:
         by_label[pair[1]].append(pair)
-    most = 2 * sorted(map(len, by_label))[-3]
-    return [pair for members in by_label for pair in members[:most]]
+    limit = 2 * sorted(map(len, by_label))[-3]
+    return [pair for members in by_label for pair in members[:limit]]
 
 
 def kinds(source: bytes) -> Iterator[tuple[bytes, int]]:
     """Each line of a Python file, without its indentation, with the number of its kind in `KINDS`.
 
-    A line belongs to the innermost statement that it is part of: a definition is all lines of its head, an import all
-    of its lines. Left out are blank lines, decorators' first lines, the inside of strings that are no docstrings, and
-    files that this Python cannot read.
+    A line belongs to its innermost statement: a definition includes all lines of its head, an import all of its lines.
+    Blank lines, the first lines of decorators, the inside of multi-line strings other than docstrings, and files that
+    this Python cannot parse are skipped.
     """
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -190,7 +180,7 @@ def kinds(source: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def _mark(node: ast.AST, kind: dict[int, str | None]) -> None:
-    """Writes what is known of the lines of `node` into `kind`, by line number."""
+    """Writes the kinds of the lines of `node` into `kind`, by line number."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         kind.update(dict.fromkeys(_span(node), "import"))
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""phi(x) for each of n numbers: a Python loop, NumPy, and XLA. From how many numbers on is which the fastest?
+"""Activation functions of n numbers in a Python loop, NumPy and XLA, to find the crossovers in speed.
 
 GELU is its tanh form, 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016), in all of them.
 """
@@ -19,19 +19,19 @@ from jaxbench.workloads.kernels.precision import epsilon, itemsize
 
 IMPLS = ("python", "numpy", "jit")
 DTYPES = ("float32", "float64")
-PYTHON_MOST = 10**4  # elements; a call takes about a millisecond by then
+PYTHON_MAX = 10**4  # elements, for which a call takes about a millisecond
 SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715
-# Units in the last place that a vectorised exp or tanh may be off. Two forms of GELU differ by far more (5e-4).
+# Allowed error of a vectorized exp or tanh, in units in the last place. Two forms of GELU differ by far more (5e-4).
 ULPS = 128
 
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """One function in each implementation, and the right result in double precision by another formula.
+    """One function in each implementation, and its right result in double precision by another formula.
 
-    numpy: (x, out) -> out, written without any array but the two.
-    flops: operations per element; None where it holds an exp or tanh, which hardware does in 1 or 20.
-    exact: there is nothing to round.
+    numpy: (x, out) -> out, without further arrays.
+    flops: operations per element; None with an exp or tanh, which may take hardware 1 operation or 20.
+    exact: the result is not rounded.
     """
 
     python: Callable[[float], float]
@@ -95,40 +95,40 @@ OPS = tuple(ACTIVATIONS)
 
 
 def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
-    """The implementations of one function of one size. Python's numbers are double precision, whatever `dtype` says."""
-    made = ACTIVATIONS[op]
+    """The implementations of one function at one size. Python's numbers are double precision for any `dtype`."""
+    activation = ACTIVATIONS[op]
     for impl in impls:
-        if impl == "python" and elements > PYTHON_MOST:
+        if impl == "python" and elements > PYTHON_MAX:
             continue
         yield KernelWorkload(
             op=op,
             dtype=dtype,
             impl=impl,
             elements=elements,
-            flops=None if made.flops is None else made.flops * elements,
+            flops=None if activation.flops is None else activation.flops * elements,
             bytes_moved=None if impl == "python" else 2.0 * elements * itemsize(dtype),
             arguments=(Array((elements,), dtype),),
-            function=made.jax if impl == "jit" else None,
-            prepare={"python": _python, "numpy": _numpy}[impl](made) if impl != "jit" else None,
-            answer=made.answer,
-            tolerance=0.0 if made.exact else ULPS * epsilon(dtype),
+            function=activation.jax if impl == "jit" else None,
+            prepare={"python": _python, "numpy": _numpy}[impl](activation) if impl != "jit" else None,
+            answer=activation.answer,
+            tolerance=0.0 if activation.exact else ULPS * epsilon(dtype),
             elementwise=True,
             host=impl != "jit",
             in_flight_bytes=2 * 40 * elements if impl == "python" else 0,  # two lists of pointers to 32-byte numbers
         )
 
 
-def _python(made: Activation) -> Callable[[np.ndarray], Callable[[], list[float]]]:
+def _python(activation: Activation) -> Callable[[np.ndarray], Callable[[], list[float]]]:
     def prepare(x: np.ndarray) -> Callable[[], list[float]]:
-        values, function = x.tolist(), made.python
+        values, function = x.tolist(), activation.python
         return lambda: [function(value) for value in values]
 
     return prepare
 
 
-def _numpy(made: Activation) -> Callable[[np.ndarray], Callable[[], np.ndarray]]:
+def _numpy(activation: Activation) -> Callable[[np.ndarray], Callable[[], np.ndarray]]:
     def prepare(x: np.ndarray) -> Callable[[], np.ndarray]:
         out = np.empty_like(x)
-        return lambda: made.numpy(x, out)
+        return lambda: activation.numpy(x, out)
 
     return prepare

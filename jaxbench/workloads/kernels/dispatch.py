@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What it costs to start a program that does nothing, or next to nothing.
+"""The cost of starting a program that does little or nothing.
 
-"pipelined": call after call without waiting, as in training; the device may run behind. "sync": each call is waited
-for, which is what code pays that looks at every result.
+"pipelined": calls without waiting, as in training; the device may lag behind. "sync": each call waits for its result,
+as in code that reads every result.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Program:
     answer: Callable[[np.ndarray], np.ndarray]
 
 
-# jnp.copy, because a compiled identity hands its argument back and leaves nothing to wait for. Both may be fed with
-# their own result, call after call, as the barest loop by hand is.
+# jnp.copy, because a compiled identity returns its argument without running anything. Both are idempotent, so each call
+# takes the previous result, as in a minimal hand-written loop.
 PROGRAMS = {
     "empty": Program(1, jnp.copy, lambda x: x),
     "tiny": Program(8, lambda x: jnp.maximum(x, 0), lambda x: np.maximum(x, 0)),
@@ -39,7 +39,7 @@ OPS = tuple(PROGRAMS)
 
 
 def cases(op: str, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
-    """One program, started in both ways. FLOPs and bytes would mean nothing: its time is the cost of starting it."""
+    """One program, started in both ways. It has no FLOPs or bytes, since its time is the cost of starting it."""
     program = PROGRAMS[op]
     for impl in impls:
         yield KernelWorkload(
@@ -63,7 +63,7 @@ def _waited_for(function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Arr
     call = jax.jit(function)
 
     def prepare(x: jax.Array) -> Callable[[], jax.Array]:
-        call(x)  # compiled here, outside the clock
+        call(x)  # compiled here, outside the timed region
         return lambda: call(x).block_until_ready()
 
     return prepare

@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What fusing operations saves: the same arithmetic, op by op, as one program with barriers, and as one free program.
+"""What fusion saves: the same arithmetic op by op, as one program with barriers, and as one fused program.
 
     chain  8 element-wise operations of one operand
     block  y = x + bias, GELU (tanh form), softmax over rows of 1,000
 
-Each is written once, with the way of doing an operation as an argument. "op_by_op" calls `jax.numpy` eagerly: a program
-for each operation, every intermediate result in memory. "barriers" is one program whose every operation must store its
-result. "fused" leaves the compiler its freedom.
+Each is written once, with the way to run an operation as an argument. "op_by_op" calls `jax.numpy` eagerly: one program
+per operation, with every intermediate result in memory. "barriers" is one program in which every operation stores its
+result. "fused" leaves fusion to the compiler.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IMPLS = ("op_by_op", "barriers", "fused")
 DTYPES = ("float32", "float64")
 COLUMNS = 1000
 SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715
-ULPS = 128  # as for the activations: what a vectorised exp or tanh may be off, in units in the last place
+ULPS = 128  # as for the activations: allowed error of a vectorized exp or tanh, in units in the last place
 
 # (function of jax.numpy, its operands ...) -> its result
 Do = Callable[..., Any]
@@ -81,11 +81,11 @@ def _block_answer(x: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A few operations in a row.
+    """A sequence of operations.
 
-    passes: arrays of the full size read and written when every operation stores its result, an operand that is named
-      twice counted once. row_passes: columns of one number a row, likewise.
-    flops: operations per element; None where some are elementary functions.
+    passes: full-size arrays read and written if every operation stores its result; a repeated operand counts once.
+    row_passes: columns of one number per row, likewise.
+    flops: operations per element; None if some are elementary functions.
     """
 
     function: Callable[..., Any]
@@ -97,14 +97,14 @@ class Kernel:
 
 KERNELS = {
     "chain": Kernel(function=_chain, answer=_chain_answer, passes=8 * 2, flops=8),
-    # 13 operations read one array and write one, 3 of them read a second; each of both reductions reads one.
+    # 13 operations read and write one array each, 3 of them read a second, and each of the 2 reductions reads one.
     "block": Kernel(function=_block, answer=_block_answer, passes=13 * 2 + 3 + 2, row_passes=4),
 }
 OPS = tuple(KERNELS)
 
 
 def arguments(op: str, dtype: str, elements: int) -> tuple[Array, ...]:
-    """Full rows only: of `block` at least one, and shorter than 1,000 where there are fewer elements."""
+    """Full rows only; `block` has at least one, shorter than 1,000 if there are fewer elements."""
     if op == "chain":
         return (Array((elements,), dtype),)
     columns = min(COLUMNS, elements)
@@ -113,42 +113,42 @@ def arguments(op: str, dtype: str, elements: int) -> tuple[Array, ...]:
 
 def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
     """One kernel of about `elements` numbers in each implementation."""
-    kernel, given = KERNELS[op], arguments(op, dtype, elements)
-    elements = math.prod(given[0].shape)
+    kernel, arrays_in = KERNELS[op], arguments(op, dtype, elements)
+    elements = math.prod(arrays_in[0].shape)
     for impl in impls:
         yield KernelWorkload(
             op=op,
             dtype=dtype,
             impl=impl,
-            shape="x".join(map(str, given[0].shape)) if len(given[0].shape) > 1 else "",
+            shape="x".join(map(str, arrays_in[0].shape)) if len(arrays_in[0].shape) > 1 else "",
             elements=elements,
             flops=None if kernel.flops is None else kernel.flops * elements,
-            bytes_moved=float(itemsize(dtype) * _numbers_moved(kernel, given, stored=impl != "fused")),
-            arguments=given,
+            bytes_moved=float(itemsize(dtype) * _numbers_moved(kernel, arrays_in, stored=impl != "fused")),
+            arguments=arrays_in,
             function=_compiled(kernel.function, impl) if impl != "op_by_op" else None,
             prepare=_eager(kernel.function) if impl == "op_by_op" else None,
             answer=kernel.answer,
             tolerance=ULPS * epsilon(dtype),
             elementwise=op == "chain",
-            in_flight_bytes=2 * given[0].nbytes if impl != "fused" else 0,
+            in_flight_bytes=2 * arrays_in[0].nbytes if impl != "fused" else 0,
         )
 
 
-def _numbers_moved(kernel: Kernel, given: tuple[Array, ...], *, stored: bool) -> int:
-    """How many numbers are read and written. Fused: arguments once, result once; a row of `block` stays in a cache."""
-    full, others = math.prod(given[0].shape), sum(math.prod(a.shape) for a in given[1:])
+def _numbers_moved(kernel: Kernel, arrays_in: tuple[Array, ...], *, stored: bool) -> int:
+    """Count of numbers read and written. Fused: arguments and result once, since a row of `block` stays in cache."""
+    full, others = math.prod(arrays_in[0].shape), sum(math.prod(a.shape) for a in arrays_in[1:])
     if not stored:
         return 2 * full + others
-    return kernel.passes * full + others + kernel.row_passes * given[0].shape[0]
+    return kernel.passes * full + others + kernel.row_passes * arrays_in[0].shape[0]
 
 
-def plainly(function: Callable[..., Any], *operands: Any) -> Any:
-    """An operation as it is."""
+def direct(function: Callable[..., Any], *operands: Any) -> Any:
+    """Runs an operation without a barrier."""
     return function(*operands)
 
 
-def _stored(function: Callable[..., Any], *operands: Any) -> Any:
-    """An operation whose operands and result are arrays in memory. Numbers become part of it."""
+def _with_barriers(function: Callable[..., Any], *operands: Any) -> Any:
+    """Runs an operation with its array operands and its result in memory. Numbers are compiled in."""
     places = [i for i, operand in enumerate(operands) if isinstance(operand, jax.Array)]
 
     def operation(*arrays: jax.Array) -> Any:
@@ -161,12 +161,12 @@ def _stored(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _compiled(function: Callable[..., Any], impl: str) -> Callable[..., Any]:
-    do = _stored if impl == "barriers" else plainly
+    do = _with_barriers if impl == "barriers" else direct
     return fenced(lambda *arrays: function(do, *arrays))
 
 
 def _eager(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
     def prepare(*arrays: jax.Array) -> Callable[[], Any]:
-        return lambda: function(plainly, *arrays)
+        return lambda: function(direct, *arrays)
 
     return prepare

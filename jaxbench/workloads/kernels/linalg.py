@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Factorisations of an n x n matrix: XLA's against NumPy's and SciPy's, which call LAPACK.
+"""Factorizations of an n x n matrix in XLA, and in NumPy or SciPy, which call LAPACK.
 
-FLOPs are of Golub and Van Loan, Matrix Computations: LU with partial pivoting 2/3 n^3 (section 3.4), Cholesky 1/3 n^3
+FLOPs are from Golub and Van Loan, Matrix Computations: LU with partial pivoting 2/3 n^3 (section 3.4), Cholesky 1/3 n^3
 (4.2), Householder QR 4/3 n^3, and as much again to form Q (5.2). A singular value decomposition iterates, and its
 algorithms differ by more than 2 in operations, so it has no count.
 """
@@ -22,7 +22,7 @@ from jaxbench.workloads.kernels.precision import epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "scipy")
 DTYPES = ("float32", "float64")
-# LAPACK's own tests call a factorisation right when its residual is below 30 n epsilon, relative to the matrix.
+# LAPACK's own tests accept a factorization with a residual below 30 n epsilon, relative to the matrix.
 LAPACK_RATIO = 30
 
 Matrices = tuple[np.ndarray, ...]
@@ -30,10 +30,10 @@ Matrices = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Factorisation:
-    """One of them.
+    """One factorization.
 
-    host: who does it on the host ("numpy" or "scipy"), and how.
-    matrices: of n x n numbers each that must be read and written.
+    host: its library on the host ("numpy" or "scipy"), and function.
+    matrices: number of n x n matrices that must be read and written.
     residuals: (factors in double precision, matrix) -> matrices that should be zero, each relative to 1.
     """
 
@@ -46,7 +46,7 @@ class Factorisation:
 
 
 def _lu_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
-    """P A = L U from the packed factors and the row each row was swapped with."""
+    """P A = L U, from the packed factors and the row swaps."""
     packed, swaps = factors
     rows = np.arange(len(a))
     for i, swap in enumerate(swaps.astype(int)):
@@ -67,9 +67,9 @@ def _qr_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
 
 def _svd_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
     u, s, vt = factors
-    one = np.eye(len(a))
-    ordered = np.minimum(s, 0) + np.maximum(np.diff(s, append=s[-1]), 0)  # not negative, falling
-    return (u * s @ vt - a) / np.max(np.abs(a)), u.T @ u - one, vt @ vt.T - one, ordered / s[0]
+    identity = np.eye(len(a))
+    ordered = np.minimum(s, 0) + np.maximum(np.diff(s, append=s[-1]), 0)  # not negative, descending
+    return (u * s @ vt - a) / np.max(np.abs(a)), u.T @ u - identity, vt @ vt.T - identity, ordered / s[0]
 
 
 def _positive_definite(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -113,9 +113,9 @@ OPS = tuple(FACTORISATIONS)
 
 
 def cases(op: str, dtype: str, n: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
-    """One factorisation of an n x n matrix, by XLA and by the library that has it."""
-    made = FACTORISATIONS[op]
-    library, on_host = made.host
+    """One factorization of an n x n matrix, by XLA and by its library on the host."""
+    factorisation = FACTORISATIONS[op]
+    library, on_host = factorisation.host
     size = n * n * itemsize(dtype)
     for impl in (name for name in impls if name in ("jit", library)):
         yield KernelWorkload(
@@ -124,14 +124,14 @@ def cases(op: str, dtype: str, n: int, impls: tuple[str, ...] = IMPLS) -> Iterat
             impl=impl,
             shape=f"{n}x{n}",
             elements=n,
-            flops=None if made.flops is None else made.flops(n),
-            bytes_moved=float(made.matrices * size),
-            arguments=(Array((n, n), dtype, draw=made.draw),),
-            function=made.jax if impl == "jit" else None,
+            flops=None if factorisation.flops is None else factorisation.flops(n),
+            bytes_moved=float(factorisation.matrices * size),
+            arguments=(Array((n, n), dtype, draw=factorisation.draw),),
+            function=factorisation.jax if impl == "jit" else None,
             prepare=_prepare(on_host) if impl != "jit" else None,
-            wrong=_wrong(made.residuals, LAPACK_RATIO * n * epsilon(dtype)),
+            wrong=_wrong(factorisation.residuals, LAPACK_RATIO * n * epsilon(dtype)),
             host=impl != "jit",
-            result_bytes=made.matrices * size,
+            result_bytes=factorisation.matrices * size,
             in_flight_bytes=2 * size,
         )
 
@@ -143,7 +143,7 @@ def _prepare(factorise: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], C
 def _wrong(
     residuals: Callable[[Matrices, np.ndarray], Matrices], limit: float
 ) -> Callable[[Any, tuple[np.ndarray, ...]], int]:
-    """Counts the entries of the residuals that are above `limit`; not-a-number is above."""
+    """Counts the entries of the residuals above `limit`, NaN included."""
 
     def wrong(result: Any, arguments: tuple[np.ndarray, ...]) -> int:
         factors = tuple(np.asarray(factor).astype(np.float64) for factor in result)

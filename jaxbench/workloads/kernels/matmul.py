@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Matrix products of several shapes, and what tiling them buys.
+"""Matrix products of several shapes, and the benefit of tiling.
 
 FLOPs are 2 m n k for each product, bytes each matrix once. bfloat16 and float16 accumulate as the backend does and
 return their own format; int8 returns int32, the 8-bit floats bfloat16.
 
-"untiled" computes one row of the result at a time, so that every row streams the whole of B through the caches; "tiled"
-goes through square blocks that stay in a core's second-level cache. Both do the same multiplications.
+"untiled" computes one row of the result at a time, so that every row streams all of B through the caches. "tiled"
+uses square blocks that stay in a core's second-level cache. Both do the same multiplications.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from jaxbench.workloads.kernels.precision import epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "numpy-untiled", "numpy-tiled", "jit-untiled", "jit-tiled")
 DTYPES = ("float32", "bfloat16", "float16", "float64", "int8", "float8_e4m3fn", "float8_e5m2")
-RESULT = {"int8": "int32", "float8_e4m3fn": "bfloat16", "float8_e5m2": "bfloat16"}  # of the others: their own
+RESULT = {"int8": "int32", "float8_e4m3fn": "bfloat16", "float8_e5m2": "bfloat16"}  # other formats: their own
 
 BLOCK = 128  # side of a tile: three of them are 192 KiB in float32
-TILED_SIDES = range(256, 1025, BLOCK)  # where tiling is shown: B is a quarter of a cache of 1 MiB, or four of them
-CHECKED_ROWS = 256  # of a result, evenly spaced: the right result of 16384^3 would take longer than its measurement
+TILED_SIDES = range(256, 1025, BLOCK)  # for tiling: B is a quarter of a 1 MiB cache, up to four times it
+CHECKED_ROWS = 256  # of a result, evenly spaced: checking all of 16384^3 would take longer than measuring it
 
 SEARCH_SIDES = (512, 1024, 2048)
-SEARCH_LARGE_SIDES = (2048, 4096, 8192, 16384)  # but for 2048^3, which is above, too much work for a CPU
+SEARCH_LARGE_SIDES = (2048, 4096, 8192, 16384)  # too much work for a CPU, except 2048^3, which is also above
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Shape:
 
     @property
     def side(self) -> int:
-        """Of the square product of as many FLOPs."""
+        """The side of the square product with as many FLOPs."""
         return round((self.operations / 2) ** (1 / 3))
 
     @property
@@ -71,7 +71,7 @@ class Shape:
         return (*lead, self.m, self.k), (*lead, self.k, self.n), (*lead, self.m, self.n)
 
 
-# By the side s of the square product of as many FLOPs; a quarter of s is the side of the small matrices.
+# By the side s of the square product with as many FLOPs; the small matrices have side s / 4.
 SHAPES: dict[str, Callable[[int], Shape]] = {
     "square": lambda s: Shape(s, s, s),
     "tall": lambda s: Shape(64 * _quarter(s), _quarter(s), _quarter(s)),
@@ -84,25 +84,25 @@ def _quarter(side: int) -> int:
 
 
 def search(sides: tuple[int, ...] = ()) -> tuple[Shape, ...]:
-    """The grid on which the best product is looked for: all products of three `sides`.
+    """The grid of shapes on which to search for the fastest product: all combinations of three `sides`.
 
-    Without them: the sides for a CPU, those for accelerators, and the shapes that won published searches.
+    Without `sides`: those for a CPU, those for accelerators, and the winners of published searches.
     """
     if sides:
         return tuple(Shape(*three) for three in product(sides, repeat=3))
-    small = [Shape(*three) for three in product(SEARCH_SIDES, repeat=3)]
-    large = [Shape(*three) for three in product(SEARCH_LARGE_SIDES, repeat=3)]
-    won = [Shape(*map(int, text.split("x"))) for text in published.read("mamf_bf16").frame["best_MxNxK"]]
-    return tuple(dict.fromkeys([*small, *large, *won]))
+    cpu = [Shape(*three) for three in product(SEARCH_SIDES, repeat=3)]
+    accelerator = [Shape(*three) for three in product(SEARCH_LARGE_SIDES, repeat=3)]
+    published_best = [Shape(*map(int, text.split("x"))) for text in published.read("mamf_bf16").frame["best_MxNxK"]]
+    return tuple(dict.fromkeys([*cpu, *accelerator, *published_best]))
 
 
 def cases(shape: Shape, dtype: str, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
-    """One product in one format, by each implementation that can: NumPy has no short floats, tiles are for float32."""
+    """One product in one format, by each implementation that has it: NumPy lacks short floats, tiles are float32."""
     a, b, c = shape.arrays()
     result = RESULT.get(dtype, dtype)
     sizes = itemsize(dtype) * (math.prod(a) + math.prod(b)), itemsize(result) * math.prod(c)
     for impl in impls:
-        if not _can(impl, shape, dtype):
+        if not _supports(impl, shape, dtype):
             continue
         tolerance = _tolerance(shape.k, dtype, impl)
         yield KernelWorkload(
@@ -123,19 +123,19 @@ def cases(shape: Shape, dtype: str, impls: tuple[str, ...] = IMPLS) -> Iterator[
         )
 
 
-def _can(impl: str, shape: Shape, dtype: str) -> bool:
+def _supports(impl: str, shape: Shape, dtype: str) -> bool:
     if impl.endswith("tiled"):
         return dtype == "float32" and shape.square and shape.m in TILED_SIDES
     return impl == "jit" or dtype in ("float32", "float64")
 
 
 def _tolerance(k: int, dtype: str, impl: str) -> float:
-    """Relative to the largest value of the result, which for normal factors is some 5 sqrt(k).
+    """Relative to the largest value of the result, which for normal factors is about 5 sqrt(k).
 
-    k roundings of a sum that grows like sqrt(k) leave errors like sqrt(k) epsilon of that. Formats shorter than float32
-    are accumulated in a longer one, so that one rounding of the result is what counts; integers are exact. Accelerators
-    round factors in float32 to TF32 or bfloat16 by default, an error of up to 2^-8 in each product, so that much is
-    allowed (a single product left out of each sum of 16384 still makes every twentieth value wrong).
+    k roundings of a sum that grows like sqrt(k) leave a relative error like sqrt(k) epsilon. Formats shorter than
+    float32 accumulate in a longer one, so only the rounding of the result counts; integers are exact. Accelerators
+    round float32 factors to TF32 or bfloat16 by default, an error of up to 2^-8 per product, which is therefore
+    allowed. (Omitting a single product from each sum of 16384 still makes every twentieth value wrong.)
     """
     if dtype == "int8":
         return 0.0
@@ -145,14 +145,14 @@ def _tolerance(k: int, dtype: str, impl: str) -> float:
     return max(summed, epsilon(RESULT.get(dtype, dtype)))
 
 
-def wrong_rows(found: Any, given: tuple[np.ndarray, ...], tolerance: float) -> int:
-    """How many values of up to CHECKED_ROWS evenly spaced rows of A B are not right."""
-    a, b = (x.reshape(-1, *x.shape[-2:]) for x in given)
+def wrong_rows(result: Any, factors: tuple[np.ndarray, ...], tolerance: float) -> int:
+    """Counts the wrong values in up to CHECKED_ROWS evenly spaced rows of A B."""
+    a, b = (x.reshape(-1, *x.shape[-2:]) for x in factors)
     batch, m, _ = a.shape
     rows = np.unique(np.linspace(0, m - 1, max(1, CHECKED_ROWS // batch)).round().astype(int))
-    right = a[:, rows] @ b
-    seen = np.asarray(found).reshape(batch, m, -1)[:, rows].astype(np.float64)
-    return int(np.sum(~(np.abs(seen - right) <= tolerance * np.max(np.abs(right)))))
+    expected = a[:, rows] @ b
+    actual = np.asarray(result).reshape(batch, m, -1)[:, rows].astype(np.float64)
+    return int(np.sum(~(np.abs(actual - expected) <= tolerance * np.max(np.abs(expected)))))
 
 
 def _product(result: str) -> Callable[..., jax.Array]:
@@ -211,7 +211,7 @@ def _numpy_by_blocks(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
     def cut(matrix: np.ndarray, row: int, column: int) -> np.ndarray:
         return matrix[row : row + BLOCK, column : column + BLOCK]
 
-    # In the order in which a tile of the result gets all its parts.
+    # Ordered so that each tile of the result is completed before the next.
     blocks = [(cut(a, i, k), cut(b, k, j), cut(out, i, j), k == 0) for i, j, k in product(*starts)]
 
     def tiled() -> np.ndarray:

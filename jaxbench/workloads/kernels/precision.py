@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Sizes and rounding of number formats, from which bytes and tolerances are argued."""
+"""Size and rounding of number formats, from which bytes and tolerances follow."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def itemsize(dtype: str) -> int:
 
 
 def epsilon(dtype: str) -> float:
-    """The distance from 1 to the next number; half of it is the relative error of one rounding. 0 for integers."""
+    """The distance from 1 to the next number, twice the relative error of one rounding; 0 for integers."""
     return float(jnp.finfo(dtype).eps) if jnp.issubdtype(dtype, jnp.floating) else 0.0

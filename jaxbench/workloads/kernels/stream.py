@@ -1,13 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The four kernels of STREAM (McCalpin 1995), which do nothing but move numbers: how fast is each level of memory?
+"""The four kernels of STREAM (McCalpin 1995), which measure the bandwidth of each level of memory.
 
     copy  a = b          2 arrays
     scale a = s b        2 arrays, 1 operation per element
     add   a = b + c      3 arrays, 1
     triad a = b + s c    3 arrays, 2
 
-Bytes are counted as STREAM counts them, each array once; what a cache reads of an array before it is overwritten is
-not. NumPy needs two passes for triad and moves more than is counted.
+Bytes are counted as in STREAM, each array once, without the cache's reads of an array before it is overwritten. NumPy
+needs two passes for triad and moves more than is counted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SCALAR = 3.0  # as in STREAM
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One of the four. `arrays`: read and written. `flops`: operations per element; None for none.
+    """One of the four. `arrays`: read and written. `flops`: operations per element; None: none.
 
     numpy: (arguments ..., out) -> out. answer: the same in double precision.
-    one: it takes a 1 that the compiler does not know, as second argument.
-    roundings: of the largest value, at most.
+    one: its second argument is a 1 that the compiler does not know.
+    roundings: at most, for one value.
     """
 
     arrays: int
@@ -55,7 +55,7 @@ def _numpy_triad(c: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 KERNELS = {
-    # A copy that the compiler sees as one it makes twice (the argument lives on), or not at all: so it is a product.
+    # A plain copy is compiled to two copies (the argument stays live) or to none, so this is a product.
     "copy": Kernel(
         arrays=2, flops=None, jax=lambda b, one: b * one, numpy=_numpy_copy, answer=lambda b, one: b, one=True
     ),
@@ -75,7 +75,7 @@ KERNELS = {
         answer=lambda b, c: b + c,
         roundings=1,
     ),
-    # c comes first: it is the argument that changes from step to step, so that s c is not the same in all of them.
+    # c comes first because the first argument changes from step to step, so that s c is never loop-invariant.
     "triad": Kernel(
         arrays=3,
         flops=2,

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Levers as transformations: a TrainWorkload in, one that trains in another way out. Strategies see nothing of it.
+"""Levers that transform a TrainWorkload into one that trains in another way, invisible to strategies.
 
-One file a lever, of the same name as its declaration in `jaxbench.levers`, with `apply(workload, value)` and, where not
-every model and device has the lever, `require(workload, value, platform, device_kind)`, which raises UserError.
+One file per lever, with the name of its declaration in `jaxbench.levers`. It has `apply(workload, value)` and, where
+not every model and device supports the lever, `require(workload, value, platform, device_kind)`, which raises
+UserError.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ CHANGES = tuple(name for name, lever in LEVERS.items() if name in _FILES or leve
 def apply(workload: TrainWorkload, levers: Mapping[str, str], *, platform: str, device_kind: str) -> TrainWorkload:
     """`workload` with its levers, in the order of `LEVERS`; an absent one is at its default.
 
-    Precision comes before freezing, which wraps it: so frozen parameters, put back among the others, are cast too.
+    Freezing wraps precision, so that frozen parameters, merged with the others, are cast too.
 
     Args:
-      workload: of a config whose lever `remat` is what `levers` says.
+      workload: built from a config with the same lever `remat` as `levers`.
       platform, device_kind: of the devices it will run on, as `jax.Device` has them.
 
     Raises:
-      UserError: a lever that this model or these devices do not have.
+      UserError: this model or these devices do not support a lever.
     """
     for name in (name for name in CHANGES if name in _FILES):
         module: Any = importlib.import_module(f"{__name__}.{name}")

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `accumulate`: the gradient as the mean of those of several equal parts of the batch, one after the other.
+"""The lever `accumulate`: gradient accumulation over equal parts of the batch, one after the other.
 
-Only one part's activations are alive at a time. `jaxbench.parallel.program.gradients` does it, for it is the device's
-share of the batch that is split, and the workload knows no device.
+Only one part's activations are live at a time. `jaxbench.parallel.program.gradients` implements it, because it splits
+each device's share of the batch, and a workload is independent of devices.
 """
 
 from __future__ import annotations

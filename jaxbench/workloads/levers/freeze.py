@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `freeze`: parameters that are used and not trained. They leave `params`, so no gradient, no optimizer state
-and no communication are spent on them."""
+"""The lever `freeze`: parameters that are not trained. They leave `params`, and so take no gradient, optimizer state or
+communication."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 
 
 def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
-    """The workload without the parameters whose path `pattern`, a regular expression, is found in.
+    """The workload with the parameters frozen whose path matches `pattern`, a regular expression.
 
     A trainable tree has None where a parameter is frozen, and the frozen tree has None everywhere else. The model's
     state becomes ``{"model": the state it had, "frozen": the frozen tree}``; a loss returns the former only.
 
     Raises:
-      UserError: no regular expression; one that finds no parameter, or all of them.
+      UserError: `pattern` is not a regular expression, or matches no parameter or every one.
     """
     if pattern == "none":
         return workload
@@ -35,11 +35,11 @@ def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         frozen = jax.tree.map(lambda x, frozen: x if frozen else None, params, chosen)
         return trainable, {"model": model_state, "frozen": frozen}
 
-    def whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    def with_frozen(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda params, state, *rest: function(_merge(params, state["frozen"]), state["model"], *rest)
 
     def loss(params: PyTree, state: PyTree, batch: Any, key: jax.Array) -> Any:
-        value, (new, metrics) = whole(workload.loss)(params, state, batch, key)
+        value, (new, metrics) = with_frozen(workload.loss)(params, state, batch, key)
         new = {**state["model"], **new} if isinstance(new, dict) else new
         return value, ({"model": new}, metrics)
 
@@ -47,16 +47,18 @@ def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         workload,
         init=init,
         loss=loss,
-        evaluate=workload.evaluate and whole(workload.evaluate),
-        predict=workload.predict and whole(workload.predict),
+        evaluate=workload.evaluate and with_frozen(workload.evaluate),
+        predict=workload.predict and with_frozen(workload.predict),
     )
     return dataclasses.replace(frozen, flops_per_example=_flops(workload, frozen))
 
 
 def stateful(model_state: PyTree) -> bool:
-    """Whether a model has state of its own, such as batch statistics: frozen parameters are none."""
-    own = {k: v for k, v in model_state.items() if k != "frozen"} if isinstance(model_state, dict) else model_state
-    return bool(jax.tree.leaves(own))
+    """Whether a model has state, such as batch statistics, besides frozen parameters."""
+    without_frozen = (
+        {k: v for k, v in model_state.items() if k != "frozen"} if isinstance(model_state, dict) else model_state
+    )
+    return bool(jax.tree.leaves(without_frozen))
 
 
 def paths(params: PyTree) -> list[str]:
@@ -65,20 +67,20 @@ def paths(params: PyTree) -> list[str]:
 
 
 def _chosen(workload: TrainWorkload, pattern: str) -> PyTree:
-    """A params-shaped tree of whether a parameter is frozen."""
+    """A tree like params: whether each parameter is frozen."""
     params, _ = jax.eval_shape(workload.init, KEY)
     names = paths(params)
     try:
         chosen = [re.search(pattern, name) is not None for name in names]
     except re.error as error:
         raise UserError(
-            f"--config.lever.freeze={pattern} is no regular expression ({error}): use '{names[0]}', for example."
+            f"--config.lever.freeze={pattern} is not a regular expression ({error}): use '{names[0]}', for example."
         ) from error
     if not any(chosen):
-        raise UserError(f"--config.lever.freeze={pattern} is found in no parameter: there are {_some(names)}.")
+        raise UserError(f"--config.lever.freeze={pattern} matches no parameter: there are {_some(names)}.")
     if all(chosen):
         raise UserError(
-            f"--config.lever.freeze={pattern} is found in every parameter, which leaves none to train: there are "
+            f"--config.lever.freeze={pattern} matches every parameter, which leaves none to train: there are "
             f"{_some(names)}."
         )
     return jax.tree.unflatten(jax.tree.structure(params), chosen)
@@ -93,21 +95,21 @@ def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
 
 
 def _flops(workload: TrainWorkload, frozen: TrainWorkload) -> float:
-    """What training the rest takes: the share of the products that is left, of the workload's own figure if it has one.
+    """FLOPs of training the rest: the workload's own figure, if any, times the remaining share of the products.
 
-    A frozen layer needs no gradient of its weights, and those before the first trained one none of their inputs.
+    Frozen layers need no gradient of their weights, and those before the first trained layer none of their inputs.
     """
-    left = _products(frozen)
+    remaining = _products(frozen)
     if workload.flops_per_example is None:
-        return left
-    return workload.flops_per_example * left / _products(workload)
+        return remaining
+    return workload.flops_per_example * remaining / _products(workload)
 
 
 def _products(workload: TrainWorkload) -> float:
     """FLOPs of one example's products, forward and backward.
 
-    Counted in forward mode, whose derivative has the products of the backward pass, each on its other side, but never
-    recomputes an activation: recomputing is not work that training asks for.
+    Counted in forward mode, whose derivative has products of the same size as the backward pass but never recomputes an
+    activation: rematerialization is not work that training requires.
     """
 
     def derivative(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> Any:
@@ -117,5 +119,5 @@ def _products(workload: TrainWorkload) -> float:
     avals = params, model_state, workload.batch_avals(1), KEY
     try:
         return flops.count(derivative, *avals)
-    except TypeError:  # a function with a backward pass written by hand has no forward mode
+    except TypeError:  # a custom_vjp function has no forward mode
         return flops.count(jax.grad(workload.mean_loss, has_aux=True), *avals)

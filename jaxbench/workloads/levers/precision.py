@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `precision`: what the products of a step are computed in.
+"""The lever `precision`: the number format of the products of a step.
 
-float32 and tf32 say how products of float32 arrays are done. bfloat16 and float16 give the model parameters and inputs
-of 16 bits; the gradient comes back in float32 through the cast. float16 has too small a range for many gradients, so
-its loss is scaled, dynamically: Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740. In these the
-parameters that are updated stay float32. mixed is that paper's other form, and that of ZeRO's arithmetic: parameters
-and gradients are bfloat16, 2 bytes each, and the optimizer keeps a float32 copy of the parameters for itself.
+float32 and tf32 set the precision of products of float32 arrays. bfloat16 and float16 cast parameters and inputs to 16
+bits for the model; the cast returns float32 gradients, and the updated parameters stay float32. The range of float16 is
+too small for many gradients, so its loss is scaled dynamically: Micikevicius et al., "Mixed Precision Training",
+arXiv:1710.03740. mixed is the other form of that paper, which ZeRO assumes: parameters and gradients are bfloat16, 2
+bytes each, and the optimizer keeps a float32 copy of the parameters.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from jaxbench.workloads.base import Metrics, PyTree, TrainWorkload
 PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
 BITS = {"bfloat16": 8, "float16": 11}  # of the significand
 
-FIRST_LOG2, MOST_LOG2 = 15, 24
+INITIAL_LOG2, MAX_LOG2 = 15, 24  # of the loss scale
 GROW_AFTER = 200  # good steps in a row, after which the scale doubles
 
 
 def require(workload: TrainWorkload, precision: str, platform: str, device_kind: str) -> None:
-    """Raises UserError for tf32 where the products cannot be made in it."""
+    """Raises UserError for tf32 on hardware without it."""
     peak = hardware.find(device_kind)
     older = peak is not None and "tf32_tflops" not in dict(peak.tflops) and "bf16_tflops" not in dict(peak.tflops)
     if precision == "tf32" and (platform != "gpu" or older):
         raise UserError(
-            f"--config.lever.precision={precision} needs an NVIDIA GPU since Ampere, and this is a {platform} "
+            f"--config.lever.precision={precision} needs an NVIDIA GPU, Ampere or newer, and this is a {platform} "
             f"('{device_kind}'): use float32 or bfloat16."
         )
 
@@ -57,7 +57,7 @@ def apply(workload: TrainWorkload, precision: str) -> TrainWorkload:
     if precision == "bfloat16":
         return workload
     if precision == "mixed":
-        return dataclasses.replace(workload, init=_small(workload.init), optimizer=with_copy(workload.optimizer))
+        return dataclasses.replace(workload, init=_in_bfloat16(workload.init), optimizer=with_copy(workload.optimizer))
     return dataclasses.replace(workload, optimizer=scaled(workload.optimizer), loss_scale=loss_scale)
 
 
@@ -73,7 +73,7 @@ def _wrapped(workload: TrainWorkload, wrap: Callable[[Any], Any]) -> TrainWorklo
 
 
 def _with_products(function: Callable[..., Any], products: str) -> Callable[..., Any]:
-    """The products of the backward pass are done as those of the forward pass that they come from."""
+    """Products of the backward pass inherit the precision of the forward pass."""
 
     def wrapped(*arguments: Any) -> Any:
         with jax.default_matmul_precision(products):
@@ -83,7 +83,7 @@ def _with_products(function: Callable[..., Any], products: str) -> Callable[...,
 
 
 def _in_16_bits(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """Casts parameters and inputs; the model's state, such as batch statistics, stays as it is."""
+    """Casts parameters and inputs, but not the model's state, such as batch statistics."""
 
     def cast(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
@@ -94,24 +94,24 @@ def _in_16_bits(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
     return wrapped
 
 
-def _small(init: Callable[[jax.Array], tuple[PyTree, PyTree]]) -> Callable[[jax.Array], tuple[PyTree, PyTree]]:
-    def small(key: jax.Array) -> tuple[PyTree, PyTree]:
+def _in_bfloat16(init: Callable[[jax.Array], tuple[PyTree, PyTree]]) -> Callable[[jax.Array], tuple[PyTree, PyTree]]:
+    def init_in_bfloat16(key: jax.Array) -> tuple[PyTree, PyTree]:
         params, model_state = init(key)
         return jax.tree.map(lambda p: p.astype(jnp.bfloat16), params), model_state
 
-    return small
+    return init_in_bfloat16
 
 
 class CopyState(NamedTuple):
-    """The state of an optimizer `with_copy`: the parameters in float32, and the optimizer's own."""
+    """The state of an optimizer `with_copy`: the float32 parameters, and the wrapped optimizer's state."""
 
     copy: PyTree
     inner: PyTree
 
 
 def with_copy(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-    """`optimizer` in float32, of parameters that the model has in fewer bits. Its updates are float32: what leads from
-    the parameters given to the new copy, so that their sum, rounded, is the copy, rounded."""
+    """`optimizer` on a float32 copy of parameters in fewer bits. Its float32 updates are the difference between the new
+    copy and the given parameters, so that the rounded sum is the rounded copy."""
 
     def wide(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda x: x.astype(jnp.float32), tree)
@@ -128,10 +128,9 @@ def with_copy(optimizer: optax.GradientTransformation) -> optax.GradientTransfor
 
 
 class ScaledState(NamedTuple):
-    """The state of a `scaled` optimizer: int32 scalars, and the optimizer's own.
+    """The state of a `scaled` optimizer: int32 scalars, and the wrapped optimizer's state.
 
-    The scale is held as its logarithm, in integers: were it a float, it would outweigh all else when optimizer states
-    are compared.
+    The scale is stored as an integer logarithm: as a float it would dominate comparisons of optimizer states.
     """
 
     log2_scale: jax.Array
@@ -146,21 +145,21 @@ def loss_scale(state: ScaledState) -> jax.Array:
 
 
 def metrics(state: ScaledState) -> Metrics:
-    """The scale that the next step uses, and how many steps were skipped so far; as float32, like other metrics."""
+    """The scale of the next step, and the number of skipped steps; float32, like other metrics."""
     return {"loss_scale": loss_scale(state), "skipped_steps": state.skipped_steps.astype(jnp.float32)}
 
 
 def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-    """`optimizer` fed with gradients of a scaled loss, which it is given unscaled.
+    """`optimizer` for gradients of a scaled loss, which are unscaled first.
 
-    A gradient with a value that is not finite changes nothing but the scale, which halves, and the count of skipped
-    steps. After GROW_AFTER good steps in a row the scale doubles. Gradients must be averaged over devices before: then
-    every device decides alike, since what is not finite anywhere is not finite in the mean.
+    A gradient with a value that is not finite only halves the scale and increments the count of skipped steps. After
+    GROW_AFTER good steps in a row the scale doubles. Gradients must already be averaged over devices: then all devices
+    decide alike, because a value that is not finite on one device is not finite in the mean.
     """
 
     def init(params: PyTree) -> ScaledState:
         zero = jnp.zeros((), jnp.int32)
-        return ScaledState(jnp.full((), FIRST_LOG2, jnp.int32), zero, zero, optimizer.init(params))
+        return ScaledState(jnp.full((), INITIAL_LOG2, jnp.int32), zero, zero, optimizer.init(params))
 
     def update(grads: PyTree, state: ScaledState, params: PyTree | None = None) -> tuple[PyTree, ScaledState]:
         finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
@@ -170,7 +169,7 @@ def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformat
         inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
         good_steps = jnp.where(finite, state.good_steps + 1, 0)
         grown = good_steps == GROW_AFTER
-        log2_scale = jnp.clip(state.log2_scale + jnp.where(finite, grown, -1), 0, MOST_LOG2)
+        log2_scale = jnp.clip(state.log2_scale + jnp.where(finite, grown, -1), 0, MAX_LOG2)
         skipped_steps = state.skipped_steps + jnp.where(finite, 0, 1)
         return updates, ScaledState(log2_scale, jnp.where(grown, 0, good_steps), skipped_steps, inner)
 

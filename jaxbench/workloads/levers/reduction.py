@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `reduction`, as far as it concerns a workload: sums in 16 bits agree less closely with one device's."""
+"""The lever `reduction` of a workload: its tolerance, as sums in 16 bits agree less closely with one device's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxbench.workloads.base import TrainWorkload
 
 
 def apply(workload: TrainWorkload, reduction: Reduction | None) -> TrainWorkload:
-    """The same workload with the tolerance that its gradients' format allows."""
+    """The workload with the tolerance for the number format of its gradients."""
     if reduction is None or reduction.dtype is None:
         return workload
     reason = f"sums of gradients in {reduction.dtype} keep 8 bits"

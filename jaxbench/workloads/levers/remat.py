@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `remat`, which the model itself reads from its config: only it knows its blocks (`models/blocks.py`)."""
+"""The checks of the lever `remat`, which the model itself applies to its blocks (`models/blocks.py`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from jaxbench.workloads.base import TrainWorkload
 
 
 def require(workload: TrainWorkload, remat: str, platform: str, device_kind: str) -> None:
-    """Raises UserError for a model without blocks, and for a CPU that is told to offload."""
+    """Raises UserError for a model without blocks, and for offload on a CPU."""
     if remat != "none" and not workload.blocks:
         raise UserError(
             f"--config.lever.remat={remat} recomputes identical blocks and '{workload.name}' has none: use none."
         )
     if remat == "offload" and platform == "cpu":
         raise UserError(
-            f"--config.lever.remat={remat} moves activations to the host's memory, where a CPU has them: use block."
+            f"--config.lever.remat={remat} moves activations to host memory, where a CPU already has them: use block."
         )

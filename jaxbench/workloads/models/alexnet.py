@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """AlexNet as torchvision has it: "One weird trick for parallelizing convolutional neural networks", arXiv:1404.5997.
 
-The paper's dropout is left out, so that every strategy computes the same numbers.
+The paper's dropout is omitted, so that all strategies compute the same numbers.
 Shapes: B batch, H height, W width, C channels, F features.
 """
 

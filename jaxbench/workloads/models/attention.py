@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Causal attention, of a whole sequence on one device or of one that is split over the axis `context`.
+"""Causal attention, of a whole sequence or of one split over the axis `context` (ring attention).
 
-Split, keys and values travel round the ring of devices while each device attends to what it has at the moment (Liu et
-al., "Ring Attention", arXiv:2310.01889), with the running softmax of Milakov and Gimelshein, arXiv:1805.02867. In the
-order of `workloads.positions` each device makes 3 products of chunks when it has its own, and 2 with any other's: all
-have the same work, and hardly any of it is masked away. The backward pass sends keys and values round once more, and
-their gradients with them, so that no device ever holds another's.
+If split, keys and values travel round the ring of devices, and each device attends to those it has at the moment (Liu
+et al., "Ring Attention", arXiv:2310.01889), with the online softmax of Milakov and Gimelshein, arXiv:1805.02867. In the
+order of `workloads.positions` each device computes 3 products of chunks with its own keys and 2 with those of any other
+device: all have equal work, and little of it is masked. The backward pass sends keys and values round again together
+with their gradients, so that no device stores those of another.
 
 Axes: B examples, N heads, T query positions, S key positions, H head width; c: positions of a chunk.
 """
@@ -49,29 +49,29 @@ def _ring(axis: str) -> Any:
         travelling: Arrays = k, v
         for step in range(devices):
             for query, pair, masked in _products(step, q, travelling, axis):
-                found = _Sum.of(pair, masked)
-                early, late = early.plus(found, query == 0), late.plus(found, query == 1)
+                part = _Sum.of(pair, masked)
+                early, late = early.plus(part, query == 0), late.plus(part, query == 1)
             if step < devices - 1:
-                travelling = _on(travelling, axis)
+                travelling = _send_on(travelling, axis)
         out = jnp.concatenate([early.mean(q.dtype), late.mean(q.dtype)], 2)
         weight = jnp.concatenate([early.log(), late.log()], 2)
         return out, (q, k, v, out, weight)
 
-    def backward(kept: Arrays, gradient: jax.Array) -> Arrays:
-        q, k, v, out, weight = kept
-        # Else the compiler keeps what came in the forward pass, all of it, instead of having it sent again.
+    def backward(residuals: Arrays, gradient: jax.Array) -> Arrays:
+        q, k, v, out, weight = residuals
+        # Without this barrier the compiler would store all keys and values of the forward pass and not resend them.
         k, v, gradient = jax.lax.optimization_barrier((k, v, gradient))
         inner = jnp.sum(gradient.astype(jnp.float32) * out, -1, keepdims=True)
-        aside = jnp.concatenate([weight, inner, gradient.astype(jnp.float32)], -1)
+        saved = jnp.concatenate([weight, inner, gradient.astype(jnp.float32)], -1)
         dq = jnp.zeros_like(q, jnp.float32)
         travelling: Arrays = k, v
-        theirs: Arrays = jnp.zeros_like(k, jnp.float32), jnp.zeros_like(v, jnp.float32)
+        d_travelling: Arrays = jnp.zeros_like(k, jnp.float32), jnp.zeros_like(v, jnp.float32)
         for step in range(devices):
-            dq, theirs = _gradients(step, q, aside, travelling, axis, dq, theirs)
-            theirs = _on(theirs, axis)
+            dq, d_travelling = _gradients(step, q, saved, travelling, axis, dq, d_travelling)
+            d_travelling = _send_on(d_travelling, axis)
             if step < devices - 1:
-                travelling = _on(travelling, axis)
-        return dq.astype(q.dtype), theirs[0].astype(k.dtype), theirs[1].astype(v.dtype)
+                travelling = _send_on(travelling, axis)
+        return dq.astype(q.dtype), d_travelling[0].astype(k.dtype), d_travelling[1].astype(v.dtype)
 
     attend.defvjp(forward, backward)
     return attend
@@ -82,17 +82,17 @@ def _halves(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     return early, late
 
 
-def _on(travelling: Arrays, axis: str) -> Arrays:
+def _send_on(travelling: Arrays, axis: str) -> Arrays:
     devices = jax.lax.axis_size(axis)
     return jax.lax.ppermute(travelling, axis, [(i, (i + 1) % devices) for i in range(devices)])
 
 
 def _pairs(step: int, axis: str) -> list[tuple[Any, Any, bool]]:
-    """The products of chunks when a device has the keys and values of the one `step` before it: (chunk of queries,
-    chunk of keys, masked), 0 the early one and 1 the late one.
+    """The products of chunks when a device has the keys and values of the device `step` before it: (chunk of queries,
+    chunk of keys, masked), 0 for the early chunk and 1 for the late one.
 
-    Of device j's keys the late queries of device i may see the early chunk, always. If j < i the early queries see
-    that too and nothing sees the late chunk; if j > i the late queries see both and the early ones none.
+    The late queries of device i always see the early keys of device j. If j < i, the early queries see these too, and
+    no query sees the late keys; if j > i, the late queries see both chunks and the early ones neither.
     """
     if step == 0:
         return [(0, 0, True), (1, 0, False), (1, 1, True)]
@@ -100,19 +100,19 @@ def _pairs(step: int, axis: str) -> list[tuple[Any, Any, bool]]:
     return [(1, 0, False), (from_later, from_later, False)]
 
 
-def _take(x: jax.Array, half: Any) -> jax.Array:
+def _take_half(x: jax.Array, half: Any) -> jax.Array:
     early, late = _halves(x)
     if isinstance(half, int):
         return late if half else early
     return jnp.where(half == 1, late, early)
 
 
-def _put(x: jax.Array, half: Any, more: jax.Array) -> jax.Array:
+def _add_to_half(x: jax.Array, half: Any, addend: jax.Array) -> jax.Array:
     """`x` with `more` added to one of its halves."""
-    nothing = jnp.zeros_like(more)
+    zeros = jnp.zeros_like(addend)
     if isinstance(half, int):
-        return x + jnp.concatenate([nothing, more] if half else [more, nothing], 2)
-    return x + jnp.concatenate([jnp.where(half == 0, more, 0), jnp.where(half == 1, more, 0)], 2)
+        return x + jnp.concatenate([zeros, addend] if half else [addend, zeros], 2)
+    return x + jnp.concatenate([jnp.where(half == 0, addend, 0), jnp.where(half == 1, addend, 0)], 2)
 
 
 def _scores(q: jax.Array, k: jax.Array, masked: bool) -> jax.Array:
@@ -123,40 +123,41 @@ def _scores(q: jax.Array, k: jax.Array, masked: bool) -> jax.Array:
 def _products(step: int, q: jax.Array, travelling: Arrays, axis: str) -> list[tuple[Any, Arrays, bool]]:
     k, v = travelling
     return [
-        (query, (_take(q, query), _take(k, key), _take(v, key)), masked) for query, key, masked in _pairs(step, axis)
+        (query, (_take_half(q, query), _take_half(k, key), _take_half(v, key)), masked)
+        for query, key, masked in _pairs(step, axis)
     ]
 
 
 class _Sum:
-    """A running softmax: weighted values, the sum of weights, and the largest score, by which both are scaled down."""
+    """An online softmax: weighted values and the sum of weights, both relative to the largest score so far."""
 
     def __init__(self, q: jax.Array):
-        """Nothing yet, of queries `q`."""
+        """An empty sum for queries `q`."""
         self.values = jnp.zeros_like(q, jnp.float32)
         self.weights = self.values[..., :1]
-        self.most = jnp.full_like(self.weights, -jnp.inf)
+        self.largest = jnp.full_like(self.weights, -jnp.inf)
 
     @classmethod
     def of(cls, pair: Arrays, masked: bool) -> _Sum:
         q, k, v = pair
-        found, scores = cls(q), _scores(q, k, masked)
-        found.most = jnp.max(scores, -1, keepdims=True)
-        weights = jnp.exp(scores - found.most)
-        found.weights = jnp.sum(weights, -1, keepdims=True)
-        found.values = jnp.einsum("bnts,bnsh->bnth", weights.astype(v.dtype), v).astype(jnp.float32)
-        return found
+        part, scores = cls(q), _scores(q, k, masked)
+        part.largest = jnp.max(scores, -1, keepdims=True)
+        weights = jnp.exp(scores - part.largest)
+        part.weights = jnp.sum(weights, -1, keepdims=True)
+        part.values = jnp.einsum("bnts,bnsh->bnth", weights.astype(v.dtype), v).astype(jnp.float32)
+        return part
 
     def plus(self, other: _Sum, when: Any) -> _Sum:
-        """Both together; `self` alone where `when` is False."""
+        """The sum of both, or `self` where `when` is False."""
         if when is False:
             return self
         total = _Sum(self.values)
-        total.most = jnp.maximum(self.most, other.most)
-        mine, theirs = jnp.exp(self.most - total.most), jnp.exp(other.most - total.most)
-        total.weights = self.weights * mine + other.weights * theirs
-        total.values = self.values * mine + other.values * theirs
+        total.largest = jnp.maximum(self.largest, other.largest)
+        self_scale, other_scale = jnp.exp(self.largest - total.largest), jnp.exp(other.largest - total.largest)
+        total.weights = self.weights * self_scale + other.weights * other_scale
+        total.values = self.values * self_scale + other.values * other_scale
         if when is not True:
-            for name in ("most", "weights", "values"):
+            for name in ("largest", "weights", "values"):
                 setattr(total, name, jnp.where(when, getattr(total, name), getattr(self, name)))
         return total
 
@@ -164,26 +165,27 @@ class _Sum:
         return (self.values / self.weights).astype(dtype)
 
     def log(self) -> jax.Array:
-        """The logarithm of the sum of exponentials of all scores."""
-        return self.most + jnp.log(self.weights)
+        """The log-sum-exp of all scores."""
+        return self.largest + jnp.log(self.weights)
 
 
 def _gradients(
-    step: int, q: jax.Array, aside: jax.Array, travelling: Arrays, axis: str, dq: jax.Array, theirs: Arrays
+    step: int, q: jax.Array, saved: jax.Array, travelling: Arrays, axis: str, dq: jax.Array, d_travelling: Arrays
 ) -> tuple[jax.Array, Arrays]:
-    """Adds what the products of one step give. aside: per query the log of its sum, <gradient, output>, the gradient.
+    """Adds the gradients of one step's products. saved: per query its log-sum-exp, <gradient, output>, the gradient.
 
     With weights w and output o = sum of w v: dv = w do, ds = w (do v - <do, o>), dq = ds k, dk = ds q.
     """
     k, v = travelling
-    dk, dv = theirs
+    dk, dv = d_travelling
     for query, key, masked in _pairs(step, axis):
-        own, keys, values, kept = _take(q, query), _take(k, key), _take(v, key), _take(aside, query)
-        weights = jnp.exp(_scores(own, keys, masked) - kept[..., :1])
-        gradient = kept[..., 2:].astype(q.dtype)
-        towards = jnp.einsum("bnth,bnsh->bnts", gradient, values).astype(jnp.float32) - kept[..., 1:2]
-        scores = (weights * towards).astype(q.dtype)
-        dv = _put(dv, key, jnp.einsum("bnts,bnth->bnsh", weights.astype(q.dtype), gradient).astype(jnp.float32))
-        dk = _put(dk, key, jnp.einsum("bnts,bnth->bnsh", scores, own).astype(jnp.float32))
-        dq = _put(dq, query, jnp.einsum("bnts,bnsh->bnth", scores, keys).astype(jnp.float32))
+        queries, query_saved = _take_half(q, query), _take_half(saved, query)
+        keys, values = _take_half(k, key), _take_half(v, key)
+        weights = jnp.exp(_scores(queries, keys, masked) - query_saved[..., :1])
+        gradient = query_saved[..., 2:].astype(q.dtype)
+        d_weights = jnp.einsum("bnth,bnsh->bnts", gradient, values).astype(jnp.float32) - query_saved[..., 1:2]
+        d_scores = (weights * d_weights).astype(q.dtype)
+        dv = _add_to_half(dv, key, jnp.einsum("bnts,bnth->bnsh", weights.astype(q.dtype), gradient).astype(jnp.float32))
+        dk = _add_to_half(dk, key, jnp.einsum("bnts,bnth->bnsh", d_scores, queries).astype(jnp.float32))
+        dq = _add_to_half(dq, query, jnp.einsum("bnts,bnsh->bnth", d_scores, keys).astype(jnp.float32))
     return dq, (dk, dv)

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Like blocks in a row, recomputed in the backward pass as the lever `remat` says (gradient checkpointing).
+"""A stack of identical blocks, recomputed in the backward pass by the lever `remat` (gradient checkpointing).
 
-Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174: of n blocks, keeping the input of every
-sqrt(n)-th and recomputing what lies between needs memory of order sqrt(n) for one more forward pass.
+Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174: of n blocks, storing the input of every
+sqrt(n)-th and recomputing the rest takes memory of order sqrt(n) and one more forward pass.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from jaxbench.workloads.base import PyTree
 
 
 def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
-    """Applies NNX modules one after the other, ``x = block(x)``. The result is the same whatever `remat` is.
+    """Applies NNX modules one after the other, ``x = block(x)``. The result does not depend on `remat`.
 
     Args:
-      remat: none keeps every activation; sqrt the inputs of groups of about sqrt(n) blocks; block the input of each;
-        dots_saveable the results of matrix products; offload keeps those in host memory, where the device can.
+      remat: "none" stores every activation; "sqrt" the inputs of groups of about sqrt(n) blocks; "block" the input of
+        each block; "dots_saveable" the results of matrix products; "offload" those in host memory, if the device can.
 
     Raises:
       UserError: no such `remat`.
@@ -33,7 +33,7 @@ def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
 
 
 def apply(block: Callable[[PyTree, Any], Any], rows: Sequence[PyTree], x: Any, remat: str) -> Any:
-    """As `run`, of a block that is a function of its parameters, ``x = block(params, x)`` for each of `rows`."""
+    """Like `run`, for a block that is a function of its parameters: ``x = block(params, x)`` for each of `rows`."""
 
     def row(rows: Sequence[PyTree], x: Any) -> Any:
         for params in rows:
@@ -44,12 +44,12 @@ def apply(block: Callable[[PyTree, Any], Any], rows: Sequence[PyTree], x: Any, r
 
 
 def _grouped(row: Callable[..., Any], checkpoint: Any, group: Any, blocks: Sequence[Any], x: Any, remat: str) -> Any:
-    """`row` of all blocks, or of each group of them under `checkpoint`, that takes them as a `group`."""
+    """Applies `row` to all blocks, or under `checkpoint` to each `group` of them."""
     if remat == "none":
         return row(blocks, x)
     size = group_size(len(blocks), remat)
-    for at in range(0, len(blocks), size):
-        x = checkpoint(row, policy=_policy(remat))(group(blocks[at : at + size]), x)
+    for start in range(0, len(blocks), size):
+        x = checkpoint(row, policy=_policy(remat))(group(blocks[start : start + size]), x)
     return x
 
 
@@ -70,6 +70,5 @@ def _policy(remat: str) -> Callable[..., bool] | None:
     if remat == "dots_saveable":
         return jax.checkpoint_policies.dots_saveable
     if remat == "offload":
-        policy = jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
-        return policy
+        return jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     raise UserError(f"there is no remat '{remat}': {did_you_mean(remat, REMAT.values)}")

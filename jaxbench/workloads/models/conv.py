@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The convolution of all vision models: NHWC, padded by half its kernel on both sides, as the papers' models are."""
+"""The convolution of all vision models: NHWC, padded by half its kernel on both sides, as in the papers."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def conv(
 ) -> nnx.Conv:
     """A square convolution of `inputs` to `outputs` channels.
 
-    padding: pixels on each side; None: kernel // 2, so that a stride of s leaves ceil(side / s). ("SAME" of XLA pads
-    only as much as is needed, on the right first, which under a stride is another function.)
-    bias: off where a normalisation follows, which would take it out again.
+    padding: pixels on each side; None: kernel // 2, so that a stride of s leaves ceil(side / s). (XLA's "SAME" pads as
+    little as possible, on the right first, which with a stride is another function.)
+    bias: off where a normalization follows, which would remove it.
     The initial values are He's for ReLU (arXiv:1502.01852, forward case), times `gain`.
     """
-    edge = kernel // 2 if padding is None else padding
+    pad = kernel // 2 if padding is None else padding
     return nnx.Conv(
         inputs,
         outputs,
         (kernel, kernel),
         strides=stride,
-        padding=((edge, edge), (edge, edge)),
+        padding=((pad, pad), (pad, pad)),
         use_bias=bias,
         kernel_init=nnx.initializers.variance_scaling(2 * gain**2, "fan_in", "truncated_normal"),
-        conv_general_dilated=_product if kernel == 1 and not edge else convolution,
+        conv_general_dilated=_product if kernel == 1 and not pad else convolution,
         rngs=rngs,
     )
 
@@ -49,10 +49,10 @@ def conv(
 def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
     """A 1x1 convolution without padding as a matrix product. x: (B, H, W, C), kernel: (1, 1, C, outputs).
 
-    The same sums, and faster on XLA's CPU: over the shapes of ResNet-50 and ResNet-164 (medians of 9 interleaved
-    repetitions, one core) forward 1.1 to 1.8 times, backward 1.3 to 2.6, under a stride 5. A 3x3 of stride 1 stays a
-    convolution: as products of patches or of nine shifted images it took 1 to 4 times as long on images of 16 pixels
-    and more, and about as long on smaller ones. No forward mode.
+    The same sums, and faster on XLA's CPU. For the shapes of ResNet-50 and ResNet-164 (medians of 9 interleaved
+    repetitions, one core) the forward pass was 1.1 to 1.8 times as fast, the backward pass 1.3 to 2.6, or 5 with a
+    stride. A 3x3 of stride 1 stays a convolution: as products of patches or of nine shifted images it took 1 to 4 times
+    as long on images of 16 pixels and more, and about as long on smaller ones. No forward mode.
     """
     rows, columns = strides
     x = x[:, ::rows, ::columns] if rows > 1 or columns > 1 else x
@@ -63,9 +63,9 @@ def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: A
 def _at_each_pixel(x: jax.Array, matrix: jax.Array, precision: Any) -> jax.Array:
     """(B, H, W, C) by (C, outputs).
 
-    The matrix's gradient contracts the images, and XLA's CPU lays out the first factor anew for that. So the narrower
-    comes first. The wider is, in a bottleneck, the sum of all blocks so far or its gradient, and to lay that out XLA
-    adds it up again, from the first block on: ResNet-164 took 6 times as long on one device.
+    The matrix's gradient contracts over the images, for which XLA's CPU transposes the first factor, so the narrower
+    one comes first. In a bottleneck the wider one is the residual stream or its gradient, and to transpose it XLA
+    recomputes the sum from the first block on: ResNet-164 took 6 times as long on one device.
     """
     return jnp.einsum("bhwc,co->bhwo", x, matrix, precision=precision)
 
@@ -74,11 +74,11 @@ def _at_each_pixel_forward(x: jax.Array, matrix: jax.Array, precision: Any) -> A
     return _at_each_pixel(x, matrix, precision), (x, matrix)
 
 
-def _at_each_pixel_backward(precision: Any, kept: tuple[jax.Array, jax.Array], d_y: jax.Array) -> Any:
-    x, matrix = kept
+def _at_each_pixel_backward(precision: Any, residuals: tuple[jax.Array, jax.Array], d_y: jax.Array) -> Any:
+    x, matrix = residuals
     d_x = jnp.einsum("bhwo,co->bhwc", d_y, matrix, precision=precision)
-    where = jax.typeof(matrix).sharding if any(jax.typeof(x).sharding.spec) else None  # else it is not said at all
-    product = functools.partial(jnp.einsum, precision=precision, out_sharding=where)
+    sharding = jax.typeof(matrix).sharding if any(jax.typeof(x).sharding.spec) else None
+    product = functools.partial(jnp.einsum, precision=precision, out_sharding=sharding)
     if matrix.shape[0] <= matrix.shape[1]:
         return d_x, product("bhwc,bhwo->co", x, d_y)
     return d_x, product("bhwo,bhwc->oc", d_y, x).T
@@ -87,12 +87,12 @@ def _at_each_pixel_backward(precision: Any, kept: tuple[jax.Array, jax.Array], d
 _at_each_pixel.defvjp(_at_each_pixel_forward, _at_each_pixel_backward)
 
 
-COLUMNS = 4  # of an image of one channel, taken together
+COLUMNS = 4  # of a one-channel image, which become channels
 SMALL_SIDE, MANY_CHANNELS = 7, 256
 
 
 def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
-    """`jax.lax.conv_general_dilated`, but for two cases that XLA's CPU is slow at. They have no forward mode."""
+    """`jax.lax.conv_general_dilated`, except in two cases that are slow on XLA's CPU. These have no forward mode."""
     same = all(low == high == side // 2 for (low, high), side in zip(padding, kernel.shape, strict=False))
     if traced_for() == "cpu" and x.dtype == jnp.float32 and same and all(s == 1 for s in strides):
         if kernel.shape[2] == 1 and x.shape[2] % COLUMNS == 0:
@@ -106,7 +106,7 @@ def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding
 def _rewritten(x: jax.Array, kernel: jax.Array, case: str) -> jax.Array:
     """A convolution of stride 1 that keeps the image's size.
 
-    case: "columns", whose forward pass is `_by_columns`, or "places", whose input's gradient is `_by_places`.
+    case: "columns" uses `_by_columns` in the forward pass, "places" uses `_by_places` for the input's gradient.
     """
     return _by_columns(x, kernel) if case == "columns" else _plain(x, kernel)
 
@@ -115,9 +115,9 @@ def _forward(x: jax.Array, kernel: jax.Array, case: str) -> tuple[jax.Array, tup
     return _rewritten(x, kernel, case), (x, kernel)
 
 
-def _backward(case: str, kept: tuple[jax.Array, jax.Array], d_y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    d_x, d_kernel = jax.vjp(_plain, *kept)[1](d_y)
-    return (_by_places(d_y, kept[1]) if case == "places" else d_x), d_kernel
+def _backward(case: str, residuals: tuple[jax.Array, jax.Array], d_y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    d_x, d_kernel = jax.vjp(_plain, *residuals)[1](d_y)
+    return (_by_places(d_y, residuals[1]) if case == "places" else d_x), d_kernel
 
 
 _rewritten.defvjp(_forward, _backward)
@@ -131,27 +131,27 @@ def _plain(x: jax.Array, kernel: jax.Array) -> jax.Array:
 def _by_columns(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """A convolution of one channel, with groups of columns as channels.
 
-    The kernel becomes a matrix of its own copies, each shifted by one, as in the space-to-depth of ResNet's stem on
-    TPUs. More multiply-adds, with zeros, and a quarter of the time (5x5, 16 outputs, 28 pixels; one core).
+    The kernel becomes a matrix of shifted copies of itself, like the space-to-depth transform of ResNet's stem on TPUs.
+    The zeros add multiply-adds, but it takes a quarter of the time (5x5, 16 outputs, 28 pixels; one core).
     """
     batch, height, width, _ = x.shape
     side, outputs = kernel.shape[0], kernel.shape[3]
-    edge, groups = side // 2, -(-(COLUMNS + side - 1) // COLUMNS)
-    right = COLUMNS * (groups - 1) - edge
-    x = jnp.pad(x[..., 0], ((0, 0), (edge, edge), (edge, right)))
-    x = x.reshape(batch, height + 2 * edge, (width + edge + right) // COLUMNS, COLUMNS)
-    room = COLUMNS * groups - side
-    shifted = [jnp.pad(kernel, ((0, 0), (i, room - i), (0, 0), (0, 0))) for i in range(COLUMNS)]
+    pad, groups = side // 2, -(-(COLUMNS + side - 1) // COLUMNS)
+    right = COLUMNS * (groups - 1) - pad
+    x = jnp.pad(x[..., 0], ((0, 0), (pad, pad), (pad, right)))
+    x = x.reshape(batch, height + 2 * pad, (width + pad + right) // COLUMNS, COLUMNS)
+    spare = COLUMNS * groups - side
+    shifted = [jnp.pad(kernel, ((0, 0), (i, spare - i), (0, 0), (0, 0))) for i in range(COLUMNS)]
     matrix = jnp.stack(shifted, axis=3).reshape(side, groups, COLUMNS, COLUMNS * outputs)
     y = jax.lax.conv_general_dilated(x, matrix, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-    y = y.reshape(batch, height, width // COLUMNS, COLUMNS, outputs)  # in two steps, whose sharding JAX can tell
+    y = y.reshape(batch, height, width // COLUMNS, COLUMNS, outputs)  # in two steps, so that JAX can infer the sharding
     return y.reshape(batch, height, width, outputs)
 
 
 def _by_places(d_y: jax.Array, kernel: jax.Array) -> jax.Array:
-    """The input's gradient as one product for each place in the kernel, which takes the kernel as it lies.
+    """The input's gradient as one product for each place in the kernel, without transposing the kernel.
 
-    The plain form turns the kernel round first. Where that is larger than the images, this took 0.6 to 0.75 of the
+    The plain form transposes the kernel first. Where the kernel is larger than the images, this took 0.6 to 0.75 of the
     time (256 and 512 channels, 4 and 7 pixels; one and two cores), and on images of 8 pixels and more up to four times.
     """
     side, height, width = kernel.shape[0], *d_y.shape[1:3]
@@ -165,6 +165,6 @@ def _by_places(d_y: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def out_side(side: int, *, kernel: int, stride: int = 1, padding: int | None = None) -> int:
-    """The output's side of a convolution or a pool."""
-    edge = kernel // 2 if padding is None else padding
-    return (side + 2 * edge - kernel) // stride + 1
+    """The output side of a convolution or a pool."""
+    pad = kernel // 2 if padding is None else padding
+    return (side + 2 * pad - kernel) // stride + 1

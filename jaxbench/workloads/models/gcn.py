@@ -1,10 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Two graph convolutions that classify the nodes of a graph: Kipf and Welling, arXiv:1609.02907, without dropout.
 
-An example is one graph. Its nodes lie at whole-numbered places on a ring, and two are neighbours if they are at most
-`reach` apart: a random geometric graph. Whole numbers compare the same on every device and in every order of sums, so
-the edges do; a threshold on a computed similarity could flip one by a last bit.
-Axes: B graphs, N nodes (M their neighbours), F features, H width, C classes.
+An example is one random geometric graph: its nodes have integer places on a ring, and two nodes are neighbours if they
+are at most `reach` apart. Integers make the edges the same on every device; with a threshold on a computed similarity,
+a last bit could flip an edge. Axes: B graphs, N nodes (M their neighbours), F features, H width, C classes.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ def normalised_adjacency(places_BN: jax.Array, *, ring: int, reach: int) -> jax.
 def training_flops(config: ConfigDict) -> float:
     """FLOPs of forward and backward, one graph.
 
-    Each layer is two products, by the weights and by the adjacency. The adjacency and the first layer's input have no
-    gradient, so only the second product by weights has two products backward, all others have one.
+    Each layer is two products, with the weights and with the adjacency. The adjacency and the first layer's input need
+    no gradient, so the backward pass has two products for the second layer's weights and one for each other product.
     """
     n = config.nodes
     layers = [(config.features, config.width), (config.width, config.classes)]

@@ -34,17 +34,17 @@ class Shape:
     heads: int
     context: int
     vocab: int
-    experts: int = 0  # of each block's perceptron; 0: it has one
-    padded_vocab: int = 0  # rows of the embedding: the words of the vocabulary, and others that are never used; 0: none
+    experts: int = 0  # per block; 0: one plain perceptron
+    padded_vocab: int = 0  # rows of the embedding, padding included; 0: no padding
 
     @property
     def rows(self) -> int:
-        """Of the embedding."""
+        """The rows of the embedding."""
         return self.padded_vocab or self.vocab
 
 
-# GPT-2's vocabulary is odd. Its embedding gets 47 rows more, to the next multiple of 128, so that it divides over
-# devices and fills the tiles of a product: "small" holds 124,439,808 parameters and 36,096 that stay zero.
+# GPT-2's vocabulary is odd. 47 rows pad its embedding to the next multiple of 128, which divides over devices and fills
+# the tiles of a product: "small" has 124,439,808 parameters and 36,096 more that stay zero.
 ROWS = 50304
 
 # GPT-2's four; then, with its vocabulary, those of table 2.1 of Brown et al., arXiv:2005.14165: "1b" has the layers and
@@ -61,37 +61,37 @@ PRESETS = {
 
 
 def shape(config: ConfigDict) -> Shape:
-    """The numbers of ``config.preset``, each replaced by the config's own where that is not 0.
+    """The shape of ``config.preset``, with each number that is not 0 in the config replaced.
 
     Raises:
       UserError: no such preset, a negative number, heads that do not divide the width, or fewer rows than words.
     """
     if config.preset not in PRESETS:
         raise UserError(f"--config.model.preset={config.preset} is unknown: {did_you_mean(config.preset, PRESETS)}")
-    chosen = {}
+    fields = {}
     for field, value in vars(PRESETS[config.preset]).items():
-        asked = config.get(field, 0)
-        if asked < 0:
-            raise UserError(f"--config.model.{field}={asked} is negative: use 0 for the preset's {value}.")
-        chosen[field] = asked or value
+        override = config.get(field, 0)
+        if override < 0:
+            raise UserError(f"--config.model.{field}={override} is negative: use 0 for the preset's {value}.")
+        fields[field] = override or value
     if config.get("vocab", 0) and not config.get("padded_vocab", 0):
-        chosen["padded_vocab"] = 0  # that of the preset is for its own vocabulary
-    found = Shape(**chosen)
-    if found.rows < found.vocab:
+        fields["padded_vocab"] = 0  # the preset's padding is for its own vocabulary
+    sizes = Shape(**fields)
+    if sizes.rows < sizes.vocab:
         raise UserError(
-            f"--config.model.padded_vocab={found.rows} is less than the vocabulary of {found.vocab}: use "
-            f"{-(-found.vocab // 128) * 128}, for example."
+            f"--config.model.padded_vocab={sizes.rows} is less than the vocabulary of {sizes.vocab}: use "
+            f"{-(-sizes.vocab // 128) * 128}, for example."
         )
-    if found.width % found.heads:
-        legal = max(n for n in range(1, found.heads) if found.width % n == 0)
+    if sizes.width % sizes.heads:
+        legal = max(n for n in range(1, sizes.heads) if sizes.width % n == 0)
         raise UserError(
-            f"--config.model.heads={found.heads} does not divide the width {found.width}: use {legal}, for example."
+            f"--config.model.heads={sizes.heads} does not divide the width {sizes.width}: use {legal}, for example."
         )
-    return found
+    return sizes
 
 
 class Attention(nnx.Module):
-    """Causal attention of several heads. The three projections are one product."""
+    """Causal multi-head attention. The three projections are one product."""
 
     def __init__(self, shape: Shape, rngs: nnx.Rngs):
         heads = (shape.heads, shape.width // shape.heads)
@@ -105,7 +105,7 @@ class Attention(nnx.Module):
 
 
 class Perceptron(nnx.Module):
-    """Two products with tanh-GELU between them."""
+    """Two dense layers with tanh-GELU between them."""
 
     def __init__(self, shape: Shape, rngs: nnx.Rngs):
         hidden = EXPANSION * shape.width
@@ -136,15 +136,15 @@ class GPT(nnx.Module):
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs, *, remat: str = "none"):
         """config: what `shape` reads. remat: as `blocks.run` takes it."""
-        found = shape(config)
+        sizes = shape(config)
         normal = jax.random.normal
-        words = 0.02 * normal(rngs.params(), (found.vocab, found.width))
-        padding = found.rows - found.vocab
+        words = 0.02 * normal(rngs.params(), (sizes.vocab, sizes.width))
+        padding = sizes.rows - sizes.vocab
         self.tokens = nnx.Param(jnp.pad(words, ((0, padding), (0, 0))) if padding else words)
-        self.positions = nnx.Param(0.01 * normal(rngs.params(), (found.context, found.width)))
-        self.blocks = nnx.List(Block(found, rngs) for _ in range(found.layers))
-        self.norm = norm(found.width, rngs)
-        self.remat, self.words = remat, found.vocab
+        self.positions = nnx.Param(0.01 * normal(rngs.params(), (sizes.context, sizes.width)))
+        self.blocks = nnx.List(Block(sizes, rngs) for _ in range(sizes.layers))
+        self.norm = norm(sizes.width, rngs)
+        self.remat, self.words = remat, sizes.vocab
 
     def __call__(self, tokens_BT: jax.Array) -> jax.Array:
         embedding = Vocabulary(self.tokens[...], tokens_BT, self.words)
@@ -152,14 +152,14 @@ class GPT(nnx.Module):
         return embedding.scores(self.norm(blocks.run(self.blocks, x_BTD, self.remat)))
 
 
-def embedded(embedding: Vocabulary, positions_TD: jax.Array, held: int) -> jax.Array:
-    """What the first block is given, (B, T, D). held: positions that a device holds."""
-    place_TD = positions.held(positions_TD[: positions.count(held)], axis=0)
-    return embedding.rows() + positions.between_products(place_TD, axis=0)
+def embedded(embedding: Vocabulary, positions_TD: jax.Array, local_positions: int) -> jax.Array:
+    """The first block's input, (B, T, D). local_positions: number of positions on a device."""
+    place_TD = positions.local(positions_TD[: positions.global_count(local_positions)], axis=0)
+    return embedding.rows() + positions.sequence_shard(place_TD, axis=0)
 
 
 def norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
-    """Statistics in float32 and in two passes, whatever the model computes in."""
+    """Statistics in float32 and in two passes, whatever the model's number format."""
     return nnx.LayerNorm(width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
 
 
@@ -174,8 +174,7 @@ def _mixture(shape: Shape, rngs: nnx.Rngs) -> Mixture:
 def _linear(
     inputs: tuple[int, ...], outputs: tuple[int, ...], *, residuals: int = 1, rngs: nnx.Rngs
 ) -> nnx.LinearGeneral:
-    """A kernel of (*inputs, *outputs). GPT-2's initial values; those that add to the residual stream are smaller by the
-    root of their number."""
+    """A kernel of (*inputs, *outputs) with GPT-2's initial values, divided by the root of the number of `residuals`."""
     initial = nnx.initializers.normal(0.02 / math.sqrt(residuals))
     axes = tuple(range(-len(inputs), 0))
     return nnx.LinearGeneral(inputs, outputs, axis=axes, kernel_init=initial, rngs=rngs)
@@ -184,14 +183,13 @@ def _linear(
 def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
     """Forward FLOPs of each product, one example of `context` positions.
 
-    The two products of attention (queries by keys, weights by values) count half: half of their result lies in the
-    future and is masked out, and need not be computed. causal=False counts them whole, as this model's plain form
-    computes them. The lookup is none, nor is what the padding of a vocabulary adds. With experts each position is
-    worked on by one; its router is a product more.
+    The two products of attention (queries by keys, weights by values) count half, since half of their result is masked
+    out and need not be computed. causal=False counts them in full, as the unsplit model computes them. The embedding
+    lookup and the padding of the vocabulary do not count. With experts, each position counts one expert and the router.
     """
-    found = shape(config)
-    t, d = found.context, found.width
+    sizes = shape(config)
+    t, d = sizes.context, sizes.width
     attention = 2 * t * dense(d, t) / (2 if causal else 1)
     block = [t * dense(d, 3 * d), attention, t * dense(d, d), 2 * t * dense(d, EXPANSION * d)]
-    block += [t * dense(d, found.experts)] if found.experts else []
-    return [*block * found.layers, t * dense(d, found.vocab)]
+    block += [t * dense(d, sizes.experts)] if sizes.experts else []
+    return [*block * sizes.layers, t * dense(d, sizes.vocab)]

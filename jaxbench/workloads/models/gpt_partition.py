@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How a GPT is split over devices: the table of its parameters, what its layers then send, and its stages.
+"""How a GPT is split over devices: the axes of its parameters, what its layers send, and its pipeline stages.
 
 In the formulas: b examples of a micro-batch on a device, t positions, d width, l blocks; act = b t d numbers.
 """
@@ -19,8 +19,7 @@ from jaxbench.workloads.losses_sequence import score
 from jaxbench.workloads.models import gpt, mixture
 from jaxbench.workloads.models.tensor_parallel import Vocabulary
 
-# The logical axis of each dimension; what is not named here (positions, norms, the biases of the products split by
-# rows, the router) is whole on every device.
+# Logical axes by dimension. All else (positions, norms, biases of row-parallel products, router) is replicated.
 AXES: dict[str, tuple[str | None, ...]] = {
     "tokens": ("vocab", None),
     "blocks/*/attention/qkv/kernel": (None, None, "heads", None),
@@ -30,7 +29,7 @@ AXES: dict[str, tuple[str | None, ...]] = {
     "blocks/*/perceptron/up/bias": ("hidden",),
     "blocks/*/perceptron/down/kernel": ("hidden", None),
 }
-# The perceptron of a block with experts, in place of the three above it.
+# The perceptron of a block with experts, which replaces that of AXES.
 EXPERTS: dict[str, tuple[str | None, ...]] = {
     "blocks/*/perceptron/up_kernel": ("experts", None, None),
     "blocks/*/perceptron/up_bias": ("experts", None),
@@ -45,37 +44,37 @@ def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = 
     dense = {path: axes for path, axes in AXES.items() if "perceptron" not in path}
     return Partition(
         axes={**dense, **EXPERTS} if shape.experts else AXES,
-        wire=partial(wire, shape, again=remat != "none"),
+        collective_bounds=partial(collective_bounds, shape, recomputed=remat != "none"),
         positions=shape.context,
         stages=None if shape.experts else stages(config, remat, weights),
     )
 
 
-def wire(shape: gpt.Shape, share: DeviceShare, *, again: bool) -> CollectiveBounds:
-    """The closed form of one forward and backward pass on one device. again: activations are recomputed."""
-    held = share.examples * shape.context // share.over("context")  # positions of all examples on a device
-    found: CollectiveBounds = {}
+def collective_bounds(shape: gpt.Shape, share: DeviceShare, *, recomputed: bool) -> CollectiveBounds:
+    """The closed form of one forward and backward pass on one device."""
+    positions_held = share.examples * shape.context // share.over("context")  # positions of all examples on a device
+    bounds: CollectiveBounds = {}
     if share.over("tensor") > 1:
-        found |= _tensor(shape, share, held, again=again)
+        bounds |= _tensor(shape, share, positions_held, recomputed=recomputed)
     ring = share.over("context")
     if ring > 1:
-        part = held * shape.width // share.over("tensor")  # keys, or values, of one block
-        # Keys and values go round in the forward and in the backward pass, and their gradients all the way home.
+        part = positions_held * shape.width // share.over("tensor")  # keys, or values, of one block
+        # Keys and values go round in both passes, and in the backward pass their gradients return to their device.
         once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
-        found["collective-permute"] = _times(shape.layers, once + back, again * once)
+        bounds["collective-permute"] = _times(shape.layers, once + back, recomputed * once)
     if share.over("expert") > 1:
         sent = share.examples * shape.experts * mixture.capacity(shape.context, shape.experts) * shape.width
-        found["all-to-all"] = _times(shape.layers, 4 * sent, again * 2 * sent)
-    return found
+        bounds["all-to-all"] = _times(shape.layers, 4 * sent, recomputed * 2 * sent)
+    return bounds
 
 
-def _tensor(shape: gpt.Shape, share: DeviceShare, held: int, *, again: bool) -> CollectiveBounds:
-    """Four sums of activations a block, one for the embedding's lookup and one for the gradient of what is scored; and
-    four numbers a position for the loss. With positions split, each sum is a reduce-scatter and has an all-gather, and
-    what is whole on every device has seen only some positions: its gradient is summed."""
-    act, blocks = held * shape.width, share.blocks or shape.layers
+def _tensor(shape: gpt.Shape, share: DeviceShare, positions_held: int, *, recomputed: bool) -> CollectiveBounds:
+    """Four sums of activations per block, one for the embedding lookup, one for the gradient of the scores' input, and
+    four numbers per position for the loss. With positions split, each sum becomes a reduce-scatter and an all-gather,
+    and the gradients of replicated parameters, of which each device has seen only some positions, are summed."""
+    act, blocks = positions_held * shape.width, share.blocks or shape.layers
     backward = "backward" in share.passes
-    loss, more = backward * 4 * held, backward * again * 2 * blocks
+    loss, more = backward * 4 * positions_held, backward * recomputed * 2 * blocks
     sums = len(share.passes) * (2 * blocks + 1)
     if not share.sequence:
         return {"all-reduce": (sums * act + loss, (sums + more) * act + loss)}
@@ -93,15 +92,15 @@ def _times(count: int, least: int, more: int) -> tuple[int, int]:
 
 
 def stages(config: ConfigDict, remat: str, weights: str | None = None) -> Stages:
-    """The model as a row of blocks, with the embedding before the first and norm, scores and loss after the last."""
+    """The blocks, with the embedding as prologue and the norm, scores and loss as epilogue."""
     shape = gpt.shape(config)
     block = from_nnx(partial(gpt.Block, shape))
     norm = from_nnx(partial(gpt.norm, shape.width))
 
     def first(params: PyTree, x: Any, batch: Batch, key: jax.Array) -> jax.Array:
         del x, key
-        given = positions.held(batch["tokens"][:, :-1])
-        return gpt.embedded(Vocabulary(params["tokens"], given), params["positions"], given.shape[1])
+        tokens = positions.local(batch["tokens"][:, :-1])
+        return gpt.embedded(Vocabulary(params["tokens"], tokens), params["positions"], tokens.shape[1])
 
     def middle(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> jax.Array:
         del batch, key
@@ -109,8 +108,8 @@ def stages(config: ConfigDict, remat: str, weights: str | None = None) -> Stages
 
     def last(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> tuple[Any, Metrics]:
         del key
-        given = positions.held(batch["tokens"][:, :-1])
-        logits = Vocabulary(params["tokens"], given, shape.vocab).scores(norm.apply(params["norm"], {}, x)[0])
+        tokens = positions.local(batch["tokens"][:, :-1])
+        logits = Vocabulary(params["tokens"], tokens, shape.vocab).scores(norm.apply(params["norm"], {}, x)[0])
         return score(logits, batch, weights=weights)
 
     return Stages(first=first, block=middle, last=last, remat=remat)

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A classifier of byte strings: embedding, one LSTM layer, the mean of its states, logits.
 
-Hochreiter and Schmidhuber, Neural Computation 9(8), 1997, with the forget gate of Gers et al., 2000. What the inputs
-give to the gates does not depend on the state, so it is one product before the loop. Byte 0 fills up short strings and
-has no part in the mean.
+Hochreiter and Schmidhuber, Neural Computation 9(8), 1997, with the forget gate of Gers et al., 2000. The inputs'
+contribution to the gates does not depend on the state, so it is one product before the loop. Byte 0 pads short strings
+and does not count in the mean.
 
 Axes: P devices, B examples of each, T positions, D embedding width, H state width, G = 4 H gates.
 """
@@ -24,7 +24,7 @@ VOCAB = 256
 
 
 class LSTM(nnx.Module):
-    """(B, T, D) to the states (B, T, H), from a state of zeros. The order of gates is input, forget, cell, output."""
+    """(B, T, D) to the states (B, T, H), from a zero state. The order of gates is input, forget, cell, output."""
 
     def __init__(self, inputs: int, width: int, rngs: nnx.Rngs):
         self.width = width
@@ -38,10 +38,10 @@ class LSTM(nnx.Module):
         return join(jnp.moveaxis(states_TPBH, 0, 2))
 
     def _input_gates(self, x_BTD: jax.Array) -> jax.Array:
-        """What the inputs add to the gates, (T, P, B, G).
+        """The inputs' contribution to the gates, (T, P, B, G).
 
-        Time goes to the front in `x_BTD`, the smaller array, and the product is one of two plain matrices: on XLA's
-        CPU the step took 0.7 of the time that it took with the product first.
+        `x_BTD`, the smaller array, is transposed before the product, which is one of two plain matrices: on XLA's CPU
+        the step took 0.7 of the time with the product first.
         """
         x_PTBD = jnp.moveaxis(split(x_BTD), 2, 1)
         gates = self.inputs(x_PTBD.reshape(-1, x_PTBD.shape[-1]))
@@ -50,10 +50,10 @@ class LSTM(nnx.Module):
 
 @jax.custom_vjp
 def _states(inputs_TPBG: jax.Array, kernel_PHG: jax.Array) -> jax.Array:
-    """What the inputs add to the gates, and the recurrent matrix, to the states (T, P, B, H).
+    """The inputs' contribution to the gates, and the recurrent matrix, to the states (T, P, B, H).
 
-    The backward pass is written out for one reason: differentiated, the loop would add to the matrix's gradient at each
-    position. Here the loop only leaves the gates' gradients, and one product over all positions follows. No forward
+    The backward pass is written out because the differentiated loop would update the matrix's gradient at each
+    position. Here the loop yields only the gates' gradients, and one product over all positions follows. No forward
     mode.
     """
     return _forward(inputs_TPBG, kernel_PHG)[0]
@@ -73,29 +73,29 @@ def _forward(inputs_TPBG: jax.Array, kernel_PHG: jax.Array) -> tuple[jax.Array, 
     return states_TPBH, (states_TPBH, cells_TPBH, gates_TPBG, kernel_PHG)
 
 
-def _backward(kept: tuple[jax.Array, ...], d_states_TPBH: jax.Array) -> tuple[jax.Array, jax.Array]:
-    states_TPBH, cells_TPBH, gates_TPBG, kernel_PHG = kept
+def _backward(residuals: tuple[jax.Array, ...], d_states_TPBH: jax.Array) -> tuple[jax.Array, jax.Array]:
+    states_TPBH, cells_TPBH, gates_TPBG, kernel_PHG = residuals
     i, f, g, o = jnp.split(gates_TPBG, 4, axis=-1)
     squashed_TPBH = jnp.tanh(cells_TPBH)
-    # All that does not depend on the gradient is computed before the loop, for all positions at once.
-    by_cell_TPBH = [g * i * (1 - i), _one_earlier(cells_TPBH) * f * (1 - f), i * (1 - g**2)]
+    # Factors independent of the gradient are computed before the loop, for all positions at once.
+    by_cell_TPBH = [g * i * (1 - i), _shifted(cells_TPBH) * f * (1 - f), i * (1 - g**2)]
     by_state_TPBH = squashed_TPBH * o * (1 - o)
     to_cell_TPBH = o * (1 - squashed_TPBH**2)
     transposed_PGH = jnp.swapaxes(kernel_PHG, 1, 2)
 
     def step(carry: tuple[jax.Array, jax.Array], at: tuple[Any, ...]) -> tuple[Any, jax.Array]:
         d_state_PBH, d_cell_PBH = carry
-        above_PBH, by_cell_PBH, by_state_PBH, to_cell_PBH, kept_PBH = at
+        above_PBH, by_cell_PBH, by_state_PBH, to_cell_PBH, forget_PBH = at
         d_state_PBH = d_state_PBH + above_PBH
         d_cell_PBH = d_cell_PBH + d_state_PBH * to_cell_PBH
         of_cell = [d_cell_PBH * factor_PBH for factor_PBH in by_cell_PBH]
         d_gates_PBG = jnp.concatenate([*of_cell, d_state_PBH * by_state_PBH], axis=-1)
-        return (by_device(jnp.matmul, d_gates_PBG, transposed_PGH), d_cell_PBH * kept_PBH), d_gates_PBG
+        return (by_device(jnp.matmul, d_gates_PBG, transposed_PGH), d_cell_PBH * forget_PBH), d_gates_PBG
 
     zeros_PBH = jnp.zeros_like(d_states_TPBH[0])
     at = (d_states_TPBH, by_cell_TPBH, by_state_TPBH, to_cell_TPBH, f)
     _, d_gates_TPBG = jax.lax.scan(step, (zeros_PBH, zeros_PBH), at, reverse=True)
-    rows = [jnp.moveaxis(x, 1, 0) for x in (_one_earlier(states_TPBH), d_gates_TPBG)]
+    rows = [jnp.moveaxis(x, 1, 0) for x in (_shifted(states_TPBH), d_gates_TPBG)]
     rows = [x.reshape(x.shape[0], -1, x.shape[-1]) for x in rows]
     return d_gates_TPBG, by_device(lambda state, gate: state.T @ gate, *rows)
 
@@ -104,26 +104,26 @@ _states.defvjp(_forward, _backward)
 
 
 def _activated(gates_PBG: jax.Array) -> jax.Array:
-    """Sigmoids of the gates and the tanh of the cell's input, all as one tanh: s(x) = (1 + tanh(x / 2)) / 2."""
+    """Sigmoids of the gates and tanh of the cell's input, as one tanh: sigmoid(x) = (1 + tanh(x / 2)) / 2."""
     width = gates_PBG.shape[-1] // 4
-    half = jnp.repeat(jnp.array([0.5, 0.5, 1, 0.5], gates_PBG.dtype), width)
-    up = jnp.repeat(jnp.array([0.5, 0.5, 0, 0.5], gates_PBG.dtype), width)
-    return jnp.tanh(gates_PBG * half) * half + up
+    scale = jnp.repeat(jnp.array([0.5, 0.5, 1, 0.5], gates_PBG.dtype), width)
+    shift = jnp.repeat(jnp.array([0.5, 0.5, 0, 0.5], gates_PBG.dtype), width)
+    return jnp.tanh(gates_PBG * scale) * scale + shift
 
 
-def _one_earlier(x_T: jax.Array) -> jax.Array:
-    """Of each position the one before it, zeros at the first."""
+def _shifted(x_T: jax.Array) -> jax.Array:
+    """`x_T` shifted by one position, with zeros at the first."""
     return jnp.concatenate([jnp.zeros_like(x_T[:1]), x_T[:-1]])
 
 
 def _open_forget_gates(key: jax.Array, shape: tuple[int, ...], dtype: Any, **_: Any) -> jax.Array:
-    """1 for the forget gates, so that a state lasts at first (Jozefowicz et al., ICML 2015), and 0 for the others."""
+    """1 for the forget gates, so that a state lasts initially (Jozefowicz et al., ICML 2015), 0 for the others."""
     width = shape[0] // 4
     return jnp.zeros(shape, dtype).at[width : 2 * width].set(1)
 
 
 class Classifier(nnx.Module):
-    """Bytes (B, T), filled up with 0, to logits (B, classes)."""
+    """Bytes (B, T), padded with 0, to logits (B, classes)."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
         """config: has `embedding`, `width` and `classes`."""
@@ -140,7 +140,7 @@ class Classifier(nnx.Module):
 
 
 def layer_flops(config: ConfigDict) -> list[float]:
-    """Forward FLOPs of each product, one example: inputs, states, logits. The lookup is none."""
+    """Forward FLOPs of each product, one example: inputs, states, logits; not the lookup."""
     gates = 4 * config.width
     steps = [config.length * dense(config.embedding, gates), config.length * dense(config.width, gates)]
     return [*steps, dense(config.width, config.classes)]

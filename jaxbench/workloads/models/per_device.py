@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Parameters that are used more than once, with one copy per device so that their gradient is communicated once.
+"""One copy per device of parameters used more than once, so that their gradient is communicated once.
 
-Under `jit` a gradient that comes in several pieces (of a table that is input and output embedding) would be added up
-over the devices piece by piece, and one that is a sum over two axes, one of them split, has no sharding of its own.
-Here the batch is seen as (devices, examples of each, ...) and the parameter is broadcast along the first axis: all
-pieces meet on the device, and the one sum over devices is the broadcast's own gradient. Each device still holds one
-copy. Where the loss sees only one device's examples (`shard_map`, `pmap`, one device) there is one group.
+Under `jit` a gradient with several terms (such as that of tied input and output embeddings) would be summed over
+devices term by term, and a gradient that sums over two axes, one of them split, has no sharding of its own. Here the
+batch is reshaped to (devices, examples of each, ...) and the parameter is broadcast along the first axis. All terms are
+added on the device, and the one sum over devices is the gradient of the broadcast. Each device still has one copy.
+Where the loss sees only one device's examples (`shard_map`, `pmap`, one device) there is one group.
 
 Axes: P devices, V rows of a table, D width, B examples, T positions.
 """
@@ -21,7 +21,7 @@ from jaxbench.workloads import sharding_context
 
 
 def split(x: jax.Array) -> jax.Array:
-    """(B, ...) to (P, B / P, ...): contiguous groups of a batch that is split over devices lie whole on one each."""
+    """(B, ...) to (P, B / P, ...): each contiguous group of a sharded batch is on one device."""
     parts = sharding_context.current().parts
     return x.reshape(parts, x.shape[0] // parts, *x.shape[1:])
 
@@ -32,15 +32,14 @@ def join(x: jax.Array) -> jax.Array:
 
 
 def copies(parameter: jax.Array, like: jax.Array) -> jax.Array:
-    """`parameter` for each group of `like`, which `split` gave: (P, *parameter.shape), each on its group's device."""
+    """`parameter` for each group of `like`, a result of `split`: (P, *parameter.shape), on the group's device."""
     axes = tuple(range(1, parameter.ndim + 1))
     out = _sharding(like, axes=parameter.ndim + 1)
     return jax.lax.broadcast_in_dim(parameter, (like.shape[0], *parameter.shape), axes, out_sharding=out)
 
 
 def by_device(function: Callable[..., jax.Array], *arrays: jax.Array) -> jax.Array:
-    """`function` of each group of the arrays given, (P, ...). For one group plainly: a batch of one product is slower
-    than the product."""
+    """`function` of each group of `arrays`, (P, ...). One group is not vmapped: a batch of one product is slower."""
     if arrays[0].shape[0] == 1:
         return function(*(array[0] for array in arrays))[None]
     return jax.vmap(function)(*arrays)
@@ -49,13 +48,13 @@ def by_device(function: Callable[..., jax.Array], *arrays: jax.Array) -> jax.Arr
 def rows(table_VD: jax.Array, numbers: jax.Array) -> jax.Array:
     """``table_VD[numbers]``, (*numbers.shape, D), for one table that all devices share.
 
-    With explicit sharding a lookup must say how its result lies: as the numbers do.
+    With explicit sharding a lookup needs an output sharding: that of the numbers.
     """
     return table_VD.at[numbers].get(out_sharding=_sharding(numbers, axes=numbers.ndim + 1))
 
 
 class Tied:
-    """A table for looking up and for scoring, as a language model's input and output embedding."""
+    """A table for lookup and scoring, such as the tied input and output embedding of a language model."""
 
     def __init__(self, table_VD: jax.Array, numbers_BT: jax.Array):
         """numbers_BT: integers in [0, V)."""
@@ -63,7 +62,7 @@ class Tied:
         self._table = copies(table_VD, self._numbers)
 
     def rows(self) -> jax.Array:
-        """The rows of the numbers given, (B, T, D)."""
+        """The rows of the given numbers, (B, T, D)."""
         if self._table.shape[0] == 1:
             return rows(self._table[0], join(self._numbers))
         return join(jax.vmap(lambda table, numbers: table[numbers])(self._table, self._numbers))
@@ -76,7 +75,7 @@ class Tied:
 
 
 def _sharding(like: jax.Array, *, axes: int) -> NamedSharding | None:
-    """The layout of an array of so many axes whose leading one is split as that of `like`; None: not said."""
+    """The sharding of an array with `axes` axes, the first split like that of `like`; None: not explicit."""
     sharding = jax.typeof(like).sharding
     if not any(sharding.spec):
         return None

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Pooling as the vision models need it. Images are (batch, height, width, channels), square."""
+"""Pooling for the vision models. Images are (batch, height, width, channels), square."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from jaxbench.errors import UserError
 
 
 def max_pool(x: jax.Array, window: int, *, stride: int, padding: int = 0) -> jax.Array:
-    """The largest of each square window; what is padded is never the largest.
+    """The maximum of each square window, with -inf as padding.
 
-    Rows first, then columns, each as the maximum of shifted arrays: the gradient of a windowed reduction is a scatter,
-    which on XLA's CPU takes 3 to 10 times as long as this and several times the memory. Equal values share the
-    gradient.
+    Rows first, then columns, each as the maximum of shifted arrays. (The gradient of a windowed reduction is a scatter,
+    which takes 3 to 10 times as long and several times the memory on XLA's CPU.) Equal values share the gradient.
     """
-    edge = (padding, padding)
+    pad = (padding, padding)
     if padding:
-        x = jnp.pad(x, ((0, 0), edge, edge, (0, 0)), constant_values=-jnp.inf)
-    return _along(_along(x, 1, window, stride), 2, window, stride)
+        x = jnp.pad(x, ((0, 0), pad, pad, (0, 0)), constant_values=-jnp.inf)
+    return _max_along(_max_along(x, 1, window, stride), 2, window, stride)
 
 
-def _along(x: jax.Array, axis: int, window: int, stride: int) -> jax.Array:
+def _max_along(x: jax.Array, axis: int, window: int, stride: int) -> jax.Array:
     last = (x.shape[axis] - window) // stride * stride + 1
     shifted = [jax.lax.slice_in_dim(x, i, i + last, stride, axis) for i in range(window)]
     return functools.reduce(jnp.maximum, shifted)
@@ -39,10 +38,10 @@ def average_to(x: jax.Array, side: int) -> jax.Array:
 
 
 def check_pooled(side: int, config: ConfigDict) -> int:
-    """`side`, of the image that reaches the average pool. Raises UserError unless ``config.pooled`` divides it."""
+    """`side`, that of the average pool's input. Raises UserError unless ``config.pooled`` divides it."""
     if side < 1:
         raise UserError(
-            f"--config.model.size={config.size} is too small: nothing is left after the pools, 224 is usual."
+            f"--config.model.size={config.size} is too small: nothing is left after the pools; use 224, for example."
         )
     if config.pooled < 1 or side % config.pooled:
         raise UserError(

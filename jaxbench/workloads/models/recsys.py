@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Click-through: 26 categorical fields in one large table of embeddings, 13 numbers, and a perceptron on all of them.
+"""A click-through model: 26 categorical fields in one large embedding table, 13 numbers, and a perceptron on both.
 
-The fields of the Criteo data, as DLRM (Naumov et al., arXiv:1906.00091) reads them, without its pairwise interactions
-and with one table that all fields are hashed into. The gradient is dense: the whole table, zero where no example
-looked, is communicated and updated in every step, which is what this model is here to show.
+It reads the fields of the Criteo data as DLRM does (Naumov et al., arXiv:1906.00091), without pairwise interactions and
+with one table into which all fields are hashed. The gradient is dense: every step communicates and updates the whole
+table, most of which is zero. The purpose of this model is to show that cost.
 
 Axes: B examples, N dense features, C categorical fields, D embedding width.
 """
@@ -33,8 +33,8 @@ class ClickThrough(nnx.Module):
         self.layers = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in layer_sizes(config))
 
     def __call__(self, inputs: dict[str, jax.Array]) -> jax.Array:
-        found_BCD = rows(self.table[...], inputs["rows"])
-        x = jnp.concatenate([inputs["dense"], found_BCD.reshape(found_BCD.shape[0], -1)], axis=-1)
+        embedded_BCD = rows(self.table[...], inputs["rows"])
+        x = jnp.concatenate([inputs["dense"], embedded_BCD.reshape(embedded_BCD.shape[0], -1)], axis=-1)
         for layer in self.layers[:-1]:
             x = nnx.relu(layer(x))
         click_B1 = self.layers[-1](x)
@@ -48,5 +48,5 @@ def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
 
 
 def layer_flops(config: ConfigDict) -> list[float]:
-    """Forward FLOPs of each dense layer, one example. The lookup is none."""
+    """Forward FLOPs of each dense layer, one example, without the lookup."""
     return [dense(i, o) for i, o in layer_sizes(config)]

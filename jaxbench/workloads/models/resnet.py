@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Residual networks: ResNet-18 and ResNet-50 (He et al., arXiv:1512.03385) and the pre-activation ResNet-164.
 
-ResNet-50 is version 1.5: the stride is in the 3x3 convolution, as in PyTorch. The pre-activation one ("Identity
+ResNet-50 is version 1.5: the stride is in the 3x3 convolution, as in PyTorch. The pre-activation network ("Identity
 Mappings in Deep Residual Networks", arXiv:1603.05027, for 32x32 images) has it in the first 1x1, as its authors do.
 
-What each of n blocks adds starts smaller by 1 / sqrt(n), as in GPT-2, so that the sum does not grow with n (De and
-Smith, arXiv:2002.10444). Unscaled, rounding alone turns the gradient of a deep one around within two updates
-(ResNet-50 and ResNet-164, one device against itself), and no strategy could be shown to be right.
+The initial output of each of n blocks is scaled by 1 / sqrt(n), as in GPT-2, so that the sum does not grow with n (De
+and Smith, arXiv:2002.10444). Without the scale, rounding alone reverses the gradient of a deep network within two
+updates (ResNet-50 and ResNet-164, one device against itself), and no strategy could be shown to be correct.
 Shapes: B batch, H height, W width, C channels.
 """
 
@@ -28,7 +28,7 @@ from jaxbench.workloads.models.pool import max_pool
 
 STEMS = ("imagenet", "cifar")  # 7x7 of stride 2 and a max-pool of stride 2; or 3x3
 KERNELS = {"basic": (3, 3), "bottleneck": (1, 3, 1), "preactivation": (1, 3, 1)}
-STRIDED = {"basic": 0, "bottleneck": 1, "preactivation": 0}  # which of them has the stride
+STRIDED = {"basic": 0, "bottleneck": 1, "preactivation": 0}  # the kernel with the stride
 EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}
 
 
@@ -69,7 +69,7 @@ class ResNet(nnx.Module):
 class Block(nnx.Module):
     """x -> relu(shortcut(x) + norm(conv(... relu(norm(conv(x)))))); the shortcut is a 1x1 where the shape changes.
 
-    gain: the initial scale of what is added to the shortcut.
+    gain: the initial scale of the branch added to the shortcut.
     """
 
     def __init__(self, config: ConfigDict, inputs: int, width: int, stride: int, *, gain: float, rngs: nnx.Rngs):
@@ -91,9 +91,9 @@ class Block(nnx.Module):
 
 
 class PreactivationBlock(nnx.Module):
-    """x -> x + conv(relu(norm(...))); where the shape changes, a 1x1 of the first relu(norm(x)) takes x's place.
+    """x -> x + conv(relu(norm(...))); where the shape changes, a 1x1 of the first relu(norm(x)) replaces x.
 
-    gain: the initial scale of what is added to x, here of the last convolution.
+    gain: the initial scale of the branch added to x, applied to its last convolution.
     """
 
     def __init__(self, config: ConfigDict, inputs: int, width: int, stride: int, *, gain: float, rngs: nnx.Rngs):
@@ -162,7 +162,7 @@ def _plan(config: ConfigDict) -> list[tuple[int, int, int]]:
 
 
 def _convolutions(block: str, inputs: int, width: int, stride: int) -> list[tuple[int, int, int, int]]:
-    """(kernel, inputs, outputs, stride) of each convolution of a block, the shortcut's apart."""
+    """(kernel, inputs, outputs, stride) of each convolution of a block, without the shortcut."""
     kernels = KERNELS[block]
     channels = [inputs, *[width] * (len(kernels) - 1), width * EXPANSION[block]]
     strides = [stride if place == STRIDED[block] else 1 for place in range(len(kernels))]

@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A convolutional classifier of byte strings: the largest answer of each filter anywhere in the text.
+"""A convolutional classifier of byte strings, with max-pooling over all positions.
 
 Kim, "Convolutional Neural Networks for Sentence Classification", arXiv:1408.5882, on bytes in place of words, with
-embeddings learned from nothing, and without dropout. Each filter answers at every position, past the ends as if there
-were zeros.
+embeddings learned from scratch, zero padding, and no dropout.
 
 Axes: B examples, T positions, D embedding width, F filters.
 """
@@ -22,7 +21,7 @@ VOCAB, WINDOWS = 256, (3, 4, 5)
 
 
 class Classifier(nnx.Module):
-    """Bytes (B, T), filled up with 0, to logits (B, classes)."""
+    """Bytes (B, T), padded with 0, to logits (B, classes)."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
         """config: has `embedding`, `filters` (of each window) and `classes`."""
@@ -34,11 +33,11 @@ class Classifier(nnx.Module):
 
     def __call__(self, tokens_BT: jax.Array) -> jax.Array:
         x_BTD = rows(self.embedding[...], tokens_BT)
-        most_BF = [jnp.max(nnx.relu(convolution(x_BTD)), axis=1) for convolution in self.convolutions]
-        return self.logits(jnp.concatenate(most_BF, axis=-1))
+        pooled_BF = [jnp.max(nnx.relu(convolution(x_BTD)), axis=1) for convolution in self.convolutions]
+        return self.logits(jnp.concatenate(pooled_BF, axis=-1))
 
 
 def layer_flops(config: ConfigDict) -> list[float]:
-    """Forward FLOPs of each convolution and of the logits, one example. The lookup is none."""
+    """Forward FLOPs of each convolution and of the logits, one example, without the lookup."""
     convolutions = [config.length * dense(window * config.embedding, config.filters) for window in WINDOWS]
     return [*convolutions, dense(len(WINDOWS) * config.filters, config.classes)]

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two perceptrons, one of images and one of captions, that put what belongs together in one place of a sphere.
+"""Two perceptrons that map images and captions to unit vectors in a common space.
 
-CLIP's arrangement (Radford et al., arXiv:2103.00020) with towers as small as its data are.
+CLIP's architecture (Radford et al., arXiv:2103.00020), with towers as small as the data.
 Axes: B examples, T bytes of a caption, E width of a byte's embedding, D width of the common space.
 """
 
@@ -19,17 +19,19 @@ from jaxbench.workloads.flops import dense, training
 from jaxbench.workloads.models.per_device import rows
 
 BYTES = 256
-SHARPEST = math.log(100)  # CLIP's: the scale of products is at most 100
+MAX_LOG_SCALE = math.log(100)  # CLIP's limit
 
 
 class Towers(nnx.Module):
-    """{"image": (B, size, size, 1), "caption": (B, T)} to (image_BD, caption_BD, scale), both of length 1."""
+    """{"image": (B, size, size, 1), "caption": (B, T)} to (image_BD, caption_BD, scale); unit rows."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
-        """config: has `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature`, and whether that is
-        `learned`. Raises UserError for a temperature that is not above 0."""
+        """config: has `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature` and `learned`, whether it
+        is. Raises UserError for a temperature that is not above 0."""
         if not config.temperature > 0:
-            raise UserError(f"--config.model.temperature={config.temperature} must be above 0: CLIP begins with 0.07.")
+            raise UserError(
+                f"--config.model.temperature={config.temperature} must be above 0: use CLIP's 0.07, for example."
+            )
         pixels, letters = layer_sizes(config)
         self.embedding = nnx.Param(0.1 * jax.random.normal(rngs.params(), (BYTES, config.embedding)))
         self.image = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in pixels)
@@ -40,7 +42,7 @@ class Towers(nnx.Module):
     def __call__(self, inputs: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         log_scale = jnp.float32(self.fixed) if self.log_scale is None else self.log_scale[...]
         letters_BTE = rows(self.embedding[...], inputs["caption"])
-        scale = jnp.exp(jnp.minimum(log_scale, SHARPEST))
+        scale = jnp.exp(jnp.minimum(log_scale, MAX_LOG_SCALE))
         return _tower(self.image, inputs["image"]), _tower(self.caption, letters_BTE), scale
 
 
@@ -54,19 +56,19 @@ def _tower(layers: nnx.List, x: jax.Array) -> jax.Array:
 
 
 def layer_sizes(config: ConfigDict) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Inputs and outputs of each layer, of the image's tower and of the caption's."""
+    """(inputs, outputs) of each layer of the image tower, and of the caption tower."""
     first = config.size * config.size, config.length * config.embedding
     pixels, letters = ([(inputs, config.hidden), (config.hidden, config.width)] for inputs in first)
     return pixels, letters
 
 
 def training_flops(config: ConfigDict) -> float:
-    """Of both towers for one example. A caption's bytes need their gradient, an image's pixels do not."""
+    """FLOPs of both towers, one example. Embedded bytes need their gradient, pixels do not."""
     pixels, letters = ([dense(i, o) for i, o in sizes] for sizes in layer_sizes(config))
     return training(pixels) + training([0.0, *letters])
 
 
 def pair_flops(config: ConfigDict) -> float:
-    """Of one entry of the similarity matrix: a product of two features in either direction, since a device has the
-    rows of its images and those of its captions; each once forward and twice backward."""
+    """FLOPs of one entry of the similarity matrix, forward and backward (2 products). A device computes the rows of its
+    images and those of its captions, so each entry counts twice."""
     return 2 * 3 * dense(config.width, 1)

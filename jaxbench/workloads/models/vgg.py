@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """VGG-16, configuration D of Simonyan and Zisserman, arXiv:1409.1556.
 
-The paper's dropout is left out, so that every strategy computes the same numbers.
+The paper's dropout is omitted, so that all strategies compute the same numbers.
 Shapes: B batch, H height, W width, C channels, F features.
 """
 
@@ -50,13 +50,13 @@ def layer_flops(config: ConfigDict) -> list[float]:
 
 
 def _convolutions(config: ConfigDict) -> list[tuple[int, int, int]]:
-    """(side, inputs, outputs) of each."""
-    found, channels = [], 3
+    """(side, inputs, outputs) of each convolution."""
+    convolutions, channels = [], 3
     for halved, stage in enumerate(STAGES):
         for multiple in stage:
-            found.append((config.size // 2**halved, channels, config.width * multiple))
+            convolutions.append((config.size // 2**halved, channels, config.width * multiple))
             channels = config.width * multiple
-    return found
+    return convolutions
 
 
 def _dense_sizes(config: ConfigDict) -> list[tuple[int, int]]:

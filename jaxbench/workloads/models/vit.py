@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The Vision Transformer (Dosovitskiy et al., arXiv:2010.11929) with a class token.
 
-The sizes of S/16 are DeiT's, arXiv:2012.12877. Dropout is left out, so that every strategy computes the same numbers.
+The sizes of S/16 are DeiT's, arXiv:2012.12877. Without dropout, so that all strategies compute the same numbers.
 Shapes: B batch, H height, W width, C channels, T tokens, S tokens attended to, D width, N heads, K width of a head.
 """
 
@@ -16,7 +16,7 @@ from jaxbench.errors import UserError
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.models import blocks
 
-MLP = 4  # the hidden layer of a block is this many times as wide
+MLP = 4  # hidden width of a block, in widths
 EPSILON = 1e-6
 
 
@@ -39,7 +39,7 @@ class ViT(nnx.Module):
     def __call__(self, x_BHWC: jax.Array) -> jax.Array:
         x_BHWD = self.patches(x_BHWC)
         x_BTD = x_BHWD.reshape(x_BHWD.shape[0], -1, x_BHWD.shape[-1])
-        # Not broadcast_to: a sum with part of the batch is split over devices as the batch is.
+        # Not broadcast_to: a sum with a slice of the batch inherits the sharding of the batch.
         class_B1D = jnp.zeros_like(x_BTD[:, :1]) + self.class_token[...].astype(x_BTD.dtype)
         x_BTD = jnp.concatenate([class_B1D, x_BTD], axis=1) + self.positions[...].astype(x_BTD.dtype)
         x_BTD = self.norm(blocks.run(self.blocks, x_BTD, self.remat))
@@ -47,9 +47,9 @@ class ViT(nnx.Module):
 
 
 class Block(nnx.Module):
-    """Self-attention, then two dense layers with GELU; each of what is normalised, and added to what came in.
+    """Pre-norm self-attention, then two dense layers with GELU, each with a residual connection.
 
-    GELU is in its tanh form, as in the authors' code. (JAX 0.12 refuses the other, its `erf`, inside `shard_map`.)
+    GELU has its tanh form, as in the authors' code. (JAX 0.12 refuses `erf` inside `shard_map`.)
     """
 
     def __init__(self, width: int, heads: int, rngs: nnx.Rngs):
@@ -93,7 +93,7 @@ def layer_flops(config: ConfigDict) -> list[float]:
 
 
 def _norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
-    """In two passes: the mean of squares less the square of the mean loses digits. Its statistics are float32."""
+    """Float32 statistics in two passes, because the mean of squares minus the square of the mean loses digits."""
     return nnx.LayerNorm(width, epsilon=EPSILON, use_fast_variance=False, rngs=rngs)
 
 
