@@ -76,6 +76,6 @@ def test_more_than_needed_is_excess_for_a_model_that_is_brought(tmp_path: Path) 
     mine = bench(tmp_path, source("tied", "functions"))
     census = attempt(mine, "jit_auto", 2)["collectives"]
     assert census["ok"] and census["excess_bytes"] == 4 * 20 * 8
-    assert "640 bytes are excess, as many as 'embed' has" in census["reason"]
+    assert "640 excess bytes, the size of 'embed'" in census["reason"]
     mine.proof.own = True
     assert not attempt(mine, "jit_auto", 2)["collectives"]["ok"]
