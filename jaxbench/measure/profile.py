@@ -104,10 +104,11 @@ def _read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], li
     window = next(((e.start_ns, e.start_ns + e.duration_ns) for e in events if e.name == STEPS), None)
     accelerators = [plane for plane in data.planes if plane.name.startswith(("/device:GPU:", "/device:TPU:"))]
 
-    devices = (
-        [list(_accelerator(plane, classifier)) for plane in accelerators] if accelerators else _cpu(host, classifier)
-    )
-    devices = [operations for operations in devices if operations]
+    if accelerators:  # then the host's operations are only launches
+        by_device = [list(_accelerator(plane, classifier)) for plane in accelerators]
+    else:
+        by_device = _cpu(host, classifier)
+    devices = [operations for operations in by_device if operations]
     if window is None or not devices:
         raise ValueError(
             f"the trace {planes.name} contains no operation of a device: JAX's profiler does not support it."
