@@ -2,11 +2,11 @@
 """Copies between host and device, and between devices: one at a time, waiting for each.
 
 JAX avoids copies where it can, but here every copy must be real. Copies to a device use `jax.device_put`, into new
-memory each time (on a CPU the system provides large blocks page by page, which is part of the time). Even
-with `may_alias=False` a CPU device may share the memory of a NumPy array that is aligned as XLA aligns its own, so the
-source is misaligned on purpose. Device to host is `numpy.asarray`. An array caches its host value, so each copy uses a new
-handle to the same buffer. On a CPU an array's host value is a view of it, which is then copied into a buffer that is
-allocated once.
+memory each time (on a CPU the system provides large blocks page by page, which is part of the time). Even with
+`may_alias=False` a CPU device may share the memory of a NumPy array that is aligned as XLA aligns its own, so the
+source is misaligned on purpose. Device to host is `numpy.asarray`. An array caches its host value, so each copy uses a
+new handle to the same buffer. On a CPU an array's host value is a view of it, which is then copied into a buffer that
+is allocated once.
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_stat
 def optimizer_update(
     workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
 ) -> tuple[PyTree, PyTree]:
-    """(updates, optimizer's state). Raises UserError for an optimizer that needs more arguments than a step has, or that
-    returns a state with another structure."""
+    """(updates, optimizer's state). Raises UserError for an optimizer that needs more arguments than a step has, or
+    that returns a state with another structure."""
     try:
         updates, new = workload.optimizer.update(grads, typed_keys.restored(opt_state), params)
         new = typed_keys.stored(new)
@@ -206,8 +206,8 @@ def optimizer_update(
         if missing is None:
             raise
         raise UserError(
-            f"the optimizer of '{workload.name}' needs {missing[1] or missing[2]}, but a step passes it only gradients, "
-            "its state and parameters: use another one, such as optax.adamw(1e-3)."
+            f"the optimizer of '{workload.name}' needs {missing[1] or missing[2]}, but a step passes it only "
+            "gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
         ) from error
     built: Callable[[PyTree], Any] = jax.tree.structure
     if built(opt_state) != built(new):
@@ -219,7 +219,7 @@ def optimizer_update(
 
 
 def _merged(old: PyTree, new: PyTree) -> PyTree:
-    """The new state merged into the old: a loss returns only what it changed, without frozen weights, for example."""
+    """The new state merged into the old: a loss returns only what it changed, so without frozen weights."""
     return {**old, **new} if isinstance(new, dict) else new
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Pipeline schedules: tables of work by tick and stage, made before anything is compiled.
 
-K stages, M micro-batches, V chunks of blocks per stage. In one tick a stage runs the forward or the backward pass of one
-micro-batch through one chunk, or is idle. Its neighbour has the result in the next tick.
+K stages, M micro-batches, V chunks of blocks per stage. In one tick a stage runs the forward or the backward pass of
+one micro-batch through one chunk, or is idle. Its neighbour has the result in the next tick.
 
     gpipe        all forward passes, then all backward passes (Huang et al., arXiv:1811.06965)
     1f1b         one forward pass for each later stage, then one backward, one forward in turn (Narayanan et al.,
@@ -65,7 +65,7 @@ class Schedule:
         return float(np.mean(self.kind == IDLE))
 
     def segments(self) -> list[tuple[int, int, tuple[int, ...]]]:
-        """At most three ranges of ticks, (first, end, kinds of work): forward passes only, both, backward passes only."""
+        """At most three ranges of ticks, (first, end, kinds of work): forward only, both, backward only."""
         has = [(bool((row == FORWARD).any()), bool((row == BACKWARD).any())) for row in self.kind]
         first = next((i for i, (_, back) in enumerate(has) if back), len(has))
         last = max((i + 1 for i, (forward, _) in enumerate(has) if forward), default=0)

@@ -39,7 +39,7 @@ class Stage:
         self._key, self._step = key, step
 
     def run(self, params: PyTree, batch: Batch) -> tuple[PyTree, Metrics]:
-        """(the gradients of the mean loss, zero for parameters of other stages; the metrics, nonzero on the last stage)."""
+        """(the gradients of the mean loss, zero for other stages' parameters; the metrics, zero except on the last)."""
         params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}  # (chunks, blocks of a chunk, ...)
         batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
         carry = self._empty_carry(params, batches)
@@ -101,13 +101,13 @@ class Stage:
         return {**carry, **moved, "kept": slots}, None
 
     def _sent(self, x: jax.Array, step: int) -> jax.Array:
-        """Sends to the neighbour; with several chunks the last stage's neighbour is the first stage."""
+        """Sends to the neighbour; with several chunks the stages form a ring."""
         around = self._chunks > 1
         pairs = [(s, (s + step) % self._count) for s in range(self._count) if around or 0 <= s + step < self._count]
         return jax.lax.ppermute(x, AXIS, pairs) if self._count > 1 else x
 
     def _row(self, params: PyTree, x: jax.Array, batch: Batch, key: jax.Array, chunk: jax.Array) -> jax.Array:
-        """Runs the blocks of a chunk. params: of the blocks, stacked. key: of the micro-batch. chunk: its index here."""
+        """Runs the blocks of a chunk. params: of the blocks, stacked. key: of the micro-batch. chunk: its index."""
         length = len(jax.tree.leaves(params)[0])
         before = (chunk * self._count + self._me) * length
         rows = [(jax.tree.map(lambda p, i=i: p[i], params), jax.random.fold_in(key, before + i)) for i in range(length)]

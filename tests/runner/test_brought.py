@@ -60,7 +60,7 @@ def test_a_loop_that_begins_with_zeros_is_told_from_a_wrong_program_under_explic
         attempt(mine, "jit_explicit", 2)
     said = error.value.__cause__
     assert isinstance(said, Unsupported)
-    assert re.search(r"mine\.py', line \d+: with explicit .*\(.*carry.*\): begin that loop with an array", str(said))
+    assert re.search(r"mine\.py', line \d+: with explicit .*\(.*carry.*\): start that loop with an array", str(said))
 
 
 @pytest.mark.parametrize("levers", thin([{"accumulate": "2"}, {"precision": "bfloat16"}], 1), ids=str)
