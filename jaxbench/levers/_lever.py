@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a lever is: its values, what it changes, whether a training may have it, and what shows it."""
+"""What a lever is: its values, what it changes, whether `train` accepts it, and which figures show it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Lever(Generic[T]):
-    """One lever. Its name is that of its file.
+    """One lever. It has the name of its file.
 
     Attributes:
       module: ``__name__`` of the file.
-      rank: its place among the levers: in names of arms, on pages, in ``summary.csv``, and in the order in which they
-        transform a workload. A new lever takes the next number.
-      default: the value that leaves the step as it is without the lever.
-      values: all values there are, as typed; (): `parse` says which are legal.
-      parse: a value as typed -> what the program works with. Raises ValueError with the end of a sentence.
-      changes: the workload (what is computed), the program (how it is spread and compiled) or the feed (where batches
-        come from).
-      untrained: why a training cannot have it, as the end of a sentence; "": it can.
-      view: the figures that show a sweep of this lever alone.
+      rank: its position among the levers: in names of arms, on pages, in ``summary.csv``, and in the order of their
+        effects on a workload. A new lever takes the next number.
+      default: the value that leaves the step unchanged.
+      values: all legal values, as typed; (): `parse` decides what is legal.
+      parse: a typed value -> the value that the program uses. Raises ValueError with the end of a sentence.
+      changes: the workload (what is computed), the program (how it is distributed and compiled) or the feed (where
+        batches come from).
+      untrained: why `train` does not accept it, as the end of a sentence; "": it does.
+      view: the figures that show a sweep of only this lever.
       separator: between several values.
-      sweeps: single values that stand for several.
+      sweeps: single values that mean several.
     """
 
     module: str
@@ -48,7 +48,7 @@ class Lever(Generic[T]):
         return self.module.rpartition(".")[2]
 
     def of(self, levers: Mapping[str, str]) -> T:
-        """Its value in a setting of levers; the default where that does not have it, as in old records."""
+        """Its value in a setting of levers; the default if the setting lacks it, as in old records."""
         return self.read(levers.get(self.name, self.default))
 
     def read(self, text: str) -> T:
@@ -61,7 +61,7 @@ class Lever(Generic[T]):
             raise UserError(f"--config.lever.{self.name}={text} {error}") from error
 
     def words(self, text: str) -> tuple[str, ...]:
-        """The different values of a field as typed, each legal. Raises UserError as `read` does, and for none."""
+        """The distinct values of a typed field. Raises UserError for an illegal value, and for an empty field."""
         words = tuple(dict.fromkeys(word.strip() for word in text.split(self.separator) if word.strip()))
         if not words:
             raise UserError(f"--config.lever.{self.name} is empty: use {self.default}, for example.")
@@ -70,12 +70,12 @@ class Lever(Generic[T]):
         return words
 
     def swept(self, words: tuple[str, ...]) -> bool:
-        """Whether these values are several arms."""
+        """Whether these values make several arms."""
         return len(words) > 1 or words[0] in self.sweeps
 
 
 def whole(least: int) -> Callable[[str], int]:
-    """Reads a whole number of at least `least`."""
+    """A parser for whole numbers of at least `least`."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < least:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `batch`: several batch sizes in one run. 0 stands for ``config.batch``."""
+"""The lever `batch`: several batch sizes in one run. 0 means ``config.batch``."""
 
 from jaxbench.levers._lever import Lever, whole
 

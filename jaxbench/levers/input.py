@@ -7,7 +7,7 @@ from jaxbench.levers._lever import Lever
 
 
 class Source(NamedTuple):
-    """kind: device, host or pipeline. ahead: the number of batches that a pipeline fetches before they are needed."""
+    """kind: device, host or pipeline. ahead: the number of batches that a pipeline prefetches."""
 
     kind: str
     ahead: int = 0
@@ -28,6 +28,6 @@ INPUT = Lever(
     default="device",
     parse=_parse,
     changes="feed",
-    untrained="a training reads real data in an order of its own",
+    untrained="a training reads real data in its own order",
     view="inputs",
 )

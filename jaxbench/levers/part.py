@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `part`: the whole step, or the step with something left out, or inference."""
+"""The lever `part`: the whole step, the step without its last phases, or inference."""
 
 from jaxbench.levers._lever import Lever
 

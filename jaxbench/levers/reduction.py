@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `reduction`: how gradients are averaged over devices; with ":bfloat16", in that format."""
+"""The lever `reduction`: how gradients are averaged over devices; with the suffix ":bfloat16", in that format."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ WAYS = ("each", "fused", "bucketed", "scatter", "ring")
 
 
 class Reduction(NamedTuple):
-    """way: one of `WAYS`. dtype: in which sums are taken and sent; None: each array's own."""
+    """way: one of `WAYS`. dtype: of the sums and of what is sent; None: each array's own."""
 
     way: str
     dtype: str | None

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `remat`: which activations the backward pass computes again instead of keeping them."""
+"""The lever `remat`: rematerialization, which activations the backward pass recomputes instead of storing them."""
 
 from jaxbench.levers._lever import Lever
 

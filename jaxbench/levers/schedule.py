@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `schedule`: in which order the stages of a pipeline work; their micro-batches are those of `accumulate`."""
+"""The lever `schedule`: the order of work in a pipeline's stages. `accumulate` sets the number of micro-batches."""
 
 from jaxbench.levers._lever import Lever
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `sequence_parallel`: positions are split over the mesh axis of split products, between these products."""
+"""The lever `sequence_parallel`: splits positions over the axis `tensor`, between the products that it splits."""
 
 from jaxbench.levers._lever import Lever
 

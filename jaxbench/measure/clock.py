@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Times chained steps in fenced blocks. The clock and the fence are arguments, so that tests can fake both.
 
-A block is K steps, each fed with the state of the one before, and one fence at its end: the host runs ahead of the
-devices inside the block, as in real training, and the fence's cost is paid once. The second clock is the slope
-between blocks of K and of 2 K steps, in which every cost that a block pays once cancels. A case has a third: the slope
-between K and 2 K iterations of one jitted loop, in which the cost of each call cancels as well.
+A block is K steps, each of which takes the state of the previous one, and one fence at the end: inside the block the
+host runs ahead of the devices, as in real training, and the fence's cost is paid once. The second clock is the slope
+between blocks of K and of 2 K steps, which cancels every cost that a block pays once. A case has a third clock: the
+slope between K and 2 K iterations of one jitted loop, which also cancels the cost of each call.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Timer:
     """How blocks are timed.
 
     Attributes:
-      blocks: timed blocks of K steps per round, and as many of 2 K: the two kinds alternate.
+      blocks: timed blocks of K steps per round, alternating with as many of 2 K steps.
       max_steps: K is at most this.
-      warmup_blocks: at most this many blocks are run until two successive ones agree within `agreement` (relative).
+      warmup_blocks: the most blocks to run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
     """
 
@@ -67,9 +67,9 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_block(self, step: Callable[..., Any], state: Any, batch: Any, least_s: float) -> tuple[int, Any]:
-        """The smallest power of two K (at most `max_steps`) of which a block lasts `least_s` twice in a row, by
-        doubling: the first steps of a program are slower than the later ones, so no guess from them holds, and one
-        block may be interrupted. Returns (K, state)."""
+        """The smallest power of two K (at most `max_steps`) for which two blocks in a row last `least_s`. Returns
+        (K, state). K is found by doubling, because the first steps of a program are slower and predict nothing; two
+        blocks, because one may be interrupted."""
         steps = 1
         while steps < self.max_steps:
             seconds, state = self.block(step, state, batch, steps)
@@ -90,7 +90,7 @@ class Timer:
     def steps_per_loop(
         self, loop: Callable[..., Any], state: Any, batch: Any, least_s: float, place: Callable[[int], jax.Array]
     ) -> tuple[int, Any]:
-        """Like `steps_per_block`, by doubling; at most 2^20 iterations. `place`: a number to the device."""
+        """Like `steps_per_block`, up to 2^20 iterations. place: puts a number on the device."""
         steps = 1
         while True:
             seconds, state = self.loop(loop, state, batch, place(steps))
@@ -101,7 +101,7 @@ class Timer:
     def loops(
         self, loop: Callable[..., Any], state: Any, batch: Any, steps: int, place: Callable[[int], jax.Array]
     ) -> tuple[Loops, Any]:
-        """Times loops of `steps` and 2 x `steps` iterations alternately, after one that is not counted."""
+        """Times loops of `steps` and 2 x `steps` iterations alternately, after one warm-up loop."""
         once, twice = place(steps), place(2 * steps)
         _, state = self.loop(loop, state, batch, once)
         single, double = [], []
@@ -114,13 +114,13 @@ class Timer:
         return Loops(steps, tuple(single), tuple(double)), state
 
     def round(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> Round:
-        """Warms up until two successive blocks agree, then times the blocks. Host transfers inside raise."""
+        """Warms up until two successive blocks agree, then times the blocks. A host transfer inside raises an error."""
         return self.round_and_state(step, state, batch, steps)[0]
 
     def round_and_state(
         self, step: Callable[..., Any], state: Any, batch: Any, steps: int, *, guard: str = "disallow"
     ) -> tuple[Round, Any]:
-        """`round`, and the state after its last step. guard: "allow" for a step that is itself a transfer."""
+        """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer."""
         warmup: list[float] = []
         settled = False
         while not settled and len(warmup) < self.warmup_blocks:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How many collectives of a compiled program can wait for other devices at the same time."""
+"""How many collectives of a compiled program can wait for other devices at once."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _REFERENCE = re.compile(r"%([\w.\-]+)")
 
 
 def concurrent_collectives(text: str) -> int:
-    """The largest number of collectives none of which needs another's result. `text`: optimised HLO.
+    """The size of the largest set of independent collectives. `text`: optimized HLO.
 
-    By Dilworth's theorem that is the least number of chains that hold them all: as many as there are, less the largest
-    matching of pairs of which the second needs the first. A loop or a call counts as many as what it holds.
+    By Dilworth's theorem this equals the smallest number of dependency chains that cover all collectives: their count,
+    minus the largest matching of pairs in which one depends on the other. A loop or a call counts as its contents.
     """
     module = parse(text)
 
     @functools.cache
     def inside(computation: str) -> int:
-        needed: dict[str, frozenset[int]] = {}  # of each instruction, the collectives that must have come before
-        needs: list[frozenset[int]] = []  # the same of each collective
+        needed: dict[str, frozenset[int]] = {}  # by instruction: the collectives that must finish first
+        needs: list[frozenset[int]] = []  # the same, by collective
         for name in module.computations[computation]:
             instruction = module.instructions[name]
             used = _REFERENCE.findall(instruction.rest)
             before = frozenset().union(*(needed.get(operand, frozenset()) for operand in used))
-            mine = range(len(needs), len(needs) + waiting(instruction, used))
-            needs += [before] * len(mine)
-            needed[name] = before.union(mine)
+            here = range(len(needs), len(needs) + waiting(instruction, used))
+            needs += [before] * len(here)
+            needed[name] = before.union(here)
         return len(needs) - _largest_matching(needs)
 
     def waiting(instruction: Instruction, used: list[str]) -> int:
@@ -46,7 +46,7 @@ def concurrent_collectives(text: str) -> int:
 
 
 def _largest_matching(needs: list[frozenset[int]]) -> int:
-    """Of pairs (one collective, another that it needs) in which none stands twice on the same side."""
+    """The most pairs (a collective, another that it needs) in which none is twice on the same side."""
     related = np.zeros((len(needs), len(needs)), bool)
     for row, before in enumerate(needs):
         related[row, list(before)] = True

@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Why a model's first step is not one to compare or to train with, as sentences: probes on one device, without any
-strategy, made only where something was found wrong."""
+"""Diagnoses a model whose first step failed a check: runs that step on one device, without any strategy, and says in
+sentences what is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxbench.parallel.program import TrainState, create_state, gradients, jit_o
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
-EXAMPLES = 16  # that the probes look at: what is amiss with a step mostly shows on a few
+EXAMPLES = 16  # that the probes use: most faults of a step show on a few
 
 
 def explained(
@@ -29,91 +29,88 @@ def explained(
     batch: Batch,
     device: jax.Device,
 ) -> tuple[Verdict, ...]:
-    """The verdicts on a step, the first of which says too what is amiss with the model where it does not hold.
+    """The verdicts on a step. If the first one failed, its reason also says what is wrong with the model.
 
-    outputs: of the first step; a loss among them that is not finite is wrong whatever it agrees with.
+    outputs: of the first step. A loss that is not finite fails, even if it agrees with one device.
     """
     first, *others = checks
-    sound = _finite(outputs)
-    if sound and (first.ok or first.unchecked):
+    finite = _finite(outputs)
+    if finite and (first.ok or first.unchecked):
         return checks
     reasons = said(workload, key, batch, device=device)
-    if sound:
+    if finite:
         reasons = [first.reason, *reasons]
     reason = "; ".join(reasons) or "the loss is not finite at the first step"
     return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
 
 def _finite(outputs: Any) -> bool:
-    """Whether the loss among a step's outputs is finite; True of outputs that have none."""
+    """Whether the loss among a step's outputs is finite; True without a loss."""
     return not isinstance(outputs, Mapping) or bool(np.all(np.isfinite(np.asarray(outputs.get("loss", 0.0)))))
 
 
 def said(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device) -> list[str]:
-    """What is amiss with the model's first step on one device, as sentences without a full stop; [] for nothing known.
+    """What is wrong with the model's first step on one device, as sentences without a full stop; [] if nothing is.
 
     Args:
       key: the run's, uint32 (2,).
-      batch: of the check, of which at most EXAMPLES are looked at.
+      batch: of the check; the first EXAMPLES are used.
     """
-    workload = dataclasses.replace(workload, micro_batches=1)  # so few examples may not divide
+    workload = dataclasses.replace(workload, micro_batches=1)  # EXAMPLES may not divide into micro-batches
     batch = jax.device_put(jax.device_get(jax.tree.map(lambda x: x[:EXAMPLES], batch)), device)
     with jax.default_device(device):
         state = jit_once(lambda k: create_state(workload, k))(key)
         grads, model_state, metrics = jit_once(lambda s, b: gradients(workload, s, b))(state, batch)
         if not _finite(metrics):
             return [_not_finite(workload, state, batch, metrics)]
-        if workload.loss_scale is None and (bad := _bad(grads)):  # a scaled one may overflow: that step is left out
-            return [f"the loss is finite and the gradient of {_names(bad)} is not{_line(workload, state, batch)}"]
-        if still := _still(workload, state, grads, model_state):
-            return [still]
-    return []
+        if workload.loss_scale is None and (bad := _bad(grads)):  # a scaled loss may overflow: its step is skipped
+            return [f"the loss is finite, but the gradient of {_names(bad)} is not{_line(workload, state, batch)}"]
+        unchanged = _unchanged(workload, state, grads, model_state)
+    return [unchanged] if unchanged else []
 
 
 def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metrics: Any) -> str:
-    """What of all that the loss is made of is not finite before it, or that the loss itself makes it so."""
+    """Which inputs of the loss are not finite; if all are, the line that makes the loss so."""
     sources = ("the parameters", state.params), ("the model's state", state.model_state), ("the batch", batch)
-    bad = [f"{what} {_names(found)}" for what, tree in sources if (found := _bad(tree))]
+    bad = [f"{what} {_names(paths)}" for what, tree in sources if (paths := _bad(tree))]
     if bad:
-        return f"the loss is not finite at the first step, nor is what it is made of: {'; '.join(bad)}"
+        return f"the loss is not finite at the first step, because its inputs are not: {'; '.join(bad)}"
     others = [name for name in _bad(dict(metrics)) if name != "loss"]
-    more = f", and so is the metric {_names(others)}" if others else ""
+    more = f", nor is the metric {_names(others)}" if others else ""
     return (
-        f"the loss is not finite at the first step{more}: the parameters and the batch are, so the loss itself makes it"
-        f"{_line(workload, state, batch)}"
+        f"the loss is not finite at the first step{more}, although the parameters and the batch are: the fault is in "
+        f"the loss function{_line(workload, state, batch)}"
     )
 
 
 def _line(workload: TrainWorkload, state: TrainState, batch: Batch) -> str:
-    """ ", in 'mine.py', line 12", found by doing the step again, operation by operation; "" if no
-    line of a person's own makes it, or it is no NaN."""
+    """ ", in 'mine.py', line 12", found by repeating the step one operation at a time; "" if no line of the user's own
+    code is to blame, or the value is not a NaN."""
     try:
         with jax.debug_nans(True), jax.disable_jit():
             gradients(workload, state, batch)
     except FloatingPointError as error:
-        if (found := discovery.line_of(error)) is not None:
-            return f", in '{found[0]}', line {found[1]}"
+        if (line := discovery.line_of(error)) is not None:
+            return f", in '{line[0]}', line {line[1]}"
     return ""
 
 
-def _still(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> str:
-    """What makes a step change no parameter; "" where one does change."""
+def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> str:
+    """Why a step changes no parameter; "" if it changes one."""
     if not any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(grads)):
         return "a step changes nothing: every gradient is 0, so the loss does not depend on the parameters"
     new = jit_once(lambda s, g, m: update(workload, s, g, m))(state, grads, model_state)
     pairs = zip(jax.tree.leaves(state.params), jax.tree.leaves(new.params), strict=True)
     if all(np.array_equal(a, b) for a, b in pairs):
-        return (
-            "a step changes nothing: the gradients are not 0 and the optimizer's updates are: is its learning rate 0?"
-        )
+        return "a step changes nothing: gradients are not 0 but the optimizer's updates are: is its learning rate 0?"
     return ""
 
 
 def _bad(tree: PyTree) -> list[str]:
-    """The paths of what is not finite."""
+    """The paths of the arrays that are not finite."""
     return [
-        jax.tree_util.keystr(at, simple=True, separator="/")
-        for at, leaf in jax.tree.leaves_with_path(tree)
+        jax.tree_util.keystr(path, simple=True, separator="/")
+        for path, leaf in jax.tree.leaves_with_path(tree)
         if jnp.issubdtype(leaf.dtype, jnp.inexact) and not bool(jnp.all(jnp.isfinite(leaf)))
     ]
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which devices a collective of a compiled program runs over: its groups, and the mesh axes that these are."""
+"""Which devices a collective of a compiled program runs over: its groups, and the mesh axes that they lie along."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ Groups = tuple[tuple[int, ...], ...]  # places of devices in the mesh, row by ro
 
 
 def read(rest: str, devices: int) -> Groups | None:
-    """The groups of a collective, from the text behind its operands; None where the text does not tell.
+    """The groups of a collective, from the text after its operands; None if the text does not say.
 
-    devices: of the program; an empty list of groups means all of them. Of a permutation: its (source, target) pairs.
+    devices: of the program; an empty list of groups means all of them. For a permutation: its (source, target) pairs.
     """
-    if found := _PAIRS.search(rest) or _LISTED.search(rest):
-        inner = found[1] or ""
+    if match := _PAIRS.search(rest) or _LISTED.search(rest):
+        inner = match[1] or ""
         listed = tuple(tuple(map(int, group.split(","))) for group in re.findall(r"\{([\d,]+)\}", inner))
         return listed or (tuple(range(devices)),)
-    if found := _IOTA.search(rest):
-        shape, source = (tuple(map(int, found[i].split(","))) for i in (1, 2))
+    if match := _IOTA.search(rest):
+        shape, source = (tuple(map(int, match[i].split(","))) for i in (1, 2))
         places = np.arange(math.prod(source)).reshape(source)
-        places = places.transpose(tuple(map(int, found[3].split(",")))) if found[3] else places
+        places = places.transpose(tuple(map(int, match[3].split(",")))) if match[3] else places
         return _rows(places.reshape(shape))
-    if found := _NAMED.search(rest):
-        sizes = {name: int(size) for name, size in _AXIS.findall(found[1]) if size}
-        over = [name for name, _ in _AXIS.findall(found[2])]
-        if set(over) <= set(sizes) and ":" not in found[2]:
+    if match := _NAMED.search(rest):
+        sizes = {name: int(size) for name, size in _AXIS.findall(match[1]) if size}
+        over = [name for name, _ in _AXIS.findall(match[2])]
+        if set(over) <= set(sizes) and ":" not in match[2]:
             return _along(sizes, tuple(over))
     return None
 
 
 def axes(groups: Groups | None, mesh: Mapping[str, int], *, pairs: bool) -> str:
-    """The mesh axis that groups are along, "data"; several with "+" between them; "" where they are along none.
+    """The mesh axes that groups lie along, such as "data" or "data+tensor"; "" for none.
 
     mesh: devices by axis. pairs: the groups are the (source, target) pairs of a permutation.
     """
@@ -61,7 +61,7 @@ def axes(groups: Groups | None, mesh: Mapping[str, int], *, pairs: bool) -> str:
 
 
 def _along(mesh: Mapping[str, int], over: tuple[str, ...]) -> Groups:
-    """The places of a mesh that differ in the axes `over` alone, group by group."""
+    """The places of a mesh that differ only in the axes `over`, group by group."""
     places = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
     last = [list(mesh).index(name) for name in over]
     return _rows(np.moveaxis(places, last, range(-len(last), 0)).reshape(-1, math.prod(mesh[name] for name in over)))

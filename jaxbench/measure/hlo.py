@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The text of a compiled program as instructions and computations, as XLA's CPU, GPU and TPU compilers print it."""
+"""Parses the text of a compiled program, as XLA's CPU, GPU and TPU compilers print it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CALLED = re.compile(
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _INDEX = re.compile(r"\bindex=(\d+)")
 _NUMBER = re.compile(r"^(-?\d+)\)")
-# What hands a number on as it is.
+# Operations that pass an integer on unchanged.
 _SAME = ("copy", "bitcast", "convert", "reshape")
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of HLO text. type: of its result. rest: everything behind the opening bracket of its operands."""
+    """One line of HLO text. type: of its result. rest: everything after the opening parenthesis of its operands."""
 
     opcode: str
     rest: str
@@ -39,9 +39,9 @@ class Instruction:
 
     @property
     def branches(self) -> list[str]:
-        """The computations of a conditional, of which one is run."""
-        found = _BRANCHES.search(self.rest)
-        return [name.strip().lstrip("%") for name in found[1].split(",")] if found else []
+        """The computations of a conditional, one of which runs."""
+        match = _BRANCHES.search(self.rest)
+        return [name.strip().lstrip("%") for name in match[1].split(",")] if match else []
 
     @property
     def called(self) -> list[str]:
@@ -51,8 +51,8 @@ class Instruction:
 
 @dataclass
 class Module:
-    """Optimised HLO text, parsed. instructions: by name; computations: their instructions' names, in an order in which
-    each comes after what it uses; roots: their results. entry: the name of the computation that is run."""
+    """Optimized HLO text, parsed. instructions: by name. computations: the names of their instructions, each after its
+    operands. roots: the results of computations. entry: the name of the computation that runs first."""
 
     name: str = ""
     entry: str = ""
@@ -61,28 +61,28 @@ class Module:
     roots: dict[str, str] = field(default_factory=dict)
 
     def turns(self) -> dict[str, int]:
-        """How often each computation runs in one run of the program: a loop's body as often as `trip_count` says, once
-        where that is not known; each branch of a condition in full."""
-        found = dict.fromkeys(self.computations, 0)
+        """How often each computation runs in one run of the program: a loop's body `trip_count` times, or once if that
+        is unknown; every branch of a conditional as if it were taken."""
+        counts = dict.fromkeys(self.computations, 0)
 
         def visit(name: str, times: int) -> None:
-            found[name] += times
+            counts[name] += times
             for instruction in map(self.instructions.__getitem__, self.computations[name]):
                 body = _BODY.search(instruction.rest)
                 for called in instruction.called:
-                    often = (self.trip_count(instruction) or 1) if body and called == body[1] else 1
+                    trips = (self.trip_count(instruction) or 1) if body and called == body[1] else 1
                     if called in self.computations:
-                        visit(called, times * often)
+                        visit(called, times * trips)
 
-        if self.entry in self.computations:  # "" holds what stands in no computation, a fragment of a text
+        if self.entry in self.computations:  # "" holds instructions outside any computation, in a fragment of a text
             visit(self.entry, 1)
-        return found
+        return counts
 
     def trip_count(self, loop: Instruction) -> int | None:
-        """How often the body of a `while` runs; None where the text does not tell.
+        """How often the body of a `while` runs; None if the text does not say.
 
-        XLA's CPU and GPU compilers write it down. Its TPU compiler does not; there the loop's own text is read:
-        `while i < end: i += step`, with numbers for the first value, the end and the step.
+        XLA's CPU and GPU compilers print this number. Its TPU compiler does not, so it is computed from loops of the
+        form `while i < end: i += step`, whose first value, end and step are constants.
         """
         if known := _TRIPS.search(loop.rest):
             return int(known[1])
@@ -101,21 +101,21 @@ class Module:
         return max(0, -(-(end - first) // step)) if first is not None and step else None
 
     def _place(self, name: str) -> int | None:
-        """The place in its tuple of a value that is taken out of one."""
+        """The index of a value that is extracted from a tuple."""
         taken = self.instructions.get(name)
         index = _INDEX.search(taken.rest) if taken is not None and taken.opcode == "get-tuple-element" else None
         return int(index[1]) if index else None
 
     def _number(self, name: str) -> int | None:
-        """The value of an integer constant, through what hands it on as it is."""
-        found = self.instructions.get(name)
-        while found is not None and found.opcode in _SAME and found.operands:
-            found = self.instructions.get(found.operands[0])
-        value = _NUMBER.match(found.rest) if found is not None and found.opcode == "constant" else None
+        """The value of an integer constant, possibly copied or converted."""
+        source = self.instructions.get(name)
+        while source is not None and source.opcode in _SAME and source.operands:
+            source = self.instructions.get(source.operands[0])
+        value = _NUMBER.match(source.rest) if source is not None and source.opcode == "constant" else None
         return int(value[1]) if value else None
 
     def _step(self, name: str, place: int) -> int | None:
-        """What a loop's body adds to the value at `place`."""
+        """What a loop's body adds to its carried value at index `place`."""
         added = self.instructions.get(name)
         if added is None or added.opcode != "add" or self._place(added.operands[0]) != place:
             return None
@@ -128,13 +128,13 @@ def parse(hlo: str) -> Module:
     for line in hlo.splitlines():
         if line.startswith("HloModule "):
             module.name = re.split(r"[ ,]", line)[1]
-        elif found := _INSTRUCTION.match(line):
-            name = found["name"]
-            module.instructions[name] = Instruction(found["opcode"], found["rest"], found["type"], name)
+        elif match := _INSTRUCTION.match(line):
+            name = match["name"]
+            module.instructions[name] = Instruction(match["opcode"], match["rest"], match["type"], name)
             module.computations.setdefault(inside, []).append(name)
-            if found["root"]:
+            if match["root"]:
                 module.roots[inside] = name
-        elif found := _COMPUTATION.match(line):
-            inside = found[1]
+        elif match := _COMPUTATION.match(line):
+            inside = match[1]
             module.entry = inside if line.startswith("ENTRY") else module.entry
     return module

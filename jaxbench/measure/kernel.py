@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A kernel made ready to be timed: its arguments drawn, its result compared with the right answer."""
+"""Prepares a kernel for timing: draws its arguments, and compares its result with the right answer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from jaxbench.parallel.chain import Chain, feed_back
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.fusion_fence import fenced
 
-BLOCK = 2**20  # values drawn at random; a larger array repeats them, so that drawing 10^8 takes no longer than copying
+BLOCK = 2**20  # random values; a larger array repeats them, so that drawing 10^8 costs no more than a copy
 
 
 def chain(workload: KernelWorkload, device: jax.Device) -> Chain:
     """The kernel as dependent steps on one device. state = (first argument, result), batch = (the others, zero).
 
-    One that is `idempotent` feeds itself: state = its argument, which is its result as well, batch = ().
+    An `idempotent` kernel takes its own result: state = its argument and result, batch = ().
     """
     assert workload.function is not None
     if workload.idempotent:
-        return _itself(workload, device)
+        return _feeding_itself(workload, device)
     function = fenced(workload.function)
 
     def step(state: Any, batch: Any) -> tuple[Any, None]:
@@ -60,7 +60,7 @@ def chain(workload: KernelWorkload, device: jax.Device) -> Chain:
     )
 
 
-def _itself(workload: KernelWorkload, device: jax.Device) -> Chain:
+def _feeding_itself(workload: KernelWorkload, device: jax.Device) -> Chain:
     function, (argument, *_) = workload.function, workload.arguments
     assert function is not None
     aval = jax.ShapeDtypeStruct(argument.shape, jnp.dtype(argument.dtype), sharding=SingleDeviceSharding(device))
@@ -75,8 +75,8 @@ def _itself(workload: KernelWorkload, device: jax.Device) -> Chain:
 
 
 def put(array: np.ndarray, device: jax.Device) -> jax.Array:
-    """On the device. On a CPU it may share the memory of `array`, which nobody writes to: XLA copies what it is not the
-    only owner of before it writes there."""
+    """Puts an array on the device. A CPU may share the memory of `array`, which is safe: XLA writes in place only to
+    memory that it alone owns, and copies otherwise."""
     return jax.device_put(array, device, may_alias=False)
 
 
@@ -85,7 +85,7 @@ def unchecked(workload: KernelWorkload) -> bool:
 
 
 def draw(arguments: tuple[Array, ...], seed: int) -> tuple[np.ndarray, ...]:
-    """Host arrays: the same for the same seed, in every process and implementation."""
+    """Host arrays that depend only on the seed, not on the process or implementation."""
     return tuple(_draw(argument, np.random.default_rng([seed, place])) for place, argument in enumerate(arguments))
 
 
@@ -102,7 +102,7 @@ def _draw(argument: Array, random: np.random.Generator) -> np.ndarray:
 
 
 def share_of_zeros(arrays: tuple[np.ndarray, ...]) -> float:
-    """The share of zeros in the argument that has most of them."""
+    """The largest share of zeros among the arguments."""
     return max(float(np.mean(array.astype(np.float32, copy=False) == 0)) for array in arrays)
 
 
@@ -116,14 +116,12 @@ def count_wrong(workload: KernelWorkload, result: Any, seed: int) -> int:
     if isinstance(result, list):
         result = np.asarray(result, np.float64)
     parts = _parts(arguments, result) if workload.elementwise else iter([(arguments, result)])
-    wrong, kept = 0, _Kept(workload.answer)
-    for inputs, found in parts:
-        wrong += _wrong(found, kept(inputs), workload.tolerance)
-    return wrong
+    cached = _CachedAnswer(workload.answer)
+    return sum(_wrong(part, cached(inputs), workload.tolerance) for inputs, part in parts)
 
 
-class _Kept:
-    """The answer for the newest arguments: the parts of a large array repeat."""
+class _CachedAnswer:
+    """The answer, cached for the latest arguments: the parts of a large array repeat."""
 
     def __init__(self, answer: Callable[..., Any]):
         self.answer = answer
@@ -141,22 +139,22 @@ def _parts(
     arguments: tuple[np.ndarray, ...], result: np.ndarray
 ) -> Iterator[tuple[tuple[np.ndarray, ...], np.ndarray]]:
     flat = [argument.reshape(-1) for argument in arguments]
-    found = np.asarray(result).reshape(-1)
-    for at in range(0, found.size, BLOCK):
-        yield tuple(a if a.size == 1 else a[at : at + BLOCK] for a in flat), found[at : at + BLOCK]
+    values = np.asarray(result).reshape(-1)
+    for start in range(0, values.size, BLOCK):
+        yield tuple(a if a.size == 1 else a[start : start + BLOCK] for a in flat), values[start : start + BLOCK]
 
 
 def _exact(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
 
 
-def _wrong(found: Any, right: Any, tolerance: float) -> int:
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True)
+def _wrong(result: Any, right: Any, tolerance: float) -> int:
+    pairs = zip(jax.tree.leaves(result), jax.tree.leaves(right), strict=True)
     return sum(_differing(np.asarray(a).astype(np.float64), np.asarray(b), tolerance) for a, b in pairs)
 
 
-def _differing(found: np.ndarray, right: np.ndarray, tolerance: float) -> int:
-    if found.shape != right.shape:
-        return max(found.size, right.size)
+def _differing(result: np.ndarray, right: np.ndarray, tolerance: float) -> int:
+    if result.shape != right.shape:
+        return max(result.size, right.size)
     largest = float(np.max(np.abs(right), initial=0))
-    return int(np.sum(~(np.abs(found - right) <= tolerance * largest)))  # not-a-number is wrong
+    return int(np.sum(~(np.abs(result - right) <= tolerance * largest)))  # NaN is wrong

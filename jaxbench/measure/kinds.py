@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What kind of work an operation of a trace is: read off the compiled program, else off the names in the trace.
+"""Classifies the operations of a trace by kind of work: from the compiled program, else from their names.
 
-One table says which HLO opcode is of which kind. A fusion is of the first kind of `KINDS` that it contains, so that all
-of a matmul with its bias and activation is "matmul". What only moves values, such as a transpose, is "copy".
+A table gives the kind of each HLO opcode. A fusion has the first kind of `KINDS` that it contains, so a matmul fused
+with its bias and activation is "matmul". An operation that only moves values, such as a transpose, is "copy".
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from collections.abc import Iterable
 
 from jaxbench.measure.hlo import parse
 
-KINDS = ("convolution", "matmul", "collective", "element-wise", "other", "copy")  # a fusion is the first it contains
+KINDS = (
+    "convolution",
+    "matmul",
+    "collective",
+    "element-wise",
+    "other",
+    "copy",
+)  # a fusion has its first
 
 OPCODES = {
     "matmul": "dot ragged-dot scaled-dot",
@@ -31,9 +38,9 @@ _KIND_OF = {opcode: kind for kind, opcodes in OPCODES.items() for opcode in opco
 _NO_WORK = frozenset(
     "parameter constant tuple get-tuple-element bitcast iota partition-id replica-id after-all opt-barrier".split()
 )
-CONTAINERS = frozenset({"while", "conditional", "call"})  # what runs inside them is in the trace too
+CONTAINERS = frozenset({"while", "conditional", "call"})  # the trace lists their contents separately
 
-# Targets of custom calls, names of GPU kernels, and of programs that are one operation: the first that matches counts.
+# For targets of custom calls, GPU kernels and one-operation programs: the first pattern that matches counts.
 _MOVES = "copy|transpose|reshape|broadcast|bitcast|concatenate|slice|pad|gather"
 NAMES = (
     ("collective", r"nccl|rccl|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective|psum"),
@@ -43,7 +50,7 @@ NAMES = (
     ("copy", rf"memcpy|memset|^(({_MOVES}|in_dim)[-_]?)+(fusion)?$"),
     ("element-wise", r"reduce|fusion|softmax|norm|elementwise"),
 )
-# TPU traces state a category. Their "convolution fusion" is a matmul too, which only the program's text tells apart.
+# TPU traces have a category. A "convolution fusion" may be a matmul, which only the program's text shows.
 CATEGORIES = (
     ("collective", r"all-reduce|all-gather|reduce-scatter|all-to-all|collective|send|recv"),
     ("convolution", r"convolution"),
@@ -57,7 +64,7 @@ _SPATIAL = re.compile(r"dim_labels=\w*\d")
 
 
 class Classifier:
-    """Tells operations of a trace apart with the help of the program that was traced."""
+    """Classifies operations of a trace, given the program that was traced."""
 
     def __init__(self, hlo: str):
         self._module = parse(hlo)
@@ -68,28 +75,28 @@ class Classifier:
 
         Args:
           operation: the instruction's name.
-          module: its HLO module's. Of another one than the traced program, which may be a single operation such as
-            "jit_dot_general", names are all there is.
-          category: what a TPU's trace calls it. kernel: the name of a GPU's kernel.
+          module: the name of its HLO module. In another module than the traced program, such as the one-operation
+            "jit_dot_general", only the names are known.
+          category: from a TPU's trace. kernel: the name of a GPU's kernel.
         """
         if operation in self._module.instructions and module in ("", self._module.name):
-            found = self._of(operation)
-            if found != "other":
-                return found or "copy"
-        if category and (found := _first(CATEGORIES, category)):
-            return found
+            kind = self._of(operation)
+            if kind != "other":
+                return kind or "copy"
+        if category and (kind := _first(CATEGORIES, category)):
+            return kind
         opcode, program = stem(operation), "" if module == self._module.name else module
         named = (_first(NAMES, name) for name in (program, opcode, kernel))
         return _KIND_OF.get(opcode) or next(filter(None, named), "other")
 
     def _of(self, name: str) -> str | None:
-        """By the program's text; None: it does no work, such as a tuple."""
+        """The kind from the program's text; None for an instruction that does no work, such as a tuple."""
         instruction = self._module.instructions[name]
         opcode = re.sub(r"-(start|done|update)$", "", instruction.opcode)
         if opcode in _NO_WORK:
             return None
         if opcode == "convolution" and not _SPATIAL.search(instruction.rest):
-            return "matmul"  # as a TPU's compiler writes it: no dimension that a window moves over
+            return "matmul"  # how a TPU's compiler writes a matmul: no window moves over a spatial dimension
         if opcode in _KIND_OF:
             return _KIND_OF[opcode]
         if target := _TARGET.search(instruction.rest):
@@ -100,13 +107,13 @@ class Classifier:
         return "other"
 
     def contains_others(self, operation: str) -> bool:
-        """Whether it is a loop, a branch or a call, of which what runs inside is in the trace as well."""
+        """Whether this is a loop, a branch or a call, whose contents the trace lists separately."""
         instruction = self._module.instructions.get(operation)
         return (instruction.opcode if instruction is not None else stem(operation)) in CONTAINERS
 
 
 def strongest(kinds: Iterable[str | None]) -> str | None:
-    """The first of KINDS that is among `kinds`; None where there is none."""
+    """The first of KINDS that is in `kinds`; None if none is."""
     return min((kind for kind in kinds if kind is not None), key=KINDS.index, default=None)
 
 

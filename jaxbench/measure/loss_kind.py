@@ -1,14 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What kind of mean a loss is, found by evaluating it on a few examples, together and in halves.
+"""What kind of mean a loss is, found by evaluating it on a few examples: all together, and in two halves.
 
-    a mean over examples         the mean of equal parts' losses is the loss of the whole
-    a weighted mean              it is not, but the loss returns total and weight, which can be added up
-    a hidden weighted mean       it is with weights that depend on the examples alone: sum / sum in one number
-    across examples              an example's loss depends on the others: contrastive losses, batch normalisation
+    a mean over examples         the mean over equal parts equals the loss of the whole batch
+    a weighted mean              it does not, but the loss returns its total and weight, which add up over parts
+    a hidden weighted mean       weights that depend only on the examples, but the loss returns one number, sum / sum
+    across examples              an example's loss depends on the others: contrastive losses, batch normalization
     a sum                        the losses of parts add up
 
-Random draws would hide it, so for this question every row of an array is drawn alike, by a generator of our own, and
-parameters are moved off their initial values, at which many models say the same of every example.
+Random draws would hide the answer, so a special generator draws the same numbers for every row of an array. Parameters
+are perturbed, because at their initial values many models predict the same for every example.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 
 EXAMPLES = 4
-SAME = 1e-4  # relative: a float32 loss summed in another order is some 1e-6 away, another loss some percent
-MOVED = 0.1  # by how much of its own root mean square a parameter is moved
+SAME = 1e-4  # relative: another order of summation changes a float32 loss by about 1e-6, another formula by percents
+MOVED = 0.1  # perturbation of a parameter, as a share of its root mean square
 
 MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, NO_NUMBER, UNTRIED = (
     *("a mean over examples", "a weighted mean", "a hidden weighted mean", "across examples"),
@@ -42,8 +42,9 @@ MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, NO_NUMBER, UNTRIED = (
 
 @dataclass(frozen=True, kw_only=True)
 class LossKind:
-    """name: one of the above. gathers: it asks for the other parts' examples itself (`workloads.examples`, statistics
-    of the global batch), so that it is right in parts too. ignored: examples of EXAMPLES that it does not look at.
+    """name: one of the constants above. gathers: the loss gathers the other parts' examples itself
+    (`workloads.examples`, statistics of the global batch), so it is correct in parts too. ignored: the indices of
+    examples, of EXAMPLES, that it does not use.
     """
 
     name: str
@@ -52,7 +53,7 @@ class LossKind:
 
     @property
     def in_parts(self) -> bool:
-        """Whether parts one after the other, each alone, give the same: what one device may do to save memory."""
+        """Whether computing the parts separately gives the same loss, which saves memory on one device."""
         return self.name in (MEAN, WEIGHTED)
 
     @property
@@ -61,7 +62,7 @@ class LossKind:
 
 
 def flops(workload: TrainWorkload) -> float:
-    """What `find` takes, of a loss that is a mean: twice EXAMPLES forward passes, for three batches."""
+    """The cost of `find` for a loss that is a mean: 2 x EXAMPLES forward passes for each of three batches."""
     return 6 * EXAMPLES * example_flops(workload) / 3
 
 
@@ -73,24 +74,24 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
         batch, more, padded = _batches(workload, jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES)))
         evaluate = jit_once(lambda params, batch: _values(workload, params, model_state, batch))
 
-        def values(batch: Batch) -> list[Values]:
+        def evaluated(batch: Batch) -> list[Values]:
             return jax.device_get([evaluate(p, batch) for p in params])
 
         first = jax.device_get([evaluate(params[0], each) for each in (batch, more, padded)])
-        if not np.all(np.isfinite([found.whole for found in first])):
+        if not np.all(np.isfinite([values.whole for values in first])):
             return LossKind(name=NO_NUMBER)
-        asks = needed.asks_others(workload)
-        if all(_same(found.whole, found.together) for found in first):
-            return LossKind(name=ACROSS if asks else WEIGHTED if _weighted_loss(workload) else MEAN, gathers=asks)
-        kind = _otherwise([values(more), values(padded)], asks)
+        gathers = needed.asks_others(workload)
+        if all(_same(values.whole, values.together) for values in first):
+            return LossKind(name=ACROSS if gathers else WEIGHTED if _weighted_loss(workload) else MEAN, gathers=gathers)
+        kind = _otherwise([evaluated(more), evaluated(padded)], gathers)
         if kind.name != ACROSS:
             return kind
-        unseen = _ignored(lambda batch: [float(found.whole) for found in values(batch)], batch, more)
-    return LossKind(name=PARTLY, ignored=unseen) if unseen else kind
+        ignored = _ignored(lambda batch: [float(values.whole) for values in evaluated(batch)], batch, more)
+    return LossKind(name=PARTLY, ignored=ignored) if ignored else kind
 
 
 def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
-    """The examples in whose place any of `more` gives the very same losses. Any, for labels may happen to be equal."""
+    """The examples that every one of `more` can replace without changing any loss (one may have the same label)."""
     whole = losses(batch)
 
     def same(i: int, j: int) -> bool:
@@ -109,9 +110,9 @@ def _parameters(workload: TrainWorkload) -> tuple[list[PyTree], PyTree]:
 
 
 def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch]:
-    """Of twice EXAMPLES drawn, host arrays: some, others, and those as if padded.
+    """Three batches from 2 x EXAMPLES drawn examples (host arrays): some; others; the others as if padded.
 
-    The others are in the order of their labels, if they have one each: halves of few labels would often be alike.
+    The others are sorted by label if each has one: otherwise two halves with few labels would often look the same.
     """
     batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
     labels = [name for name, field in workload.example.items() if not field.shape and np.issubdtype(field.dtype, int)]
@@ -121,7 +122,7 @@ def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch
 
 
 class Values(NamedTuple):
-    """Losses of all examples, of each half (which can ask for the other), and of the halves together."""
+    """The losses of all examples, of each half (which can gather from the other), and of the halves together."""
 
     whole: Any
     halves: Any
@@ -143,17 +144,18 @@ def _values(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch:
     return Values(whole, jax.vmap(weighted.value)(each), together)
 
 
-def _otherwise(found: list[list[Values]], asks: bool) -> LossKind:
-    """Of a loss that is not the mean of its halves'. found: by batch, for two sets of parameters each."""
-    if all(_same(values.whole, np.sum(values.halves)) for pair in found for values in pair):
+def _otherwise(by_batch: list[list[Values]], gathers: bool) -> LossKind:
+    """The kind of a loss that is not the mean of its halves. by_batch: values for two sets of parameters each."""
+    if all(_same(values.whole, np.sum(values.halves)) for pair in by_batch for values in pair):
         return LossKind(name=SUM)
-    shares = [[_share(values) for values in pair] for pair in found]
+    shares = [[_share(values) for values in pair] for pair in by_batch]
+    # Weights that depend only on the examples are between 0 and 1, and do not change with the parameters.
     hidden = all(-0.01 <= one <= 1.01 and abs(one - other) < 0.01 for one, other in shares)
-    return LossKind(name=HIDDEN if hidden and not asks else ACROSS)
+    return LossKind(name=HIDDEN if hidden and not gathers else ACROSS)
 
 
 def _share(values: Values) -> float:
-    """The weight of the first half that makes the whole of the halves."""
+    """The weight of the first half with which the halves average to the whole; NaN for equal halves."""
     first, second = map(float, values.halves)
     return (float(values.whole) - second) / (first - second) if first != second else np.nan
 
@@ -169,7 +171,7 @@ def _weighted_loss(workload: TrainWorkload) -> bool:
 
 
 def _moved(params: PyTree, seed: int) -> PyTree:
-    """Each number by another amount. Not drawn: the generators are slow where they are compiled unoptimised."""
+    """Perturbs each number by its own amount: a cosine, because unoptimized random generators are slow."""
 
     def move(x: jax.Array) -> jax.Array:
         size = MOVED * jnp.sqrt(jnp.mean(jnp.square(x.astype(jnp.float32)))) + MOVED * MOVED
@@ -180,26 +182,26 @@ def _moved(params: PyTree, seed: int) -> PyTree:
 
 
 def _ending_in_zeros(batch: Batch) -> Batch:
-    """As if padded: example i of n has zeros from (i + 1) / (n + 1) of its first dimension on."""
+    """Imitates padding: example i of n is zero from (i + 1) / (n + 1) of its first dimension on."""
 
     def cut(x: Any) -> Any:
         if x.ndim < 2:
             return x
-        kept = np.maximum((np.arange(EXAMPLES) + 1) * x.shape[1] // (EXAMPLES + 1), 1)
-        real = np.arange(x.shape[1]) < kept[:, None]
+        lengths = np.maximum((np.arange(EXAMPLES) + 1) * x.shape[1] // (EXAMPLES + 1), 1)
+        real = np.arange(x.shape[1]) < lengths[:, None]
         return np.where(real.reshape(*real.shape, *[1] * (x.ndim - 2)), x, np.zeros((), x.dtype))
 
     return {name: cut(x) for name, x in batch.items()}
 
 
 def _alike_bits(key: jax.Array, width: int, shape: tuple[int, ...]) -> jax.Array:
-    """The same for every index of the first dimension."""
+    """The same bits for every index of the first dimension."""
     plain = jax.random.wrap_key_data(key, impl="threefry2x32")
     return jnp.broadcast_to(jax.random.bits(plain, shape[1:], f"uint{width}"), shape)
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """All equal: a key for each example must not tell examples apart."""
+    """Equal keys: a key for each example must not distinguish the examples."""
     return jnp.broadcast_to(key, (*shape, 2))
 
 

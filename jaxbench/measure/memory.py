@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How much memory this process really takes, and a limit on it: what a compiler's figure is proven against."""
+"""How much memory this process really uses, and a limit on it: the test of the compiler's own figures."""
 
 from __future__ import annotations
 
@@ -13,88 +13,85 @@ import jax
 
 _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _MACHINE = Path("/proc/meminfo")
-USABLE = 0.8  # of the memory that is left: other processes of a run grow too
-SPARED = 2**30  # bytes: from a small process there is little to get, and each page would have to be fetched again
+USABLE = 0.8  # of the available memory: the run's other processes grow too
+SPARED = 2**30  # bytes: a small process has little to return, and would have to fault each page in again
 
 
 class Unfit(Exception):
-    """No device here can give an answer to compare with; the message says why, as the end of a sentence."""
+    """No device here can compute the reference; the message says why, as the end of a sentence."""
 
 
 def require(compiled: Any, platform: str) -> None:
-    """Raises Unfit where a program compiled for a CPU takes more than USABLE of the memory that its machine has left.
+    """Raises Unfit if a program compiled for a CPU needs more than USABLE of the machine's available memory.
 
-    A CPU would be given the memory and the process be ended for it; an accelerator says so itself.
+    Linux would grant the memory and later kill the process; an accelerator reports the error itself.
     """
-    left, sizes = _available(), compiled.memory_analysis()
-    if platform != "cpu" or left is None or sizes is None:
+    available, sizes = _in_kib(_MACHINE, "MemAvailable"), compiled.memory_analysis()
+    if platform != "cpu" or available is None or sizes is None:
         return
     needed = sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
-    if needed > USABLE * left:
-        raise Unfit(f"one device's answer to the whole batch takes {needed / 2**30:.1f} GiB of {left / 2**30:.1f} left")
+    if needed > USABLE * available:
+        gib = f"{needed / 2**30:.1f} of the {available / 2**30:.1f} GiB available"
+        raise Unfit(f"the one-device reference for the whole batch needs {gib}")
 
 
 class Watch:
-    """The highest memory, in bytes, above what was in use when the watch began.
+    """The peak memory, in bytes, above what was in use when the watch began.
 
-    On a CPU it is the process's resident memory, whose peak Linux lets be forgotten. An accelerator counts what it has
-    handed out, and its peak is of all the process's life, with the compiler's trials and initialisation: it is that of
-    the step only where it grew while the step ran.
+    On a CPU this is the process's resident memory, whose peak Linux can reset. An accelerator counts its allocations,
+    and its peak covers the process's whole life, including autotuning and initialization: it belongs to the step only
+    if it grew while the step ran.
     """
 
     def __init__(self, device: jax.Device):
         self._device, self._on_cpu = device, device.platform == "cpu"
         if self._on_cpu and _FORGET.exists():
-            _FORGET.write_text("5")  # the peak begins anew at what is resident now
-        self._before = _status("VmRSS") if self._on_cpu else self._said("bytes_in_use")
+            _FORGET.write_text("5")  # resets the peak to what is resident now
+        self._before = _status("VmRSS") if self._on_cpu else self._stat("bytes_in_use")
         self._earlier: int | None = None
 
     def step_begins(self, held: Any) -> None:
-        """To be called before the step. held: the arrays it is given, which are waited for on an accelerator."""
+        """Call this before the step. held: its arguments, which an accelerator waits for."""
         if not self._on_cpu:
             jax.block_until_ready(held)
-            self._earlier = self._said("peak_bytes_in_use")
+            self._earlier = self._stat("peak_bytes_in_use")
 
     def peak_bytes(self) -> int | None:
-        """None where the platform does not say, or does not say it of the step alone."""
-        peak = _status("VmHWM") if self._on_cpu else self._said("peak_bytes_in_use")
+        """None if the platform does not report it, or not for the step alone."""
+        peak = _status("VmHWM") if self._on_cpu else self._stat("peak_bytes_in_use")
         if peak is None or self._before is None:
             return None
         if not self._on_cpu and (self._earlier is None or peak <= self._earlier):
             return None
         return max(0, peak - self._before)
 
-    def _said(self, name: str) -> int | None:
+    def _stat(self, name: str) -> int | None:
         return (self._device.memory_stats() or {}).get(name)
 
 
 def give_back() -> None:
-    """Gives the system what this process has freed, if it holds more than `SPARED` bytes.
+    """Returns this process's freed memory to the system, if the process holds more than `SPARED` bytes.
 
-    A worker keeps freed memory for its next step (`runner.plan.KEEP_MEMORY`). But another state, laid where the scratch
-    of a step was, leaves no place for the next scratch: the process grew by one in each round (ResNet-18, 64 images: 1
-    GiB). Only glibc keeps memory, and only it can be asked.
+    A worker keeps freed memory for its next step (`runner.plan.KEEP_MEMORY`). But a new state that is allocated inside
+    an old scratch buffer leaves no room for the next one, so the process grew by one scratch buffer in each round
+    (ResNet-18, 64 images: 1 GiB). Only glibc keeps memory, and only glibc has a call to return it.
     """
     if (_status("VmRSS") or 0) > SPARED and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
 
 def limit_growth(limit_bytes: int) -> None:
-    """Lets this process map at most `limit_bytes` more than it has mapped now, for the rest of its life (Linux)."""
+    """Limits this process to mapping `limit_bytes` more than now, for the rest of its life (Linux)."""
     mapped = _status("VmSize")
     if mapped is not None:
         resource.setrlimit(resource.RLIMIT_AS, (mapped + limit_bytes, mapped + limit_bytes))
 
 
-def _available() -> int | None:
-    """Bytes that processes of this machine can still take; None where nothing says so."""
-    return _said_in(_MACHINE, "MemAvailable")
-
-
 def _status(name: str) -> int | None:
-    return _said_in(_STATUS, name)
+    return _in_kib(_STATUS, name)
 
 
-def _said_in(file: Path, name: str) -> int | None:
-    found = re.search(rf"^{name}:\s+(\d+) kB", file.read_text(), re.MULTILINE) if file.exists() else None
-    return 1024 * int(found[1]) if found else None
+def _in_kib(file: Path, name: str) -> int | None:
+    """The bytes in a line "name: 12 kB"; None without that line."""
+    match = re.search(rf"^{name}:\s+(\d+) kB", file.read_text(), re.MULTILINE) if file.exists() else None
+    return 1024 * int(match[1]) if match else None

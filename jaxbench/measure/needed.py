@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a workload asks to be communicated, found in its jaxpr: gradients that there are, scalars, gathered examples."""
+"""What a workload must communicate, found in its jaxpr: its gradients, its scalars and its gathered examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxbench.workloads.jaxprs import equations, reached
 
 
 def draws(workload: TrainWorkload) -> bool:
-    """Whether the loss, or what it returns besides, is computed from its key."""
+    """Whether the loss, or anything else that it returns, depends on its random key."""
     params, model_state = jax.eval_shape(workload.init, KEY)
     traced = jax.make_jaxpr(lambda key, params, model_state, batch: workload.loss(params, model_state, batch, key))
     jaxpr = traced(KEY, params, model_state, workload.batch_avals(2)).jaxpr
@@ -24,8 +24,8 @@ def draws(workload: TrainWorkload) -> bool:
 
 
 def without_gradient(workload: TrainWorkload) -> PyTree:
-    """A params-shaped tree of whether the loss of examples does not depend on a parameter, so that its gradient is the
-    same on all devices, and zero but for what the loss says of parameters alone."""
+    """A params-shaped tree: True if no example's loss depends on the parameter. Its gradient is then the same on all
+    devices, and zero unless the loss has a term of parameters alone."""
     params, model_state = jax.eval_shape(workload.init, KEY)
 
     def gradient(batch: Batch, params: PyTree, key: jax.Array) -> PyTree:
@@ -33,13 +33,13 @@ def without_gradient(workload: TrainWorkload) -> PyTree:
 
     batch = workload.batch_avals(2)
     jaxpr = jax.make_jaxpr(gradient)(batch, params, KEY).jaxpr
-    found = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
-    return jax.tree.unflatten(jax.tree.structure(params), [not hit for hit in found])
+    hits = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
+    return jax.tree.unflatten(jax.tree.structure(params), [not hit for hit in hits])
 
 
 def scalars_of_examples(workload: TrainWorkload) -> int:
-    """How many of the scalars that a loss gives differ between devices with different examples. Another, such as a
-    constant, need not be summed, and the compiler may see that."""
+    """How many of a loss's scalars differ between devices with different examples. The compiler may see that the
+    others, such as constants, need not be summed."""
     params, model_state = jax.eval_shape(workload.init, KEY)
 
     def scalars(batch: PyTree, params: PyTree, key: Any) -> PyTree:
@@ -48,31 +48,31 @@ def scalars_of_examples(workload: TrainWorkload) -> int:
 
     batch = workload.batch_avals(2)
     jaxpr = jax.make_jaxpr(scalars)(batch, params, KEY).jaxpr
-    found = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
-    return len({id(out) for out, hit in zip(jaxpr.outvars, found, strict=True) if hit})
+    hits = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
+    return len({id(out) for out, hit in zip(jaxpr.outvars, hits, strict=True) if hit})
 
 
 def weights(workload: TrainWorkload) -> int:
-    """How many weighted means a loss gives: the weight of each travels too."""
+    """How many weighted means a loss returns; the weight of each travels too."""
     params, model_state = jax.eval_shape(workload.init, KEY)
     loss, (_, metrics) = jax.eval_shape(workload.loss, params, model_state, workload.batch_avals(2), KEY)
     return sum(map(weighted.is_weighted, (loss, *metrics.values())))
 
 
 def gathered(workload: TrainWorkload, examples_given: int) -> int:
-    """How many numbers a loss asks to be gathered from a device that has so many examples."""
+    """How many numbers a loss gathers from a device that has so many examples."""
     with examples.recorded_sizes() as sizes:
         _loss_of_part(workload, examples_given)
     return sum(sizes)
 
 
 def asks_others(workload: TrainWorkload) -> bool:
-    """Whether the loss of a part asks for anything of the other parts."""
+    """Whether the loss of one part of the batch communicates with the other parts."""
     return any(PARTS in str(equation.params) for equation in equations(_loss_of_part(workload, 2)))
 
 
 def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
-    """The jaxpr of the loss where other devices hold other parts of the batch."""
+    """The jaxpr of the loss when other devices hold other parts of the batch."""
     params, model_state = jax.eval_shape(workload.init, KEY)
 
     def loss(params: PyTree, batch: Batch, key: jax.Array) -> Any:
@@ -84,8 +84,7 @@ def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
 
 
 def named(params: PyTree, numbers: float) -> str:
-    """The path of the one parameter that has so many numbers, "" if there is none or are several."""
-    sizes = [(jax.tree_util.keystr(at, simple=True, separator="/"), math.prod(leaf.shape)) for at, leaf in
-             jax.tree.leaves_with_path(params)]  # fmt: skip
-    fits = [name for name, size in sizes if size and numbers == size]
-    return fits[0] if len(fits) == 1 else ""
+    """The path of the only parameter that has so many numbers; "" if there is none, or more than one."""
+    leaves = jax.tree.leaves_with_path(params)
+    matches = [path for path, leaf in leaves if 0 < math.prod(leaf.shape) == numbers]
+    return jax.tree_util.keystr(matches[0], simple=True, separator="/") if len(matches) == 1 else ""

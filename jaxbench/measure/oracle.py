@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a right program must give: the same updates by one device on the whole batch, without mesh or strategy."""
+"""The reference for every strategy: the same updates on one device with the whole batch, without a mesh."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from jaxbench.workloads.weighted import WeightedMean
 Answer = TypeVar("Answer")
 
 STEPS = 3
-IN_PARTS = "one device's answer, found in parts of the batch because the whole does not fit"
-SCALED = "one device's answer, found in the program's parts of the batch because a scaled loss overflows part by part"
-HOST_FLOPS = 1e14  # of a whole answer: some minutes on the CPU of a machine that has accelerators
+IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
+SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
+HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine that has accelerators
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What STEPS updates leave behind, as host arrays."""
+    """The state after STEPS updates, as host arrays."""
 
     params: PyTree
     opt_state: PyTree
@@ -39,21 +39,21 @@ class Trained:
 
 @dataclass(frozen=True)
 class Reference:
-    """One device's answer: parameters (host arrays) before the first update, and what the last one left."""
+    """One device's result: parameters (host arrays) before the first update, and the state after the last."""
 
     start: PyTree
     end: Trained
     model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
-    note: str = ""  # where the host gave it, because it does not fit one device: a sentence that says so
-    how: str = ""  # where it was found in parts: a sentence that says so
+    note: str = ""  # says that the host computed it, if it does not fit on one device
+    how: str = ""  # IN_PARTS or SCALED, if it was computed part by part
 
 
 @dataclass(frozen=True)
 class Lies:
-    """How a batch lies on the mesh of the program that is judged, as far as it changes what is computed.
+    """How the judged program lays out its batch on the mesh, as far as that changes the result.
 
-    parts: of the batch, for statistics of each device's own examples. keys, order: as `Program` has them. draws:
-    whether the loss uses its key.
+    parts: of the batch, for statistics of each device's own examples. keys, order: as in `Program`. draws: whether the
+    loss uses its random key.
     """
 
     parts: int = 1
@@ -66,12 +66,12 @@ class Lies:
         return cls(program.parts, program.keys, program.order, draws)
 
     def identity(self, key: jax.Array, examples: int) -> tuple[Any, ...]:
-        """Equal for those in which each example is drawn for alike, as for all strategies with a device a part."""
+        """Equal for layouts that draw the same random numbers for each example."""
         keys = None if self.keys is None else np.asarray(self.keys(key)).tobytes()
         return keys, np.asarray(self.order({"at": jnp.arange(examples)})["at"]).tobytes()
 
     def prepared(self, workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[TrainState, Batch]:
-        """(state with a key for each part, if parts draw by themselves; the batch in the program's order)."""
+        """(state, with a key for each part if the parts draw separately; the batch in the program's order)."""
         if not self.draws:
             return state, batch
         drawn = state if self.keys is None else dataclasses.replace(state, key=jax.device_get(self.keys(state.key)))
@@ -79,9 +79,9 @@ class Lies:
 
 
 def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, flops: float) -> tuple[Answer, str]:
-    """(what `run` finds on the device, ""), or, where that runs out of memory, (on the host's CPU, a note of it).
+    """(the result of `run` on the device, ""). If that runs out of memory: (the result on the host's CPU, a note).
 
-    flops: of the whole run. Raises Unfit where they are more than a host does in minutes.
+    flops: of the whole run. Raises Unfit if the host would need more than minutes.
     """
     host = mesh.host_device()
     try:
@@ -89,10 +89,10 @@ def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, fl
     except jax.errors.JaxRuntimeError as error:
         if device == host or "RESOURCE_EXHAUSTED" not in str(error):
             raise
-    said = f"one device's answer does not fit one {device.device_kind}"
+    message = f"the one-device reference does not fit on one {device.device_kind}"
     if flops > HOST_FLOPS:
-        raise Unfit(f"{said}, and its {flops:.1e} FLOPs would take the host too long")
-    return run(host), f"{said}: it is the host's, computed in float32"
+        raise Unfit(f"{message}, and its {flops:.1e} FLOPs would take the host too long")
+    return run(host), f"{message}, so the host computed it in float32"
 
 
 def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device) -> TrainState:
@@ -113,10 +113,10 @@ def reference(
 ) -> Reference:
     """STEPS plain updates of `state` (host arrays) on one device: no mesh, no sharding, no strategy, the whole batch.
 
-    apart: but the parts of the batch one after the other, which takes less memory and is the same only for a loss of
-    which that was shown (`loss_kind`), and for a model with state only where it is `independent`.
+    apart: instead, the parts of the batch one after the other. That takes less memory, but gives the same result only
+    for some losses (`loss_kind`), and for a model with state only if that is `independent`.
 
-    Raises Unfit on a CPU whose memory would not hold it.
+    Raises Unfit on a CPU with too little memory.
     """
     before = state
     drawn, batch = lies.prepared(workload, state, batch)
@@ -149,12 +149,12 @@ def _whole(workload: TrainWorkload, lies: Lies, state: TrainState, batch: Batch,
 
 
 def _apart(workload: TrainWorkload, lies: Lies, batch: Batch, device: jax.Device, jit: Callable[..., Any]) -> Gradient:
-    """The same, found part by part. Each counts as what it weighs."""
+    """The same, computed part by part; each part counts with its weight."""
 
-    def loss(*given: Any) -> Any:
-        value, (model_state, metrics) = workload.loss(*given)
-        one = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
-        return value, (model_state, {"weight": one.astype(jnp.float32)})
+    def loss(*args: Any) -> Any:
+        value, (model_state, _) = workload.loss(*args)
+        weight = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
+        return value, (model_state, {"weight": weight.astype(jnp.float32)})
 
     weighing = dataclasses.replace(workload, loss=loss)
 
@@ -164,7 +164,7 @@ def _apart(workload: TrainWorkload, lies: Lies, batch: Batch, device: jax.Device
         weight = metrics["weight"]
         return jax.tree.map(lambda g: g * weight.astype(g.dtype), grads), model_state, weight
 
-    found, add = jit(of_part), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
+    compiled, add = jit(of_part), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
     split = jit(lambda total, model, weight: (_over(total, weight), _over(model, lies.parts)))
     size = len(jax.tree.leaves(batch)[0]) // lies.parts
 
@@ -172,8 +172,8 @@ def _apart(workload: TrainWorkload, lies: Lies, batch: Batch, device: jax.Device
         total: Any = None
         for at in range(0, lies.parts * size, size):
             part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), device)
-            one = found(state, part)
-            total = one if total is None else add(total, one)
+            result = compiled(state, part)
+            total = result if total is None else add(total, result)
         return split(*total)
 
     return gradient
@@ -194,29 +194,28 @@ def reference_that_fits(
     apart: Callable[[], bool] = lambda: False,
     start: TrainState | None = None,
 ) -> Reference:
-    """One device's answer to the whole batch; where that does not fit, in parts, if they were earned; else the host's.
-    In parts too where the program gives the loss parts and the loss is scaled: a part's gradient is larger than that of
-    the whole, so that it overflows, and the step is skipped, sooner.
+    """One device's result for the whole batch; if that does not fit, in parts if these give the same; else the host's.
+    Also in parts if the program computes a scaled loss in parts: a part's gradient is larger than that of the whole
+    batch, so it overflows, and skips the step, sooner.
 
-    flops: of one update. apart: whether parts give the same. start: the initial state, where it is at hand. Raises
-    Unfit.
+    flops: of one update. apart: whether parts give the same result. start: the initial state, if known. Raises Unfit.
     """
 
-    def answer(where: jax.Device) -> Reference:
-        state = initial_state(workload, key, device=where) if start is None else start
-        given: dict[str, Any] = {"device": where, "lies": lies}
+    def run(on: jax.Device) -> Reference:
+        state = initial_state(workload, key, device=on) if start is None else start
+        options: dict[str, Any] = {"device": on, "lies": lies}
         if workload.loss_scale is not None and lies.keys is not None and lies.parts > 1 and apart():
-            return dataclasses.replace(reference(workload, state, batch, **given, apart=True), how=SCALED)
+            return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=SCALED)
         try:
-            return reference(workload, state, batch, **given)
+            return reference(workload, state, batch, **options)
         except (Unfit, jax.errors.JaxRuntimeError) as error:
-            short = isinstance(error, Unfit) or "RESOURCE_EXHAUSTED" in str(error)
-            if not short or lies.parts == 1 or not apart():
+            out_of_memory = isinstance(error, Unfit) or "RESOURCE_EXHAUSTED" in str(error)
+            if not out_of_memory or lies.parts == 1 or not apart():
                 raise
-        return dataclasses.replace(reference(workload, state, batch, **given, apart=True), how=IN_PARTS)
+        return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=IN_PARTS)
 
-    found, note = where_it_fits(answer, device, flops=STEPS * flops)
-    return dataclasses.replace(found, note=note)
+    result, note = where_it_fits(run, device, flops=STEPS * flops)
+    return dataclasses.replace(result, note=note)
 
 
 def again(
@@ -229,16 +228,16 @@ def again(
     lies: Lies,
     platform: str = "cpu",
 ) -> Trained:
-    """One device's answer by other programs of the same formulas: how far it is from its own shows what rounding does.
+    """A second one-device reference, from another program for the same formulas: the two differ by rounding only.
 
-    On a CPU these are optimised ones. Elsewhere all are optimised, so the examples are given in reverse, whose sums are
-    the same in another order; of a model that draws, in which each example must keep its place, they are too.
+    On a CPU this program is compiled with optimizations. Elsewhere every program is, so the examples are reversed,
+    which changes the order of sums; a model that draws random numbers keeps the order, because its examples must.
 
-    A large model on large inputs amplifies rounding: where a ReLU or a maximum is nearly a tie, the last bit decides
-    which way a gradient goes. What a strategy differs by is not its fault as far as one device differs from itself.
+    A large model on large inputs amplifies rounding: at a near-tie of a ReLU or a maximum, the last bit decides which
+    way a gradient goes. A strategy is not at fault for a difference that one device shows too.
     """
-    state, turned = initial_state(workload, key, device=device), platform != "cpu" and not lies.draws
-    batch = jax.tree.map(lambda x: x[::-1], batch) if turned else batch
+    state, in_reverse = initial_state(workload, key, device=device), platform != "cpu" and not lies.draws
+    batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
     return reference(workload, state, batch, device=device, lies=lies, jit=jax.jit, apart=bool(expected.how)).end
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compiles a step ahead of time and writes down what that took: the compile passport."""
+"""Compiles a step ahead of time and records what the compiler did: the compile passport."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """The executable, which cannot retrace, and its passport (`first_run_s` still 0)."""
+    """The executable, which cannot retrace, and its passport (`first_run_s` is still 0)."""
 
     call: Callable[[Any, Any], tuple[Any, Any]]
     passport: Passport
-    hlo: str = ""  # the optimised module
+    hlo: str = ""  # of the optimized module
 
 
 def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
@@ -42,7 +42,7 @@ def compile_step(
 ) -> CompiledStep:
     """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
 
-    options: what the compiler is told besides its defaults.
+    options: compiler options.
     """
     devices = program.mesh.size
     with jax.set_mesh(program.mesh):
@@ -50,7 +50,7 @@ def compile_step(
         batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
         batch = _with_sharding(batch, program.batch_sharding)
         start = clock()
-        trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced apart from its lowering
+        trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
         traced = trace(state, batch) if trace else None
         traced_at = clock()
         lowered = traced.lower() if traced is not None else program.step.lower(state, batch)
@@ -84,7 +84,7 @@ def compile_step(
 
 
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
-    """Of one example among so many: the workload's own formula, or, where it states none, the products counted in the
+    """FLOPs of one example in a batch: by the workload's own formula or, without one, counted from the products in the
     jaxpr of its gradient."""
     if workload.flops_per_example is not None:
         return workload.flops_per_example + global_batch * workload.flops_per_pair
@@ -94,17 +94,17 @@ def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
 
 
 def _peak_bytes(memory: Any) -> int:
-    """What one device must hold while the step runs: its arguments, results and scratch, what they share once.
+    """What one device must hold while the step runs: its arguments, results and scratch, counting shared memory once.
 
-    Not the compiler's own ``peak_memory_in_bytes``, which is recorded beside it: on the CPU that leaves the scratch
-    buffers out. On a TPU the two differ both ways, since scratch is placed where other arrays have been.
+    The compiler's own ``peak_memory_in_bytes`` is recorded separately: on the CPU it omits scratch buffers. On a TPU it
+    can be larger or smaller, because scratch reuses the memory of other arrays.
     """
-    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
-    return held - memory.alias_size_in_bytes
+    buffers = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return buffers - memory.alias_size_in_bytes
 
 
 def _counted(compiled: Any, what: str, devices: int) -> float | None:
-    """XLA's own count for one step on all devices; None where it has none."""
+    """XLA's own count for one step on all devices; None if it has none."""
     cost = compiled.cost_analysis()
     counted = float(cost.get(what, 0)) if cost else 0.0
     return counted * devices if math.isfinite(counted) and counted > 0 else None

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The products and convolutions that are really left in a compiled program, counted in its text.
+"""Counts the FLOPs of the products and convolutions that a compiled program really contains, from its text.
 
-XLA's own count leaves out what its CPU compiler hands to a library, most products of a transformer for one. In the
-optimised text they are all there, inside fusions and calls, with their shapes: two FLOPs per multiply-add.
+XLA's own count omits what its CPU compiler passes to a library, such as most products of a transformer. The optimized
+text has them all, inside fusions and calls, with their shapes. A multiply-add is two FLOPs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _LIBRARY = re.compile(r'custom_call_target="[^"]*(gemm|matmul|conv|dot|cudnn|one
 
 
 def count(hlo: str) -> float | None:
-    """FLOPs of the products in optimised HLO text, one device, one run; None where the text does not tell.
+    """FLOPs of the products in optimized HLO text, for one device and one run; None if the text does not say.
 
-    It does not tell of a product that is a call into a library, and of a loop of unknown length that holds products. Of
-    a conditional the dearest branch counts.
+    It does not say if a product is a library call, or is inside a loop of unknown length. A conditional counts as its
+    most expensive branch.
     """
     if not hlo or _LIBRARY.search(hlo):
         return None
@@ -49,10 +49,10 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
     if line.branches:
         costs = [_cost(branch, module, known) for branch in line.branches]
         return None if None in costs else max(cost or 0.0 for cost in costs)
-    inside = [_cost(name, module, known) for name in line.called]
-    if None in inside:
+    costs = [_cost(name, module, known) for name in line.called]
+    if None in costs:
         return None
-    total = sum(cost for cost in inside if cost)
+    total = sum(cost for cost in costs if cost)
     if line.opcode != "while" or not total:
         return total
     trips = module.trip_count(line)
@@ -60,43 +60,43 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
 
 
 def _convolution(line: Instruction, module: Module) -> float | None:
-    """2 x outputs x kernel, the zeros of a dilated input and of padding not counted where there are many.
+    """2 x outputs x kernel, without the zeros of a dilated input and of large padding.
 
-    Padding by up to half the window counts as work, as the formula of a layer counts it (`workloads.flops`). A window
-    that is padded further is a compiler's way to write another product: XLA for a TPU makes of the gradient of a layer
-    behind 7 x 7 pixels one image of a pixel under a window of 7 x 7, of which 1 in 49 places meets it.
+    Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). With more padding the
+    compiler expresses another product: XLA for a TPU writes the gradient of a layer on 7 x 7 pixels as a one-pixel
+    image under a 7 x 7 window, in which 1 of 49 places meets the pixel.
     """
     labels = _LABELS.search(line.rest)
     image, kernel = (_shape_of(name, module) for name in line.operands[:2])
     out = _shape(line.type)
-    if labels is None or [len(found) for found in labels.groups()] != [len(image), len(kernel), len(out)]:
+    if labels is None or [len(names) for names in labels.groups()] != [len(image), len(kernel), len(out)]:
         return None
     window = _window(line.rest)
     per_output = math.prod(side for side, label in zip(kernel, labels[2], strict=True) if label == "i")
     total = 2.0 * per_output * math.prod(side for side, label in zip(out, labels[3], strict=True) if label in "bf")
     for place, label in enumerate(sorted(label for label in labels[2] if label.isdigit())):
         shapes = zip((image, kernel, out), labels.groups(), strict=True)
-        into, size, onto = (shape[names.index(label)] for shape, names in shapes)
+        inputs, size, outputs = (shape[names.index(label)] for shape, names in shapes)
         low, high = window.get("pad", [(0, 0)] * (place + 1))[place]
-        spread = window.get("lhs_dilate", [(1,)] * (place + 1))[place][0]
+        dilation = window.get("lhs_dilate", [(1,)] * (place + 1))[place][0]
         if max(low, high) <= size // 2:
-            total *= onto * size / spread
+            total *= outputs * size / dilation
         else:
-            stride, apart = (window.get(name, [(1,)] * (place + 1))[place][0] for name in ("stride", "rhs_dilate"))
-            total *= _meeting(size, into, onto, low=low, spread=spread, stride=stride, apart=apart)
+            stride, gap = (window.get(name, [(1,)] * (place + 1))[place][0] for name in ("stride", "rhs_dilate"))
+            total *= _meeting(size, inputs, outputs, low=low, dilation=dilation, stride=stride, gap=gap)
     return total
 
 
-def _meeting(size: int, into: int, onto: int, *, low: int, spread: int, stride: int, apart: int) -> int:
-    """The pairs of an output and a place of the window, along one dimension, that meet an element of the input."""
-    places = (stride * at + apart * tap - low for at in range(onto) for tap in range(size))
-    return sum(place >= 0 and place % spread == 0 and place // spread < into for place in places)
+def _meeting(size: int, inputs: int, outputs: int, *, low: int, dilation: int, stride: int, gap: int) -> int:
+    """The number of (output, place in the window) pairs, along one dimension, that meet an element of the input."""
+    places = (stride * output + gap * tap - low for output in range(outputs) for tap in range(size))
+    return sum(place >= 0 and place % dilation == 0 and place // dilation < inputs for place in places)
 
 
 def _window(rest: str) -> dict[str, list[tuple[int, ...]]]:
-    """The fields of a window by dimension: pad=(low, high), the others one number each."""
-    found = _WINDOW.search(rest)
-    fields = (word.split("=") for word in found[1].split() if "=" in word) if found else ()
+    """The fields of a window by dimension: pad=(low, high), one number for each of the others."""
+    match = _WINDOW.search(rest)
+    fields = (word.split("=") for word in match[1].split() if "=" in word) if match else ()
     return {name: [tuple(map(int, side.split("_"))) for side in text.split("x")] for name, text in fields}
 
 
@@ -105,5 +105,5 @@ def _shape_of(name: str, module: Module) -> list[int]:
 
 
 def _shape(text: str) -> list[int]:
-    found = _SHAPE.match(text)
-    return [int(side) for side in found[1].split(",") if side] if found else []
+    match = _SHAPE.match(text)
+    return [int(side) for side in match[1].split(",") if side] if match else []

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a step's time goes to: a few steps under JAX's profiler, and the trace read back and added up by kind of work.
+"""Where a step's time goes: runs a few steps under JAX's profiler, and adds up the trace by kind of work.
 
-Every moment of the traced steps is given, on each device, to the operations that run in it, and to "idle" when there is
-none; so the kinds and "idle" add up to the wall time. Of several operations at one moment, those that compute share it
-equally; copies and collectives get only what nothing computes in (their exposed part), and a loop or a call only what
-nothing inside it runs in. All is averaged over the devices.
+On each device, every moment of the traced steps is attributed to the operations running in it, or to "idle"; so the
+kinds and "idle" add up to the wall time. Concurrent compute operations share a moment equally. Copies and collectives
+get only the time in which nothing computes (their exposed part), and a loop or a call only the time in which nothing
+inside it runs. The results are means over devices.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from jaxbench.measure.kinds import KINDS, Classifier
 from jaxbench.records.schema import ProfileRecord
 
 IDLE = "idle"
-STEPS = "jaxbench.steps"  # the name under which the traced steps stand in the trace
+STEPS = "jaxbench.steps"  # the name of the traced steps in the trace
 TOP = 20  # operations named in a record
-_OFF_DEVICE = ("ThreadpoolListener", "$", "end: ")  # names of events of a CPU that begin like this are no operations
+_OFF_DEVICE = ("ThreadpoolListener", "$", "end: ")  # a CPU's events whose names begin like this are not operations
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One run of one operation on one device. container: a loop or a call, whose inside is there too."""
+    """One run of one operation on one device. container: a loop or a call, whose contents are listed too."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class Operation:
 
     @property
     def rank(self) -> int:
-        """Of several that run at one moment, those of the lowest rank get it."""
+        """Of concurrent operations, those with the lowest rank get the time."""
         return 2 if self.container else 1 if self.kind in ("collective", "copy") else 0
 
 
@@ -56,20 +56,20 @@ def trace(
     worker: str,
     fence: Callable[[Any], Any] = jax.block_until_ready,
 ) -> ProfileRecord:
-    """Runs `steps` dependent steps, which must have run before, and a fence under the profiler.
+    """Runs `steps` dependent steps and a fence under the profiler. The step must have run before.
 
-    Leaves in `folder` what TensorBoard (plugins/profile) and Perfetto (perfetto_trace.json.gz) open.
+    Writes traces for TensorBoard (plugins/profile) and Perfetto (perfetto_trace.json.gz) to `folder`.
 
     Args:
-      folder: two folders below the run's, such as <run>/profiles/<point>; made if it is not there.
+      folder: two folders below the run's, such as <run>/profiles/<point>; created if missing.
       hlo: `compiled.as_text()` of the step; "" for a step that is not one program.
 
     Raises:
-      ValueError: the trace holds no operation of a device.
+      ValueError: the trace contains no operation of a device.
     """
     folder = Path(folder)
     options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0  # each Python call traced would slow down what is looked at
+    options.python_tracer_level = 0  # tracing each Python call would slow down the steps
     with jax.profiler.trace(folder, create_perfetto_trace=True, profiler_options=options):
         with jax.profiler.TraceAnnotation(STEPS):
             for _ in range(steps):
@@ -91,7 +91,8 @@ def trace(
 def read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], list[list[Operation]]]:
     """The traced steps' (start_ns, end_ns), and the operations of each device. Raises ValueError if there are none."""
     with warnings.catch_warnings():
-        # jaxlib makes a type at the first look into an event whose module Python 3.12 misses; as an error, it aborts.
+        # On first access to an event jaxlib creates a type without a module, which Python 3.12 warns about; as an error
+        # the warning would abort the process.
         warnings.filterwarnings("ignore", message="builtin type event", category=DeprecationWarning)
         return _read(planes, classifier)
 
@@ -102,18 +103,21 @@ def _read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], li
     events = (event for plane in host for line in plane.lines for event in line.events)
     window = next(((e.start_ns, e.start_ns + e.duration_ns) for e in events if e.name == STEPS), None)
     accelerators = [plane for plane in data.planes if plane.name.startswith(("/device:GPU:", "/device:TPU:"))]
-    # beside an accelerator, the operations on the host are the launches of those on the device
-    devices = (
-        [list(_accelerator(plane, classifier)) for plane in accelerators] if accelerators else _cpu(host, classifier)
-    )
-    devices = [operations for operations in devices if operations]
+
+    if accelerators:  # then the host's operations are only launches
+        by_device = [list(_accelerator(plane, classifier)) for plane in accelerators]
+    else:
+        by_device = _cpu(host, classifier)
+    devices = [operations for operations in by_device if operations]
     if window is None or not devices:
-        raise ValueError(f"the trace {planes.name} holds no operation of a device: the profiler does not know it.")
+        raise ValueError(
+            f"the trace {planes.name} contains no operation of a device: JAX's profiler does not support it."
+        )
     return window, devices
 
 
 def _cpu(planes: list[Any], classifier: Classifier) -> list[list[Operation]]:
-    """A CPU's operations stand on the threads that started them; one that others finish has an "end: " event there."""
+    """A CPU's operations are on the threads that started them; one that others finish has an "end: " event there."""
     events = [event for plane in planes for line in plane.lines for event in line.events]
     ends = {
         (event.name, dict(event.stats).get("_c")): event.start_ns for event in events if event.name.startswith("end: ")
@@ -133,54 +137,54 @@ def _cpu(planes: list[Any], classifier: Classifier) -> list[list[Operation]]:
 
 
 def _accelerator(plane: Any, classifier: Classifier) -> Iterator[Operation]:
-    """A GPU has a line per stream with its kernels and copies, a TPU one with its operations and one with those that
-    run beside them. The other lines repeat these."""
+    """A GPU has one line per stream, with kernels and copies. A TPU has one for operations and one for asynchronous
+    operations. The other lines repeat these."""
     lines = [line for line in plane.lines if line.name.startswith("Stream")]
     for line in lines or [line for line in plane.lines if line.name in ("XLA Ops", "Async XLA Ops")]:
         for event in line.events:
             stats = dict(event.stats)
             name = str(stats.get("hlo_op") or event.name.split(" = ")[0].removeprefix("%"))
             kind = classifier.kind(name, stats.get("hlo_module", ""), stats.get("hlo_category", ""), event.name)
-            inside = classifier.contains_others(name)
-            yield Operation(name, kind, inside, event.start_ns, event.start_ns + event.duration_ns)
+            container = classifier.contains_others(name)
+            yield Operation(name, kind, container, event.start_ns, event.start_ns + event.duration_ns)
 
 
 def add_up(
     window: tuple[float, float], devices: list[list[Operation]]
 ) -> tuple[float, dict[str, float], tuple[tuple[str, str, float], ...]]:
-    """(seconds of the window, seconds by kind and idle, the TOP operations as name, kind, seconds): device means."""
+    """Device means: (seconds of the window; seconds by kind, and idle; the TOP operations as name, kind, seconds)."""
     kinds = dict.fromkeys((*KINDS, IDLE), 0.0)
     names: dict[tuple[str, str], float] = defaultdict(float)
     wall_ns, scale = window[1] - window[0], 1e-9 / len(devices)
     for operations in devices:
-        given = share(window, operations)
-        for operation, nanoseconds in zip(operations, given, strict=True):
+        shares = share(window, operations)
+        for operation, nanoseconds in zip(operations, shares, strict=True):
             kinds[operation.kind] += nanoseconds * scale
             names[operation.name, operation.kind] += nanoseconds * scale
-        kinds[IDLE] += max(0.0, wall_ns - sum(given)) * scale
-    longest = sorted(names.items(), key=lambda item: -item[1])[:TOP]
-    return wall_ns * 1e-9, kinds, tuple((name, kind, seconds) for (name, kind), seconds in longest)
+        kinds[IDLE] += max(0.0, wall_ns - sum(shares)) * scale
+    top = sorted(names.items(), key=lambda item: -item[1])[:TOP]
+    return wall_ns * 1e-9, kinds, tuple((name, kind, seconds) for (name, kind), seconds in top)
 
 
 def share(window: tuple[float, float], operations: list[Operation]) -> list[float]:
-    """The nanoseconds of `window` that each operation of one device gets; none gets what another has."""
+    """The nanoseconds of `window` that each operation of one device gets; no time is counted twice."""
     edges = []
     for number, operation in enumerate(operations):
         start, end = max(operation.start_ns, window[0]), min(operation.end_ns, window[1])
         if start < end:
             edges += [(start, True, number), (end, False, number)]
-    given, running, last = [0.0] * len(operations), set[int](), window[0]
-    for at, begins, number in sorted(edges):
-        if running and at > last:
+    shares, running, previous = [0.0] * len(operations), set[int](), window[0]
+    for time, begins, number in sorted(edges):
+        if running and time > previous:
             working = _working(operations, running)
             for each in working:
-                given[each] += (at - last) / len(working)
-        last = at
+                shares[each] += (time - previous) / len(working)
+        previous = time
         running.add(number) if begins else running.discard(number)
-    return given
+    return shares
 
 
 def _working(operations: list[Operation], running: set[int]) -> list[int]:
     rank = min(operations[number].rank for number in running)
-    found = [number for number in running if operations[number].rank == rank]
-    return found if rank < 2 else [max(found, key=lambda number: operations[number].start_ns)]  # the innermost
+    lowest = [number for number in running if operations[number].rank == rank]
+    return lowest if rank < 2 else [max(lowest, key=lambda number: operations[number].start_ns)]  # the innermost

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A case compiled and ready to be timed, whatever it is: a jitted chain with its loop, or calls made one by one."""
+"""A case, compiled and ready to time: a jitted chain with its loop, or calls made one by one."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from jaxbench.workloads.cases import KernelWorkload, TransferWorkload
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the compiler says of one call; None where nothing is compiled or it does not say."""
+    """What the compiler reports about one call; None if nothing is compiled, or if it does not report this."""
 
     compile_s: float | None = None
     flops: float | None = None
     bytes: float | None = None
     temp_bytes: int | None = None
-    collectives: tuple[str, ...] = ()  # kinds that the compiled step holds
+    collectives: tuple[str, ...] = ()  # kinds in the compiled step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +38,12 @@ class Runnable:
 
     Attributes:
       step: (state, batch) -> (state, None), compiled, or plain calls.
-      loop: (state, batch, count) -> state, compiled; None where a loop would not be the same thing.
+      loop: (state, batch, count) -> state, compiled; None if a loop would measure something else.
       draw: seed -> (state, batch), fresh.
-      wrong: (state after some steps, seed) -> how many values are wrong; None: the answer is not known, for the reason
-        `why_unchecked`.
+      wrong: (state after some steps, seed) -> the number of wrong values; None: the right answer is unknown, because
+        of `why_unchecked`.
       fence: waits until a state is computed.
-      place: a whole number to where `loop` takes its count.
+      place: puts an integer where `loop` expects its count.
       guard: the transfer guard of the timed region.
     """
 
@@ -74,10 +74,10 @@ def compile_chain(
     why_unchecked: str = "",
     clock: Callable[[], float] = time.perf_counter,
 ) -> Runnable:
-    """Compiles the step and the loop over it ahead of time. `device`: where the loop's count is placed.
+    """Compiles the step and the loop over it ahead of time. `device`: holds the loop's count.
 
-    as_called: time the jitted function, as people call it, and not what was compiled of it, whose call is half a
-    microsecond longer: for programs of which nothing but that is measured.
+    as_called: time the jitted function, as users call it, not the compiled executable, whose call takes half a
+    microsecond longer. This is for programs that measure nothing but the cost of a call.
     """
     where = device if chain.mesh is None else NamedSharding(chain.mesh, PartitionSpec())
 
@@ -86,10 +86,10 @@ def compile_chain(
 
     with contextlib.nullcontext() if chain.mesh is None else jax.set_mesh(chain.mesh):
         state, batch = jax.tree.map(_aval, chain.draw(0))
-        begun = clock()
+        start = clock()
         jitted = _jit(chain.step)
         step = jitted.lower(state, batch).compile()
-        compile_s = clock() - begun
+        compile_s = clock() - start
         looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
     cost, memory = step.cost_analysis() or {}, step.memory_analysis()
     facts = Facts(
@@ -107,7 +107,7 @@ def compile_chain(
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """A step that cannot run here. record: fields of a CompiledRecord."""
+    """A step compiled for devices that are not here. record: fields of a CompiledRecord."""
 
     kinds: tuple[str, ...]
     record: dict[str, Any]
@@ -117,15 +117,15 @@ def compile_for(chain: Chain) -> Compiled:
     """Compiles the step of a chain for devices that are not here."""
     assert chain.avals is not None
     with contextlib.nullcontext() if chain.mesh is None else jax.set_mesh(chain.mesh):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         step = _jit(chain.step).lower(*chain.avals()).compile()
-        compile_s = time.perf_counter() - begun
+        compile_s = time.perf_counter() - start
     memory, text = step.memory_analysis(), step.as_text()
-    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    buffers = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     record = {
         "compile_s": compile_s,
         "collectives": census.read(text, None if chain.mesh is None else chain.mesh.shape),
-        "peak_bytes": held - memory.alias_size_in_bytes,
+        "peak_bytes": buffers - memory.alias_size_in_bytes,
         "compiler_peak_bytes": getattr(memory, "peak_memory_in_bytes", None) or None,
         "temp_bytes": int(memory.temp_size_in_bytes),
         "product_flops": products.count(text),
@@ -134,7 +134,7 @@ def compile_for(chain: Chain) -> Compiled:
 
 
 def _jit(function: Callable[..., Any]) -> Any:
-    # An argument that the function does not read, such as the result carried along, is where its result is written to.
+    # keep_unused: the result is written into an argument that the function does not read, the previous result.
     return jax.jit(function, donate_argnums=0, keep_unused=True)
 
 
@@ -147,7 +147,7 @@ def _known(value: Any) -> float | None:
 
 
 def compile_kernel(workload: KernelWorkload, device: jax.Device) -> Runnable:
-    """A kernel on one device, or, where it is made of calls, those."""
+    """A kernel on one device: as a chain, or as plain calls if it has a `prepare`."""
     if workload.prepare is None:
         chain = kernel.chain(workload, device)
         return compile_chain(chain, device, as_called=workload.idempotent, why_unchecked=workload.why_unchecked)
@@ -155,7 +155,7 @@ def compile_kernel(workload: KernelWorkload, device: jax.Device) -> Runnable:
 
 
 def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
-    """A kernel that is called as it is: state = (its newest result,), batch = the call itself."""
+    """A kernel that is called as it is. state = its latest result; batch = the call itself."""
     prepare = workload.prepare
     assert prepare is not None
 
@@ -167,7 +167,7 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
 
     def step(state: Any, call: Callable[[], Any]) -> tuple[Any, None]:
         result = call()
-        if waits:  # one call may be on its way, so that the fence at the end of a block leaves none behind
+        if waits:  # at most one call is in flight, so the fence at the end of a block waits for all
             jax.block_until_ready(state)
         return result, None
 
@@ -180,7 +180,7 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
         wrong=None if kernel.unchecked(workload) else lambda state, seed: kernel.count_wrong(workload, state, seed),
         values=sum(int(np.size(leaf)) for leaf in jax.tree.leaves(result)),
         zeros=lambda seed: kernel.share_of_zeros(kernel.draw(workload.arguments, seed)),
-        # Host results are there when the call returns; looking through a list of 10^4 numbers would take longer.
+        # A host result is ready when the call returns; a fence that walks a list of 10^4 numbers would take longer.
         fence=(lambda state: state) if workload.host else jax.block_until_ready,
         guard="allow",
         why_unchecked=workload.why_unchecked,
@@ -188,7 +188,7 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
 
 
 def copies(workload: TransferWorkload, source: str, target: str, devices: list[jax.Device]) -> Runnable:
-    """A transfer: each call is one copy, waited for. state = the transfer itself, with its newest copy."""
+    """A transfer: each call makes one copy and waits for it. state = the transfer itself, with its latest copy."""
 
     def draw(seed: int) -> tuple[Any, Any]:
         made = transfer.build(workload, source, target, devices, seed=seed)
@@ -200,7 +200,7 @@ def copies(workload: TransferWorkload, source: str, target: str, devices: list[j
 
     once = transfer.build(workload, source, target, devices)
     values, zeros = once.values, once.zeros
-    del once  # its arrays, of which a run has many
+    del once  # frees its arrays: a run has many transfers
     return Runnable(
         step=step,
         loop=None,
@@ -208,13 +208,13 @@ def copies(workload: TransferWorkload, source: str, target: str, devices: list[j
         wrong=lambda state, seed: state.wrong(),
         values=values,
         zeros=lambda seed: zeros,
-        fence=lambda state: state,  # every copy has been waited for
+        fence=lambda state: state,  # each call has already waited for its copy
         guard="allow",
     )
 
 
 def launch_s(device: jax.Device, timer: Timer) -> float:
-    """Seconds that a call of an empty program takes, call after call: the least that any call costs here."""
+    """Seconds for one of many calls of an empty program: the least that any call costs here."""
     empty = Chain(
         step=lambda state, batch: (chain_lib.feed_back(state, state, batch), None),
         draw=lambda seed: (kernel.put(np.ones(1, np.float32), device), kernel.put(np.zeros((), np.float32), device)),

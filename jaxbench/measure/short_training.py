@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A short training on the real data, scored on its test split: the other half of every claim that a step is faster."""
+"""A short training on real data, scored on its test split: a faster step must also learn."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ CHUNK = 512  # test examples scored at once
 def train_briefly(
     workload: TrainWorkload, program: Program, data: Dataset, *, steps: int, batch: int, seed: int
 ) -> dict[str, float]:
-    """Trains for `steps` steps of `batch` examples from the seed's state, then scores the whole test split.
+    """Trains for `steps` steps of `batch` examples from the state that `seed` gives, then scores the whole test split.
 
     Returns:
       steps; final_loss and, if the workload reports it, final_accuracy: means over the test examples;
-      skipped_steps under dynamic loss scaling. A value that is not finite is left out, as JSON has none.
+      skipped_steps under dynamic loss scaling. Without values that are not finite, which JSON cannot store.
 
     Raises:
       UserError: the training split has fewer examples than a batch.
     """
     examples = len(next(iter(data.train.values())))
     if examples < batch:
-        raise UserError(f"--config.train.batch={batch} is more than the {examples} examples there are: use fewer.")
+        raise UserError(f"--config.train.batch={batch} exceeds the {examples} training examples: use fewer.")
     metrics: dict[str, Any] = {}
     with jax.set_mesh(program.mesh):
         state = program.init(jax.random.PRNGKey(seed))
@@ -42,10 +42,10 @@ def train_briefly(
             host: Any = {name: array[batches[position]] for name, array in data.train.items()}
             state, metrics = program.step(state, program.put(host))
         final = jax.device_get(program.export(state))
-    found = {"steps": float(steps), **_score(workload, final, data.test, device=program.mesh.devices.flat[0])}
+    results = {"steps": float(steps), **_score(workload, final, data.test, device=program.mesh.devices.flat[0])}
     if "skipped_steps" in metrics:
-        found["skipped_steps"] = float(np.asarray(metrics["skipped_steps"]).flat[0])
-    return {name: value for name, value in found.items() if np.isfinite(value)}
+        results["skipped_steps"] = float(np.asarray(metrics["skipped_steps"]).flat[0])
+    return {name: value for name, value in results.items() if np.isfinite(value)}
 
 
 def _score(

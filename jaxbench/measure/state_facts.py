@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What one device holds of a training state, and what a step says of itself besides the loss."""
+"""How many bytes of the training state one device holds, and which facts a step reports besides the loss."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
-# Metrics of a step that are facts about its execution: the share of a pipeline's pairs of tick and stage that did
-# something, of positions that found no place with their expert, of tokens that are no filling.
-SAID = ("busy_share", "dropped", "real_share")
+# Metrics of a step that are facts about its execution: the share of a pipeline's (tick, stage) slots that were busy, of
+# positions that their expert had no capacity for, of tokens that are not padding.
+REPORTED = ("busy_share", "dropped", "real_share")
 
 
 def measure(program: Program, state: TrainState, batch: Batch, *, gradients: bool) -> dict[str, float]:
-    """Bytes on the mesh's first device, from its shards. state_bytes: parameters and optimizer's state.
+    """Bytes on the mesh's first device, from its shards. state_bytes: parameters and optimizer state.
 
-    gradients: measure held_gradient_bytes too, of the gradients as the strategy holds them while more are added. That
-    compiles and runs a second program, if they do not lie as the parameters do.
+    gradients: also measure held_gradient_bytes, the gradients as the strategy holds them between micro-batches. Unless
+    they are laid out as the parameters, this compiles and runs a second program.
     """
     facts = {"state_bytes": held((state.params, state.opt_state), program)}
     if gradients:
@@ -30,19 +30,19 @@ def measure(program: Program, state: TrainState, batch: Batch, *, gradients: boo
 
 
 def of_workload(workload: TrainWorkload) -> dict[str, float]:
-    """What a throughput in tokens needs besides the step's time."""
+    """The tokens of an example, which a throughput in tokens needs; {} without tokens."""
     return {"tokens": float(workload.tokens)} if workload.tokens else {}
 
 
 def held(tree: PyTree, program: Program) -> float:
-    """Bytes of all arrays on the mesh's first device; rank-0 counters are left out."""
+    """Bytes of all arrays on the mesh's first device, without rank-0 counters."""
     first = program.mesh.devices.flat[0]
     shards = [shard for leaf in jax.tree.leaves(tree) if leaf.ndim for shard in leaf.addressable_shards]
     return float(sum(shard.data.nbytes for shard in shards if shard.device == first))
 
 
 def of_metrics(outputs: Any) -> dict[str, float]:
-    """outputs: of a step; what a part of one answers holds none."""
+    """The REPORTED metrics among the outputs of a step; {} for a part of a step whose outputs are not metrics."""
     if not isinstance(outputs, dict):
         return {}
-    return {name: float(np.mean(outputs[name])) for name in SAID if name in outputs}
+    return {name: float(np.mean(outputs[name])) for name in REPORTED if name in outputs}

@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Copies between the host and devices and from device to device, one at a time, each waited for.
+"""Copies between host and device, and between devices: one at a time, waiting for each.
 
-Every copy is a real one, which takes some care. Host to device and device to device are `jax.device_put`, into memory
-that is new for each copy (on a CPU, large blocks come from the system page by page, and that is part of the time). It
-may share the memory of a NumPy array with a CPU device, `may_alias=False` or not, if that lies where XLA would have put
-it; so there the source lies elsewhere. Device to host is `numpy.asarray`. An array keeps the host value it was once
-asked for, so each copy is asked of a new handle of the same buffer. On a CPU an array's host value is a view of it;
-there the copy goes from that view into a buffer that is allocated once.
+JAX avoids copies where it can, but here every copy must be real. Copies to a device use `jax.device_put`, into new
+memory each time (on a CPU the system provides large blocks page by page, which is part of the time). Even with
+`may_alias=False` a CPU device may share the memory of a NumPy array that is aligned as XLA aligns its own, so the
+source is misaligned on purpose. Device to host is `numpy.asarray`. An array caches its host value, so each copy uses a
+new handle to the same buffer. On a CPU an array's host value is a view of it, which is then copied into a buffer that
+is allocated once.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import numpy as np
 from jaxbench.workloads.cases import TransferWorkload
 
 HOST = "host"
-# Values repeat after this many, a prime: no part of an array looks like the one before.
+# Values repeat with this period, a prime, so that neighbouring parts of an array differ.
 PERIOD = 65_521
-XLA_ALIGNMENT = 64  # bytes; a CPU device takes a NumPy array as it is only if its address is a multiple of this
+XLA_ALIGNMENT = 64  # bytes; a CPU device shares a NumPy array's memory only if its address is a multiple of this
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """One copy, ready to be made again and again.
+    """One copy, ready to be repeated.
 
     Attributes:
-      call: makes one copy, waits until it is there, returns it.
-      wrong: how many values of the newest copy differ from the source; all of them when no copy was made, or when it
-        shares the source's memory.
+      call: makes one copy, waits for it and returns it.
+      wrong: how many values of the latest copy differ from the source; all of them if no copy was made, or if it shares
+        the source's memory.
       values: how many values are copied.
       zeros: the share of the source's values that are zero.
     """
@@ -60,7 +60,7 @@ def pairs(op: str, devices: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def payload(workload: TransferWorkload) -> int:
-    """The bytes really copied: whole elements."""
+    """The bytes that are copied: a whole number of elements."""
     itemsize = jnp.dtype(workload.dtype).itemsize
     return max(1, round(workload.payload_bytes / itemsize)) * itemsize
 
@@ -82,7 +82,7 @@ def build(
     newest: list[Any] = []
 
     def call() -> Any:
-        newest[:] = ()  # the copy before is given back first, so that no more than one is held
+        newest[:] = ()  # frees the previous copy first, so that only one exists
         newest.append(copy())
         return newest[0]
 
@@ -99,7 +99,7 @@ def _device(place: str, devices: list[jax.Device]) -> jax.Device:
 
 
 def _draw(length: int, dtype: np.dtype, seed: int) -> np.ndarray:
-    """Small whole numbers, (length,), at an address that is no multiple of XLA_ALIGNMENT."""
+    """Small integers, (length,), at an address that is not a multiple of XLA_ALIGNMENT."""
     memory = np.empty(length * dtype.itemsize + 2 * XLA_ALIGNMENT, np.uint8)
     offset = dtype.itemsize - memory.ctypes.data % XLA_ALIGNMENT + XLA_ALIGNMENT
     drawn = memory[offset : offset + length * dtype.itemsize].view(dtype)
@@ -131,21 +131,21 @@ def _to_host(array: jax.Array) -> Callable[[], Any]:
 
 
 def handle(array: jax.Array) -> jax.Array:
-    """The same device buffer as another array, which knows no host value yet. Asked twice, an array gives the same
-    one: so each is asked of the one before."""
+    """A new array over the same device buffer, without a cached host value. The same array always returns the same
+    handle, so each handle must come from the previous one."""
     return array.addressable_data(0)
 
 
 def address(array: Any) -> int | None:
-    """Where in the host's memory the values are; None for what is on an accelerator."""
+    """The host address of the values; None for an array on an accelerator."""
     if isinstance(array, jax.Array):
         return array.unsafe_buffer_pointer() if array.devices().pop().platform == "cpu" else None
     return array.ctypes.data
 
 
 def _count_wrong(original: np.ndarray, start: Any, copy: Any) -> int:
-    found = np.asarray(copy)
+    copied = np.asarray(copy)
     shared = address(copy) is not None and address(copy) == address(start)
-    if shared or found.shape != original.shape or found.dtype != original.dtype:
+    if shared or copied.shape != original.shape or copied.dtype != original.dtype:
         return original.size
-    return int(np.sum(found != original))
+    return int(np.sum(copied != original))

@@ -31,17 +31,17 @@ def load(strategy: str) -> Any:
 
 
 def takes_any_mesh(strategy: str) -> bool:
-    """Whether the mesh is the user's to choose."""
+    """Whether the user chooses the mesh."""
     return load(strategy).AXIS is None
 
 
 def of_any_model() -> list[str]:
-    """The strategies that take every workload: what `--config.strategy=all` means."""
+    """The strategies that take every workload, which `--config.strategy=all` means."""
     return _along_axes_of(None)
 
 
 def of_model(workload: TrainWorkload) -> list[str]:
-    """The strategies that take this model, apart from those that need to be told their mesh."""
+    """The strategies that take this model, except those for which the user must choose a mesh."""
     return _along_axes_of(workload.partition)
 
 
@@ -59,7 +59,7 @@ def mesh_sizes(strategy: str, devices: int, mesh: str = MESH.default) -> dict[st
     if axis is not None:
         if mesh != MESH.default:
             raise UserError(
-                f"--config.lever.mesh={mesh} needs the strategy hybrid, and '{strategy}' has a mesh of its own: use "
+                f"--config.lever.mesh={mesh} needs the strategy hybrid, because '{strategy}' defines its own mesh: use "
                 "--config.strategy=hybrid."
             )
         return {axis: devices}
@@ -87,8 +87,8 @@ def settings(
         )
     if sequence and ("tensor" not in sizes or "stage" in sizes):
         raise UserError(
-            "--config.lever.sequence_parallel=on needs products that are split over the axis tensor, outside a "
-            "pipeline: use --config.strategy=tensor."
+            "--config.lever.sequence_parallel=on needs a mesh with the axis tensor and without the axis stage: use "
+            "--config.strategy=tensor."
         )
     values = {"sizes": sizes, "schedule": schedule, "sequence": sequence}
     parameters = inspect.signature(load(strategy).build).parameters
@@ -96,7 +96,7 @@ def settings(
 
 
 def build(strategy: str, workload: TrainWorkload, devices: list[jax.Device], **levers: Any) -> Program:
-    """Spreads `workload` over `devices` by the named strategy. levers: what `settings` takes besides.
+    """Spreads `workload` over `devices` by the named strategy. levers: the remaining arguments of `settings`.
 
     Raises UserError for a lever that the strategy does not have, and Unsupported for a model that it cannot take.
     """

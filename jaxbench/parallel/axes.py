@@ -13,33 +13,33 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine.mesh import arranged
 from jaxbench.workloads.base import Partition
 
-# Whether the devices along an axis have different examples. From the outermost axis to the innermost, because devices
-# that are neighbours should be those that communicate most.
+# Whether the devices along an axis have different examples. Ordered from outermost to innermost, because the axes that
+# communicate most should connect neighbouring devices.
 AXES = {
     "data": True,  # splits the batch
     "fsdp": True,  # the batch, and each parameter's elements
     "expert": True,  # the batch, and the experts
-    "stage": False,  # the row of blocks
+    "stage": False,  # the sequence of blocks
     "context": False,  # the positions
     "tensor": False,  # heads, hidden units and vocabulary
 }
-# A model's table says which logical axis each dimension of a parameter is (`workloads.base.Partition`); this says where
-# the logical axes lie.
+# A model's table names the logical axis of each dimension of a parameter (`workloads.base.Partition`). This maps
+# logical axes to mesh axes.
 LIES_ON = {"heads": "tensor", "hidden": "tensor", "vocab": "tensor", "experts": "expert"}
 Sizes = Mapping[str, int]
 
 
 def parse(text: str) -> dict[str, int]:
-    """ "data=2,tensor=4" -> {"data": 2, "tensor": 4}, in the order of AXES. Raises UserError naming what is wrong."""
-    found: dict[str, int] = {}
+    """ "data=2,tensor=4" -> {"data": 2, "tensor": 4}, in the order of AXES. Raises UserError."""
+    sizes: dict[str, int] = {}
     for word in text.split(","):
-        name, equals, size = (part.strip() for part in word.partition("="))
+        name, equals, number = (part.strip() for part in word.partition("="))
         if name not in AXES:
             raise UserError(f"--config.lever.mesh={text} has the axis '{name}': {did_you_mean(name, list(AXES))}")
-        if not equals or not size.isdecimal() or int(size) < 1 or name in found:
-            raise UserError(f"--config.lever.mesh={text} is no mesh: write data=2,tensor=4, for example.")
-        found[name] = int(size)
-    return {name: found[name] for name in AXES if name in found}
+        if not equals or not number.isdecimal() or int(number) < 1 or name in sizes:
+            raise UserError(f"--config.lever.mesh={text} is not a mesh: use data=2,tensor=4, for example.")
+        sizes[name] = int(number)
+    return {name: sizes[name] for name in AXES if name in sizes}
 
 
 def text(sizes: Sizes) -> str:
@@ -48,19 +48,19 @@ def text(sizes: Sizes) -> str:
 
 
 def require_product(sizes: Sizes, devices: int, typed: str) -> None:
-    """Raises UserError unless the mesh has as many places as there are devices. typed: what the user wrote."""
+    """Raises UserError unless the mesh has one place for each device. typed: what the user typed."""
     places = math.prod(sizes.values())
     if places != devices:
         rest = devices // math.gcd(devices, sizes.get("tensor", 1))
         near = text({"data": rest, "tensor": devices // rest} if rest < devices else {"data": devices})
         raise UserError(
-            f"--config.lever.mesh={typed} has {places} places, there are {devices} devices: use {near}, for example."
+            f"--config.lever.mesh={typed} has {places} places for {devices} devices: use {near}, for example."
         )
 
 
 def splits(partition: Partition | None, axis: str) -> bool:
-    """Whether a model has what a mesh axis splits. partition: the model's own; None: it says nothing."""
-    if axis in ("data", "fsdp"):  # the batch and the state, which every model has
+    """Whether a model can be split over a mesh axis. partition: of the model; None: it declares none."""
+    if axis in ("data", "fsdp"):  # these split the batch and the state, which every model has
         return True
     if partition is None:
         return False
@@ -76,18 +76,18 @@ def batch_parts(sizes: Sizes) -> int:
     return math.prod(size for name, size in sizes.items() if AXES[name])
 
 
-# The axes that a mesh may have together: that of a pipeline, and any other.
+# The axes that one mesh may combine: with a pipeline, and without.
 TOGETHER = (("data", "stage", "tensor"), ("data", "fsdp", "tensor"))
 
 
 def meshes(devices: int) -> list[dict[str, int]]:
-    """All meshes of so many devices over the axes that go TOGETHER. Axes of one device are left out."""
-    found = {text(sizes): sizes for family in TOGETHER for sizes in _factorings(devices, family)}
-    return list(found.values()) if devices > 1 else [{"data": 1}]
+    """All meshes of `devices` devices over axes that go TOGETHER, without axes of one device."""
+    by_text = {text(sizes): sizes for family in TOGETHER for sizes in _factorings(devices, family)}
+    return list(by_text.values()) if devices > 1 else [{"data": 1}]
 
 
 def _factorings(devices: int, names: tuple[str, ...]) -> list[dict[str, int]]:
-    """Every way to write `devices` as a product over the axes named, the first axis largest first."""
+    """Every way to write `devices` as a product over the named axes, in decreasing order of the first."""
     if not names:
         return [{}] if devices == 1 else []
     return [

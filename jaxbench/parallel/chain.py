@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A case as dependent steps: each call needs the result of the one before, so that none can be skipped or overlapped.
+"""A case as dependent steps: each call needs the previous result, so that no call can be skipped or overlapped.
 
-The whole result is carried from step to step, which makes the compiler produce all of it. One element of it, times a
-zero that the compiler does not know to be zero, is added to one element of the first argument, in place: the values
-stay what they were, at the cost of one element, and a loop over steps has nothing to hoist.
+Each step passes on its whole result, so the compiler must compute all of it. One element of the result, times a zero
+that the compiler cannot see, is added in place to one element of the first argument. This changes no value and costs
+one element, but the compiler can hoist nothing out of a loop over steps.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ class Chain:
 
     Attributes:
       step: (state, batch) -> (state, None), pure; jitted with the state donated and, in a loop, iterated.
-      draw: seed -> (state, batch), new arrays on the devices. The result inside the first state may hold anything.
-      wrong: (state after some steps, seed) -> how many values of the result are wrong; None: the answer is not known.
+      draw: seed -> (state, batch), new arrays on the devices. The result in the first state may have any values.
+      wrong: (state after some steps, seed) -> the number of wrong values in the result; None: the answer is unknown.
       values: how many values `wrong` compares.
       zeros: seed -> the share of the input values that are zero.
       mesh: the mesh to run under; None for one device.
-      avals: () -> (state, batch) as shapes with their shardings, for devices that are not here, where nothing can be
-        drawn; None: not known.
+      avals: () -> (state, batch) as shapes with shardings, to compile for devices that are not here; None: unknown.
     """
 
     step: Callable[[PyTree, PyTree], tuple[PyTree, None]]

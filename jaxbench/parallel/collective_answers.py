@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What goes into a collective and what must come out of it, in NumPy: every value of every device, compared exactly.
+"""The inputs and expected results of collectives, in NumPy: every value on every device is compared exactly.
 
-Values are small whole numbers, drawn for each device, so that every sum is exact in the dtype whatever its order.
+Each device draws small integers, so that every sum is exact in the dtype, in any order.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxbench.errors import UserError
 
-# A device's values repeat after this many, so that drawing a gigabyte costs no more than copying it. It is a prime: no
-# part of a buffer, of whatever length, looks like the next one.
+# A device's values repeat with this period, so that drawing a gigabyte costs no more than a copy. It is a prime, so
+# that neighbouring parts of a buffer differ, whatever their length.
 PERIOD = 65_521
 LARGEST = 7
 BLOCK = 2**22  # elements compared at once
@@ -24,7 +24,7 @@ BLOCK = 2**22  # elements compared at once
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a result: elementwise sum of what `places` hold from element `start` on, `length` elements."""
+    """A part of a result: the elementwise sum, over `places`, of `length` elements from element `start` on."""
 
     places: tuple[int, ...]
     start: int
@@ -49,7 +49,7 @@ def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[
 
 
 def largest_value(dtype: np.dtype, summands: int) -> int:
-    """Values are drawn from 0 .. this, so that a sum of `summands` of them is exact. 0: no such sum is."""
+    """The largest value for which a sum of `summands` values is exact; 0: no such sum is exact."""
     if jnp.issubdtype(dtype, jnp.integer):
         exact = int(jnp.iinfo(dtype).max)
     else:
@@ -58,10 +58,10 @@ def largest_value(dtype: np.dtype, summands: int) -> int:
 
 
 def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
-    """`largest_value`, at least 1. Raises UserError for a sum that could not be checked."""
+    """`largest_value`, at least 1. Raises UserError for a sum that cannot be checked exactly."""
     largest = largest_value(dtype, summands)
     if largest < 1:
-        raise UserError(f"{op} in {dtype} over {summands} devices is never exact: use a wider type, such as float32.")
+        raise UserError(f"{op} in {dtype} over {summands} devices cannot be exact: use a wider type, such as float32.")
     return largest
 
 
@@ -73,13 +73,13 @@ def _period(seed: int, place: int, largest: int) -> np.ndarray:
 
 
 def values(seed: int, places: Sequence[int], start: int, length: int, dtype: np.dtype, largest: int) -> np.ndarray:
-    """Elements start .. start + length of the sum of what `places` hold, in `dtype`. Shape (length,)."""
+    """Elements start .. start + length of the sum over `places`, in `dtype`. Shape (length,)."""
     period = np.sum([_period(seed, place, largest) for place in places], axis=0, dtype=np.int64).astype(dtype)
     return np.resize(np.roll(period, -(start % PERIOD)), length)
 
 
 def count_wrong(found: np.ndarray, expected: list[Segment], seed: int, largest: int) -> int:
-    """How many elements of `found`, (length,), are not what they must be; all of them if the length is another."""
+    """How many elements of `found`, (length,), are wrong; all of them if the length is wrong."""
     if found.size != sum(segment.length for segment in expected):
         return max(found.size, sum(segment.length for segment in expected))
     wrong, at = 0, 0
@@ -87,6 +87,6 @@ def count_wrong(found: np.ndarray, expected: list[Segment], seed: int, largest: 
         for done in range(0, segment.length, BLOCK):
             length = min(BLOCK, segment.length - done)
             right = values(seed, segment.places, segment.start + done, length, found.dtype, largest)
-            wrong += int(np.sum(found[at : at + length] != right))  # not-a-number is wrong
+            wrong += int(np.sum(found[at : at + length] != right))  # NaN is wrong
             at += length
     return wrong

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One collective as dependent steps on a mesh, under `jax.shard_map`; on a 2-D mesh all groups along the axis at once.
+"""One collective as dependent steps on a mesh, under `jax.shard_map`. On a 2-D mesh all groups along an axis run it.
 
-What the compiled step holds (the tests read it): one all-reduce, all-gather, reduce-scatter, all-to-all or
-collective-permute over the groups, its operand and its result in buffers that are carried and donated. Broadcast is a
-collective-broadcast on a GPU. JAX lowers that nowhere else; there it is what `jax.lax.pbroadcast` is defined as, an
-all-reduce of values that all devices but the first have set to zero, and is measured as such.
+The compiled step has one all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute, whose operand and
+result are in donated buffers (the tests check this). Broadcast is a collective-broadcast on a GPU, the only platform
+for which JAX lowers it. Elsewhere it is measured as what `jax.lax.pbroadcast` is defined as: an all-reduce in which
+all devices but the first contribute zeros.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from jaxbench.parallel import collective_answers as answers
 from jaxbench.parallel.chain import Chain, feed_back
 from jaxbench.workloads.cases import CollectiveWorkload
 
-DIVIDES = ("all_gather", "reduce_scatter", "all_to_all")  # a buffer is cut into as many parts as there are devices
+DIVIDES = ("all_gather", "reduce_scatter", "all_to_all")  # a buffer has one part for each device
 SUMS = ("all_reduce", "reduce_scatter")
 
 
 def payload(workload: CollectiveWorkload, n: int) -> int:
-    """The bytes really used for S in a group of `n` devices: whole elements, and n equal parts where it is cut."""
-    whole = n if workload.op in DIVIDES else 1
+    """The bytes used for a payload in a group of `n` devices: whole elements, in n equal parts if DIVIDES."""
+    parts = n if workload.op in DIVIDES else 1
     itemsize = jnp.dtype(workload.dtype).itemsize
-    return max(1, round(workload.payload_bytes / (itemsize * whole))) * whole * itemsize
+    return max(1, round(workload.payload_bytes / (itemsize * parts))) * parts * itemsize
 
 
 def lengths(workload: CollectiveWorkload, n: int) -> tuple[int, int]:
@@ -44,7 +44,7 @@ def lengths(workload: CollectiveWorkload, n: int) -> tuple[int, int]:
 
 
 def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: str) -> int:
-    """What `places` devices in groups of `n` hold at once: carried buffers and at most as much scratch as is needed."""
+    """An upper bound on the bytes that `places` devices in groups of `n` hold: carried buffers and scratch."""
     argument, result = lengths(workload, n)
     carried = argument + result
     if workload.op == "broadcast" and not has_broadcast(platform):
@@ -56,7 +56,7 @@ def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: 
 
 
 def has_broadcast(platform: str) -> bool:
-    """Whether JAX has a broadcast there; `platform` as a device says it."""
+    """Whether JAX lowers a broadcast there. platform: `jax.Device.platform`."""
     return platform == "gpu"
 
 
@@ -73,7 +73,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     state = (argument, ..., result), one shard a device; batch = (zero,).
 
     Raises:
-      UserError: a sum that is exact in no order, so that its result could not be checked.
+      UserError: a sum that is not exact, so that its result could not be checked.
     """
     devices = devices[: math.prod(mesh_shape)]
     mesh = grid(devices, mesh_shape)
@@ -92,7 +92,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         if not masked:
             out = collective(x)
             return (feed_back(x, out, zero), out), None
-        # What is sent is carried as well: as scratch, its memory would be taken from the system anew in each call.
+        # `sent` is carried too: as scratch, its memory would be allocated by the system in each call.
         sent = jnp.where(jax.lax.axis_index(axis) == 0, x, jnp.zeros_like(x))
         out = collective(sent)
         return (feed_back(x, out, zero), sent, out), None
@@ -100,8 +100,8 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     def draw(seed: int) -> tuple[Any, Any]:
         drawn = (answers.values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
         x = _shards(split, devices, drawn, argument)
-        nothing = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
-        others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in nothing]
+        zeros = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
+        others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in zeros]
         return (x, *others), (jax.device_put(np.zeros((), np.float32), whole),)
 
     specs = PartitionSpec(axes), PartitionSpec()
@@ -126,7 +126,7 @@ def _collective(op: str, axis: str, n: int) -> Callable[[jax.Array], jax.Array]:
     """One device's argument -> its result, inside shard_map, over groups of `n` devices along `axis`."""
     lax = jax.lax
     functions: dict[str, Callable[[jax.Array], jax.Array]] = {
-        # Its result is the same on every device, and is cast to *varying* like that of the others, which is no work.
+        # Its result is equal on all devices. The cast to *varying*, as for the others, costs nothing.
         "all_reduce": lambda x: lax.pcast(lax.psum(x, axis), axis, to="varying"),
         "all_gather": lambda x: lax.all_gather(x, axis, tiled=True),
         "reduce_scatter": lambda x: lax.psum_scatter(x, axis, tiled=True),
@@ -140,7 +140,7 @@ def _collective(op: str, axis: str, n: int) -> Callable[[jax.Array], jax.Array]:
 def _shards(
     sharding: NamedSharding, devices: Sequence[jax.Device], parts: Iterable[np.ndarray], length: int
 ) -> jax.Array:
-    """An array made of one part, (length,), a device; the parts of other processes are theirs to put."""
+    """An array of one part, (length,), per device. Other processes put their own parts."""
     # On a CPU the array may share the memory of a part. XLA never writes there: such a donation has no effect.
     put = [
         jax.device_put(part, device)
@@ -151,20 +151,20 @@ def _shards(
 
 
 def _count_wrong(op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str, seed: int, largest: int) -> int:
-    """Over all devices of this process."""
+    """The number of wrong values on this process's devices."""
     place_of = {device: place for place, device in enumerate(mesh.devices.flat)}
-    found = {place_of[shard.device]: shard for shard in result.addressable_shards}
+    shards = {place_of[shard.device]: shard for shard in result.addressable_shards}
     wrong = 0
     for members in groups(tuple(mesh.shape.values()), axis):
         for rank, place in enumerate(members):
-            if place in found:
+            if place in shards:
                 expected = answers.segments(op, members, rank, result.size // len(place_of))
-                wrong += answers.count_wrong(np.asarray(found.pop(place).data), expected, seed, largest)
+                wrong += answers.count_wrong(np.asarray(shards.pop(place).data), expected, seed, largest)
     return wrong
 
 
 def _zeros(seed: int, places: int, length: int, dtype: np.dtype, largest: int) -> float:
-    """The share of zeros in all arguments; of what repeats, once."""
+    """The share of zeros in all arguments, from one period of each."""
     length = min(length, answers.PERIOD)
     drawn = [answers.values(seed, (place,), 0, length, dtype, largest) for place in range(places)]
     return float(np.mean(np.stack(drawn) == 0))

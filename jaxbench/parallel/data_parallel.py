@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the data-parallel strategies share: each device has the whole state, and its part of the batch."""
+"""Shared by the data-parallel strategies: each device has the whole state and a part of the batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AXIS = "data"
 def local_gradients(
     workload: TrainWorkload, state: TrainState, batch: Batch, **options: Callable[[PyTree], PyTree]
 ) -> tuple[PyTree, PyTree, Metrics]:
-    """Inside a mapped function: `program.gradients` of this device's examples, with a random key of its own."""
+    """Inside a mapped function: `program.gradients` of this device's examples, with its own random key."""
     local = dataclasses.replace(state, key=draws.local_key(state.key, (AXIS,)))
     with sharding_context.over(axis=AXIS):
         return gradients(workload, local, batch, **options)
@@ -36,9 +36,9 @@ def by_compiler(
     axis_type: AxisType,
     explained: AbstractContextManager[None] | None = None,
 ) -> Program:
-    """The Program of a step that is written for the whole batch, whose communication the compiler places.
+    """The Program of a step written for the whole batch, in which the compiler places the communication.
 
-    explained: entered while the loss is traced.
+    explained: a context to trace the loss in.
     """
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
@@ -50,9 +50,9 @@ def by_compiler(
 
 
 def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch: bool = False) -> Program:
-    """The Program of `step` with the state replicated over `mesh` and the batch split over its axis "data".
+    """The Program of `step`, with the state replicated over `mesh` and the batch split over its axis "data".
 
-    whole_batch: the loss is given the whole batch, unless it is split into micro-batches.
+    whole_batch: the loss sees the whole batch, unless there are micro-batches.
     """
     by_parts = not whole_batch or (workload.micro_batches > 1 and mesh.size > 1)
     whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec(AXIS))

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How random keys reach examples, and how one device can draw the same.
+"""How random keys reach examples, and how one device can draw the same numbers.
 
-A strategy that gives the loss the whole batch (`jit`) draws for all examples from one key. One whose program is written
-for one device gives each part of the batch a key of its own, folded with the place of the device: dropout that hit the
-same units in every part would be weaker noise. Both are correct, but they draw different numbers.
+A strategy that gives the loss the whole batch (`jit`) draws for all examples from one key. A per-device program folds
+the device's place into the key, because dropout of the same units in every part of the batch would be weaker noise.
+Both are correct, but they draw different numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
-PARTS = "parts"  # the mapped axis over which parts of a batch lie on one device
+PARTS = "parts"  # the mapped axis of a batch's parts on one device
 
 Keys = Callable[[jax.Array], jax.Array]
 
@@ -33,11 +33,11 @@ def keys_of_parts(*sizes: int) -> Keys:
     """key, uint32 (2,) -> what `local_key` gives each device of axes of these sizes, uint32 (devices, 2)."""
 
     def keys(key: jax.Array) -> jax.Array:
-        found = key[None]
+        folded_keys = key[None]
         for size in sizes:
-            found = jax.vmap(lambda k, size=size: folded(jnp.stack([k] * size), jnp.arange(size)))(found)
-            found = found.reshape(-1, *key.shape)
-        return found
+            folded_keys = jax.vmap(lambda k, size=size: folded(jnp.stack([k] * size), jnp.arange(size)))(folded_keys)
+            folded_keys = folded_keys.reshape(-1, *key.shape)
+        return folded_keys
 
     return keys
 
@@ -50,9 +50,8 @@ def folded(key: jax.Array, number: jax.Array | int) -> jax.Array:
 
 
 def by_parts(workload: TrainWorkload) -> TrainWorkload:
-    """The workload with a loss that takes the whole batch and one key for each part of it, (parts, 2), and does on one
-    device what a strategy does that gives each device its part. The loss can still reach the other parts: they lie
-    along a mapped axis.
+    """The workload with a loss that takes the whole batch and one key for each part, (parts, 2). On one device it
+    computes what a per-device strategy does. The loss can still reach the other parts, through a mapped axis.
     """
 
     def loss(params: PyTree, model_state: PyTree, batch: Batch, keys: jax.Array) -> PyTree:
@@ -67,5 +66,5 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
 
 
 def _together(x: jax.Array) -> jax.Array:
-    """As `program.mean_over`, over the leading axis. Totals and weights are averaged apart."""
+    """As `program.mean_over`, over the leading axis. Totals and weights are averaged separately."""
     return jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0)

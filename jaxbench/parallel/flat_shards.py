@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arrays as flat shards of equal size, one for each device of an axis: how ZeRO shards an array none of whose
-dimensions divides over the devices.
+"""Arrays as flat shards of equal size, one for each device of an axis: how ZeRO shards an array without a dimension
+that divides over the devices.
 
-The last shard is padded with zeros. Only element-wise work can be done on a shard; an optimizer that does more is given
-the whole array (see `optimizer_view`).
+The last shard is padded with zeros. A shard allows only element-wise work; an optimizer that does more gets the whole
+array (see `optimizer_view`).
 """
 
 from __future__ import annotations

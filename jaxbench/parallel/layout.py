@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where each array of a state lies on a named mesh, and the way between that and the canonical state.
+"""The layout of a training state on a named mesh, and the conversion to and from the canonical state.
 
-The dimensions of a parameter are split as the model's table says. The axis `fsdp` also splits the first dimension that
-is left and divides; an array without one is flattened, padded with zeros and cut. (Not every array is flattened: a
-TPU's memory is tiled by the last two dimensions, so that a flat copy of a matrix is a second matrix.) The optimizer's
-state lies as the parameters that it belongs to.
+The model's table says which dimensions of a parameter are split. The axis `fsdp` also splits the first remaining
+dimension that divides; an array without one is flattened, padded with zeros and cut. (Flattening every array would be
+simpler, but a TPU tiles the last two dimensions, so a flattened matrix is a second copy in memory.) The optimizer's
+state is laid out as the parameters that it belongs to.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 class Cut:
     """How one parameter is split.
 
-    shape: canonical. dims: (dimension, mesh axis) of each dimension that is split, in order; sizes: over how many
-    devices each. over: the axis over which a device's part is gathered where it is used. flat: over how many devices of
-    `over` the flattened array is cut, where no dimension divides; else 1.
+    shape: canonical. dims: (dimension, mesh axis) of each split dimension, in order; sizes: the devices of each.
+    over: the axis over which a device's part is gathered before use. flat: the devices of `over` that share the
+    flattened array, if no dimension divides; else 1.
     """
 
     shape: tuple[int, ...]
@@ -57,8 +57,8 @@ class Cut:
     def spec(self) -> PartitionSpec:
         if self.flat > 1:
             return PartitionSpec(*(axis for _, axis in self.dims), self.over)
-        on = dict(self.dims)
-        return PartitionSpec(*(on.get(dim) for dim in range(len(self.shape)))) if on else PartitionSpec()
+        axis_of = dict(self.dims)
+        return PartitionSpec(*(axis_of.get(dim) for dim in range(len(self.shape)))) if axis_of else PartitionSpec()
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -66,32 +66,32 @@ class Cut:
         return (*(axis for _, axis in self.dims), *((self.over,) if self.flat > 1 else ()))
 
     def _grouped(self) -> tuple[list[int], list[int]]:
-        """The canonical shape with each split dimension as (devices, rest), and where the devices' axes are in it."""
+        """The canonical shape with each split dimension as (devices, rest), and the indices of these `devices`."""
         split = {dim: size for (dim, _), size in zip(self.dims, self.sizes, strict=True)}
         shape: list[int] = []
-        at = []
+        indices = []
         for dim, length in enumerate(self.shape):
-            at += [len(shape)] if dim in split else []
+            indices += [len(shape)] if dim in split else []
             shape += [split[dim], length // split[dim]] if dim in split else [length]
-        return shape, at
+        return shape, indices
 
     def cut(self, x: jax.Array) -> jax.Array:
         """From canonical shape to that of the global array."""
         if self.flat == 1:
             return x
-        shape, at = self._grouped()
-        rows = jnp.moveaxis(x.reshape(shape), at, range(len(at))).reshape(*self.sizes, -1)
-        fill = flat_shards.padded(rows.shape[-1], self.flat) - rows.shape[-1]
-        return jnp.pad(rows, [(0, 0)] * len(at) + [(0, fill)])
+        shape, indices = self._grouped()
+        rows = jnp.moveaxis(x.reshape(shape), indices, range(len(indices))).reshape(*self.sizes, -1)
+        padding = flat_shards.padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        return jnp.pad(rows, [(0, 0)] * len(indices) + [(0, padding)])
 
     def join(self, x: Any) -> Any:
         """Inverse of `cut`, of a host or a device array."""
         if self.flat == 1:
             return x
-        shape, at = self._grouped()
+        shape, indices = self._grouped()
         rows = x[..., : math.prod(self.local)].reshape((*self.sizes, *self.local))
-        goes = [*at, *(dim for dim in range(len(shape)) if dim not in at)]
-        return rows.transpose(sorted(range(len(shape)), key=goes.__getitem__)).reshape(self.shape)
+        order = [*indices, *(dim for dim in range(len(shape)) if dim not in indices)]
+        return rows.transpose(sorted(range(len(shape)), key=order.__getitem__)).reshape(self.shape)
 
     @property
     def _dim(self) -> int | None:
@@ -100,13 +100,13 @@ class Cut:
 
     @property
     def parts(self) -> int:
-        """Over how many devices of the axis `over` it is split."""
+        """The number of devices of the axis `over` that it is split over."""
         return self.flat * next(
             (size for (_, axis), size in zip(self.dims, self.sizes, strict=True) if axis == self.over), 1
         )
 
     def whole(self, shard: jax.Array) -> jax.Array:
-        """Inside `shard_map`: this device's part before it was split over `over`, by an all-gather."""
+        """Inside `shard_map`: undoes the split over `over`, by an all-gather."""
         if self._dim is not None:
             return jax.lax.all_gather(shard, self.over, axis=self._dim, tiled=True)
         if self.flat == 1:
@@ -115,7 +115,7 @@ class Cut:
         return jax.lax.reshape(jax.lax.slice(everything, (0,), (math.prod(self.local),)), self.local)
 
     def own(self, x: jax.Array) -> jax.Array:
-        """Inside `shard_map`: of an array that each device of `over` has, this device's shard."""
+        """Inside `shard_map`: this device's shard of an array that each device of `over` has."""
         if self._dim is None:
             return flat_shards.own_shard(x, self.over) if self.flat > 1 else x
         size = x.shape[self._dim] // self.parts
@@ -129,13 +129,13 @@ class Cut:
 
     @property
     def numbers(self) -> int:
-        """The numbers that `whole` gathers, with padding."""
+        """The numbers that `whole` gathers, including padding."""
         split = self.parts if self._dim is not None else 1
         return flat_shards.padded(math.prod(self.local) * split, self.flat)
 
 
 def masked(tree: PyTree) -> bool:
-    """Whether this is the placeholder of `optax.masked` for a parameter, or several, that an optimizer does not see."""
+    """Whether this is the placeholder of `optax.masked` for parameters that an optimizer does not see."""
     return isinstance(tree, optax.MaskedNode)
 
 
@@ -145,9 +145,9 @@ def map_arrays(function: Callable[..., Any], tree: PyTree, *others: PyTree) -> P
 
 
 class Mirrored:
-    """A state as its parameters, the parts of the optimizer's state that mirror them (moments), and the rest.
+    """Divides a state into its parameters, the parts of the optimizer's state that mirror them (moments), and the rest.
 
-    Some arrays of such a part may be masked. also: a further condition on a part; None: there is none.
+    Some arrays of a mirroring part may be masked. also: a further condition on such a part.
     """
 
     def __init__(self, canonical: TrainState, also: Callable[[PyTree], bool] | None = None):
@@ -175,8 +175,7 @@ class Mirrored:
         other: Callable[[Any], Any],
         moments: Callable[[PyTree], PyTree] | None = None,
     ) -> TrainState:
-        """Applies a function to each. moments: for the parts that mirror the parameters; None: the function
-        `params`."""
+        """Applies a function to each. moments: for the parts that mirror the parameters; None: as `params`."""
         moments, others = moments or params, partial(jax.tree.map, other)
         parts = zip(self._outside.flatten_up_to(state.opt_state), self._mirrors, strict=True)
         return TrainState(
@@ -194,8 +193,8 @@ class Mirrored:
 
 
 class Layout:
-    """Where a workload's state lies. cuts: a params-shaped tree of Cut. moments: the same for what the optimizer keeps
-    for each parameter; None: it lies as the parameter does."""
+    """The layout of a workload's state. cuts: a params-shaped tree of Cut. moments: the same for the optimizer's
+    moments; None: as the parameters."""
 
     def __init__(self, workload: TrainWorkload, cuts: PyTree, moments: PyTree | None = None):
         self.canonical = canonical_avals(workload)
@@ -207,7 +206,7 @@ class Layout:
         return self._map(state, lambda x, cut: cut.cut(x), lambda x: x)
 
     def join_params(self, params: PyTree) -> PyTree:
-        """`join` of parameters, or of their gradients."""
+        """`join` for parameters, or for their gradients."""
         return jax.tree.map(lambda x, cut: cut.join(x), params, self.cuts)
 
     def specs(self) -> TrainState:
@@ -241,7 +240,7 @@ def canonical_avals(workload: TrainWorkload) -> TrainState:
 def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
     """A params-shaped tree of Cut, on a mesh of `sizes`.
 
-    Raises UserError for a dimension that does not divide, and for an axis on which nothing of the model lies.
+    Raises UserError for a dimension that does not divide, and for an axis that splits nothing of the model.
     """
     table = workload.partition.axes if workload.partition is not None else {}
     for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
@@ -260,8 +259,8 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
 
 
 def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
-    """The same parameter, split over so many devices of one more axis: along its first dimension that is whole and
-    divides, or else flat."""
+    """The same parameter, also split over `devices` devices of the axis `over`: along its first unsplit dimension that
+    divides, or else flattened."""
     taken, local = {dim for dim, _ in cut.dims}, cut.local
     dims = (dim for dim, length in enumerate(local) if dim not in taken and length and length % devices == 0)
     if devices == 1:
@@ -275,7 +274,7 @@ def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
 
 def _nothing_to_split(workload: TrainWorkload, axis: str) -> str:
     if workload.partition is None:
-        return f"'{workload.name}' does not say what can be split over the axis {axis}; gpt does."
+        return f"'{workload.name}' does not declare what can be split over the axis {axis}; gpt does."
     if axis == "expert":
         return f"'{workload.name}' has no experts: use --config.model.experts=8, for example."
     return f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data."
@@ -285,6 +284,6 @@ def _require_divides(what: str | None, length: int, axis: str, devices: int) -> 
     if length % devices:
         near = max(n for n in range(1, devices) if length % n == 0)
         raise UserError(
-            f"the {length} of '{what}' do not divide over {devices} devices of the mesh axis {axis}: use "
-            f"{axis}={near}, for example, or {math.ceil(length / devices) * devices} of '{what}'."
+            f"'{what}' is {length}, which does not divide over {devices} devices of the mesh axis {axis}: use "
+            f"{axis}={near}, or a '{what}' of {math.ceil(length / devices) * devices}, for example."
         )

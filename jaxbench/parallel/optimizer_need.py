@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What an optimizer must see of the gradients, the parameters and its own moments: found in its jaxpr, not listed.
+"""How much of the gradients, parameters and moments an optimizer needs: read from its jaxpr, not from a list.
 
 Each value in the jaxpr of `update` on the canonical arrays is *like* one parameter (computed element by element from
-arrays of that parameter's shape, and from scalars), or *alike* everywhere (a scalar made of counts and schedules, or
-one broadcast), or a *table* (any other array that no gradient goes into), or *gathered* (made of whole arrays: their
-norms, say). A primitive that is not known to act element by element counts as one that needs whole arrays: that is
-right, only more is sent. Reading the jaxpr is cheaper than comparing two updates, and stricter: it does not depend on
-the values compared, nor on what a flat shard is filled up with.
+arrays of that parameter's shape, and scalars), or *alike* everywhere (a scalar from counts and schedules, possibly
+broadcast), or a *table* (any other array without gradients in it), or *gathered* (computed from whole arrays, such as
+a norm). A primitive that is not known to be elementwise counts as needing whole arrays, which is correct but may send
+more. Reading the jaxpr is cheaper than comparing two updates, and stricter: it depends neither on the values compared
+nor on the padding of flat shards.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ REDUCTIONS = frozenset(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod",
 
 @dataclass(frozen=True)
 class Need:
-    """What an optimizer asks for beyond a device's own shards.
+    """What an optimizer needs beyond a device's own shards.
 
-    values: nothing; every result is computed element by element, on shards as on the whole. reductions: how many
-    reductions of whole arrays to scalars it does, such as norms. whole: the parameters, by place among the leaves, of
-    whose arrays it needs more: reductions along an axis, products, sorting.
+    values: nothing; every result is elementwise, so shards are enough. reductions: the number of reductions of whole
+    arrays to scalars, such as norms. whole: the leaf indices of parameters whose whole arrays it needs, for reductions
+    along an axis, products or sorting.
     """
 
     values: bool
@@ -57,10 +57,10 @@ class Need:
 
 
 def of(workload: TrainWorkload, canonical: TrainState, shards: TrainState | None = None) -> Need:
-    """The need of the workload's optimizer. canonical: avals of the state; the gradients' are those of its params.
+    """The need of the workload's optimizer. canonical: avals of the state; gradients have those of its params.
 
-    shards: the same as one device holds it. The update that is traced on these must be the same but for shapes: one
-    that looks at shapes in Python, such as weight decay of matrices alone, is not "values" where shards differ in that.
+    shards: the avals of one device's part. The update traced on these must be the same except for shapes: an optimizer
+    that looks at shapes in Python, such as weight decay of matrices only, is not "values" if that changes its update.
 
     Raises UserError for an optimizer that `update` of a step cannot be called with.
     """
@@ -76,7 +76,7 @@ def of(workload: TrainWorkload, canonical: TrainState, shards: TrainState | None
     given = jax.tree.leaves((labels.params, labels.opt_state, labels.params))
     found = reader.read(closed.jaxpr, closed.consts, given)
     for got, want in zip(found, jax.tree.leaves((labels.params, labels.opt_state)), strict=True):
-        if isinstance(got, int) and got != want:  # it ends in an array that does not lie as that parameter does
+        if isinstance(got, int) and got != want:  # it ends in an array that is laid out as another parameter
             reader.gather(got)
         elif got in (TABLE, GATHERED) and isinstance(want, int):
             reader.values = False
@@ -85,12 +85,12 @@ def of(workload: TrainWorkload, canonical: TrainState, shards: TrainState | None
 
 
 def same(workload: TrainWorkload, a: TrainState, b: TrainState) -> bool:
-    """Whether the update of states that differ in shapes alone is the same but for these."""
+    """Whether the updates of two states that differ only in shapes are the same except for shapes."""
     try:
         each = [traced(workload, state) for state in (a, b)]
-        one, other = (list(_steps(closed.jaxpr, closed.consts)) for closed in each)
-        return one == other
-    except (TypeError, ValueError):  # on one of them it cannot be done, as where a shape is written into it
+        first, second = (list(_steps(closed.jaxpr, closed.consts)) for closed in each)
+        return first == second
+    except (TypeError, ValueError):  # one cannot be traced, as with a hard-coded shape
         return False
 
 
@@ -101,15 +101,15 @@ def traced(workload: TrainWorkload, avals: TrainState) -> Any:
 
 
 def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozenset[int]:
-    """The parameters, by place among the leaves, of whose gradients nothing is made, as of those that are set to zero
-    again: XLA need not average them."""
+    """The leaf indices of parameters whose gradients the optimizer does not use, such as those that it sets to
+    zero: XLA need not average them."""
     closed = traced(workload, canonical)
     _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
     return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
 
 
 class _Reader:
-    """Reads a jaxpr once, from the labels of its inputs to those of its outputs."""
+    """Reads a jaxpr once, from the labels of its inputs to the labels of its outputs."""
 
     def __init__(self, parameters: int):
         self._parameters = parameters
@@ -117,7 +117,7 @@ class _Reader:
         self.whole: frozenset[int] = frozenset()
 
     def gather(self, *labels: Label) -> Label:
-        """Says that the arrays of these parameters are needed whole."""
+        """Records that the whole arrays of these parameters are needed."""
         self.whole |= {label for label in labels if isinstance(label, int)}
         return GATHERED
 
@@ -145,7 +145,7 @@ class _Reader:
         if name in ELEMENTWISE or (name == "broadcast_in_dim" and (given[0] == ALIKE or shapes[0] == outs[0])):
             return [self._joined(given, shapes, out) for out in outs]
         if name == "random_bits" and not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
-            self.gather(*range(self._parameters))  # what is drawn by shards is sent to and fro
+            self.gather(*range(self._parameters))  # XLA sends such draws between shards
         arrays = [label for label in given if isinstance(label, int)]
         if name in REDUCTIONS and arrays and not outs[0]:
             self.reductions += 1
@@ -155,7 +155,7 @@ class _Reader:
         return [GATHERED if GATHERED in given else TABLE if out else ALIKE for out in outs]
 
     def _joined(self, given: Sequence[Label], shapes: Sequence[tuple[int, ...]], out: tuple[int, ...]) -> Label:
-        """Of what is computed element by element."""
+        """The label of an elementwise result."""
         arrays = {label for label in given if isinstance(label, int)}
         broadcast = any(isinstance(label, int) and shape != out for label, shape in zip(given, shapes, strict=True))
         if len(arrays) > 1 or broadcast:

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The update of an optimizer that must see more than a device's shards (see `optimizer_need`): on global arrays.
+"""The update of an optimizer that needs more than a device's shards (see `optimizer_need`): on global arrays.
 
-The gradient is computed in `shard_map`, and leaves it as one global array for each parameter. The update of these is
+The gradient is computed in `shard_map`, which returns one global array for each parameter. The update of these is
 written as for one device, under `jit`, which turns the sum of a split array into sums of its parts and an all-reduce of
-one number. Arrays that are needed whole, or lie flat, are gathered before and cut again after. Nothing else is sent,
-because the sharding of every input and output is given.
+one number. Arrays that are needed whole, or are flattened, are gathered before and cut again after. Nothing else is
+sent, because the sharding of every input and output is fixed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ WHOLE = PartitionSpec()
 class View:
     """How an optimizer sees the global arrays of a state.
 
-    seen: specs during the update, state-shaped or one for all: what is gathered is whole. Gradients have those of the
-    parameters. join, join_gradients: from global arrays to those that the update takes; cut: back.
-    outside: state-shaped specs of the results of `cut`. gathered: the places, among the leaves, of the parameters that
-    are gathered. sends: what is added to the closed form.
+    seen: specs during the update, state-shaped or one for all; gathered arrays are whole. Gradients have the specs of
+    the parameters. join, join_gradients: from global arrays to the arguments of the update; cut: back. outside:
+    state-shaped specs of the results of `cut`. gathered: the leaf indices of the gathered parameters. sends: what the
+    view adds to the closed form.
     """
 
     workload: TrainWorkload
@@ -48,11 +48,11 @@ class View:
     sends: CollectiveBounds
 
     def update(self, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
-        """As `program.update`, of global arrays under `jit`."""
+        """As `program.update`, on global arrays under `jit`."""
         of_params = self.seen.params if isinstance(self.seen, TrainState) else self.seen
-        given = self._placed(self.join(self._placed(state, self.seen)), self.seen)
+        whole = self._placed(self.join(self._placed(state, self.seen)), self.seen)
         grads = self._placed(self.join_gradients(self._placed(grads, of_params)), of_params)
-        new = self._placed(update(self.workload, given, grads, model_state), self.seen)
+        new = self._placed(update(self.workload, whole, grads, model_state), self.seen)
         return self._placed(self._placed(self.cut(new), self.seen), self.outside)
 
     def _placed(self, tree: PyTree, specs: PyTree) -> PyTree:
@@ -62,7 +62,7 @@ class View:
 def of(workload: TrainWorkload, mesh: Mesh, layout: Layout, split: Layout | None = None) -> View | None:
     """The view that the optimizer needs; None: it updates a device's shards as they are.
 
-    layout: where the state lies. split: where gradients lie, and parameters while they are updated; None: the same.
+    layout: of the state. split: of gradients, and of parameters during the update; None: the same.
     Raises UserError for an optimizer that `update` of a step cannot be called with.
     """
     split = split or layout
@@ -98,7 +98,7 @@ def on_device(avals: PyTree, specs: PyTree, mesh: Mesh) -> PyTree:
 
 
 def leaving(specs: TrainState, gathered: frozenset[int], mirrored: Mirrored) -> TrainState:
-    """The specs, with these parameters and their moments whole on every device."""
+    """The specs, except that the gathered parameters and their moments are whole on every device."""
     places = places_of(specs.params)
 
     def of(tree: PyTree) -> PyTree:
@@ -126,11 +126,11 @@ def sends(
     *,
     params: bool,
 ) -> CollectiveBounds:
-    """What a view adds to the closed form: the gathering of gradients, moments and, where these are split too (params),
+    """What a view adds to the closed form: all-gathers of gradients, moments and, if these are split too (params),
     parameters, over one axis after the other; and one number for each reduction over each axis.
 
-    All of it is at most: XLA drops what the update does not use, and merges reductions. On a CPU, reductions to one
-    number are not counted (see measure/closed_form.py).
+    All are upper bounds: XLA drops what the update does not use, and merges reductions. On a CPU, reductions to one
+    number do not count (see measure/closed_form.py).
     """
     places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
 
@@ -143,5 +143,5 @@ def sends(
     trees = [avals.params] * (1 + params) + mirrored.moments(avals)
     most = sum(jax.tree.leaves([map_arrays(numbers, tree, places, specs.params) for tree in trees]))
     counted = 0 if platform(mesh) == "cpu" else need.reductions * len(axes)
-    form = {"all-gather": (0, most), "all-reduce": (0, counted)}
-    return {kind: allowed for kind, allowed in form.items() if allowed[1]}
+    bounds = {"all-gather": (0, most), "all-reduce": (0, counted)}
+    return {kind: allowed for kind, allowed in bounds.items() if allowed[1]}

@@ -2,7 +2,7 @@
 """The layout of a pipeline's state: the parameters of all blocks stacked, (stages, chunks, blocks of a chunk, ...).
 
 Chunk v of stage s (of K) begins with block (v K + s) times the length of a chunk. Parameters outside the blocks, and
-dimensions of a block's arrays that the model's table splits, lie as in any other strategy (see `layout`).
+dimensions of a block's arrays that the model's table splits, are laid out as in any other strategy (see `layout`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OUTER, BLOCKS = "outer", "blocks"
 
 
 def _the_same(*each: Any) -> Any:
-    """What is the same for each block; None: it differs."""
+    """The common value of all blocks; None if they differ."""
     return each[0] if all(other == each[0] for other in each) else None
 
 
@@ -38,7 +38,7 @@ class PipelineLayout:
         self.canonical = layouts.canonical_avals(workload)
         self.count = len(self.canonical.params[self._key])
         _require_even(workload, self.count, self.stages, chunks)
-        self.chunk = self.count // self.stages // chunks  # blocks of one
+        self.chunk = self.count // self.stages // chunks  # blocks per chunk
         self._cuts, self.mirrored = layouts.cuts(workload, sizes), layouts.Mirrored(self.canonical, also=self._alike)
         self.params = jax.eval_shape(self.stack, self.canonical.params)
 
@@ -71,7 +71,7 @@ class PipelineLayout:
         }
 
     def _rows(self, params: PyTree) -> list[PyTree]:
-        """The blocks' parameters, one after the other."""
+        """The blocks' parameters, in order."""
         blocks = params[self._key]
         return [blocks[name] for name in sorted(blocks, key=int)]
 
@@ -89,7 +89,7 @@ class PipelineLayout:
         return {OUTER: outer, BLOCKS: jax.tree.map(merge, *self._rows(params))}
 
     def repeated(self, params: PyTree, of_block: Callable[[PyTree, int], PyTree] = lambda tree, _: tree) -> PyTree:
-        """Inverse of `merged`. of_block: (the subtree for all blocks, number of a block) -> its own."""
+        """Inverse of `merged`. of_block: (the subtree for all blocks, index of a block) -> its subtree."""
         names = sorted(self.canonical.params[self._key], key=int)
         return {**params[OUTER], self._key: {name: of_block(params[BLOCKS], i) for i, name in enumerate(names)}}
 

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """How an optimizer sees the stacked blocks of a pipeline (see `optimizer_view`).
 
-An optimizer that works element by element, or that reduces over all parameters together, does the same to a stack of
-blocks as to the blocks. One that reduces over each parameter, or that depends on its path or dimensions, does not. The
-jaxprs of both updates tell which it is: each result must be computed in the same way.
+An optimizer that is elementwise, or that reduces over all parameters together, treats a stack of blocks as it treats
+the blocks. One that reduces over each parameter, or that depends on its path or dimensions, does not. The jaxprs of the
+two updates decide: each result must be computed in the same way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxbench.parallel.program import TrainState
 from jaxbench.workloads.base import PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import CALLS, inner
 
-OF_ALL, OF_NONE = -2, -1  # instead of the number of a block: of a stack, and of what is no block's
+OF_ALL, OF_NONE = -2, -1  # instead of a block's number: for a stack, and for values outside the blocks
 REDUCES = {"add": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "and": "reduce_and", "or": "reduce_or"}
 ZEROS = {hash("0"), hash("0.0")}
 
@@ -33,7 +33,7 @@ ZEROS = {hash("0"), hash("0.0")}
 def of(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> View | None:
     """The view that the optimizer needs; None: it updates a stage's blocks as they are.
 
-    Where a stack would be updated otherwise, all is gathered and unstacked: this is correct, and sends more.
+    If a stack would be updated differently, everything is gathered and unstacked, which is correct but sends more.
     Raises UserError for an optimizer that `update` of a step cannot be called with.
     """
     avals, specs = jax.eval_shape(layout.cut, layout.canonical), layout.specs()
@@ -62,7 +62,7 @@ def of(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> View | No
 
 
 def as_good(workload: TrainWorkload, layout: PipelineLayout) -> bool:
-    """Whether the optimizer does the same to stacked blocks as to blocks."""
+    """Whether the optimizer treats stacked blocks as it treats the blocks."""
     stacked = jax.eval_shape(layout.cut, layout.canonical)
     names = jax.tree.map_with_path(lambda path, _: jax.tree_util.keystr(path), stacked.params)
 
@@ -72,32 +72,32 @@ def as_good(workload: TrainWorkload, layout: PipelineLayout) -> bool:
     names = {OUTER: numbered(OF_NONE, names[OUTER]), BLOCKS: names[BLOCKS]}
     of_blocks = layout.repeated(names, lambda tree, block: numbered(block, tree))
     of_stacks = {**names, BLOCKS: numbered(OF_ALL, names[BLOCKS])}
-    apart = _ways(workload, layout, layout.canonical, of_blocks)
+    separate = _ways(workload, layout, layout.canonical, of_blocks)
     try:
-        together = _ways(workload, layout, stacked, of_stacks)
-    except (TypeError, ValueError, KeyError, AttributeError):  # of an optimizer that knows the parameters by name
+        stack = _ways(workload, layout, stacked, of_stacks)
+    except (TypeError, ValueError, KeyError, AttributeError):  # the optimizer expects the parameters' names
         return False
-    return bool(layout.mirrored.map(apart, layout.merged, _as_it_is) == together)
+    return bool(layout.mirrored.map(separate, layout.merged, _as_it_is) == stack)
 
 
 @dataclass(frozen=True)
 class Made:
-    """How a value is made. way: the same where that is the same but for the block; block: of whose arrays.
+    """How a value is computed. way: equal for values that differ only in their block. block: whose arrays are used.
 
-    The way of a reduction of whole arrays to a number is its name and what is reduced, sorted: (way, block) of each. So
-    a sum over a stack is the sum of those over its blocks.
+    The way of a reduction of whole arrays to a number is its name and the sorted (way, block) of its operands. So a sum
+    over a stack equals the sum over its blocks.
     """
 
     way: Hashable
     block: int = OF_NONE
 
     def reduced(self, name: str) -> tuple[Any, ...] | None:
-        """What is, if it is a reduction of this name."""
+        """The operands, if this is a reduction of this name."""
         return self.way[1] if isinstance(self.way, tuple) and self.way[0] == name else None
 
 
 def _ways(workload: TrainWorkload, layout: PipelineLayout, state: TrainState, names: PyTree) -> TrainState:
-    """How the arrays of the new state are made. names: params-shaped, how those of the old one are."""
+    """How the arrays of the new state are computed. names: the same for the old parameters, params-shaped."""
     number = itertools.count()  # of the parts of the optimizer's state
 
     def called(tree: PyTree) -> PyTree:
@@ -113,7 +113,7 @@ def _ways(workload: TrainWorkload, layout: PipelineLayout, state: TrainState, na
 
 
 def _made(jaxpr: Any, constants: Sequence[Any], given: Sequence[Made], count: int) -> list[Made]:
-    """How the results of a jaxpr are made. count: of the blocks."""
+    """How the results of a jaxpr are computed. count: of the blocks."""
     made = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*map(_written, constants), *given), strict=True))
 
     def of(atom: Any) -> Made:
@@ -140,7 +140,7 @@ def _written(value: Any) -> Made:
 
 
 def _reduction(equation: Any, operands: list[Made], count: int) -> Made | None:
-    """Of an equation that reduces whole arrays to a number, or several such numbers to one; None: it is another."""
+    """For an equation that reduces whole arrays to a number, or several such numbers to one; None for any other."""
     name = equation.primitive.name
     if name in REDUCTIONS and (parts := operands[0].reduced("concatenate")) is None:
         way, block = hash(operands[0].way), operands[0].block
@@ -163,7 +163,7 @@ def _results(equation: Any, operands: list[Made]) -> list[Made]:
 
 
 def _together(how: Hashable, operands: Sequence[Made]) -> Made:
-    """Of one result of all operands."""
+    """One result that is computed from all operands."""
     blocks = {made.block for made in operands} - {OF_NONE}
     mixed = tuple(made.block for made in operands) if len(blocks) > 1 else ()
     return Made(hash((how, mixed, *(made.way for made in operands))), blocks.pop() if len(blocks) == 1 else OF_NONE)

@@ -1,6 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The Program doorway: a workload spread over a mesh, which is what every strategy returns; and the parts of a step
-that strategies share."""
+"""`Program`, a workload on a mesh, which every strategy returns; and the parts of a step that strategies share."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from jaxbench.workloads.levers import precision
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """Everything a training step carries forward. In its *canonical* form no array has a device axis.
+    """Everything that one training step passes to the next. In its *canonical* form no array has a device axis.
 
     step: int32 scalar. key: uint32 (2,), the run's random key; step i uses fold_in(key, i).
     """
@@ -43,27 +42,26 @@ class Program:
 
     Attributes:
       mesh: trace and call `step` inside ``jax.set_mesh(mesh)``.
-      init: key, uint32 (2,) -> state, created in `state_sharding`: it is never whole on one device first.
+      init: key, uint32 (2,) -> state, created in `state_sharding`, never whole on one device first.
       step: jitted (state, batch) -> (state, metrics). The state is donated. Metrics are scalars over the global batch
         (or one equal copy per device).
       state_sharding, batch_sharding: trees (or prefixes) of shardings.
       put: a canonical batch, host or device, (global_batch, ...) -> the layout `step` takes, on the devices.
       export: state -> canonical TrainState (device or host arrays), the same for every strategy and device count.
       load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
-      expected: global batch -> the closed form of what the step communicates, metrics left out: for each kind of
-        collective, the least and the most numbers in its results on one device. None: an all-reduce of every gradient,
-        as in plain data parallelism.
-      sums: how many times each metric is summed over devices: once for each mesh axis that it is summed over.
+      expected: global batch -> the closed form of the step's communication, without metrics: for each kind of
+        collective, bounds on the numbers in its results on one device. None: an all-reduce of every gradient, as in
+        plain data parallelism.
+      sums: the number of mesh axes that each metric is summed over.
       widest: bytes of the widest number that may be sent, unless the compiler widens it (XLA's CPU compiler widens 16
         bits to 32).
-      gradients: jitted (state, batch) -> the gradients as the strategy holds them between micro-batches; None: they lie
-        as the parameters do.
-      disabled_passes: compiler passes that must be off when the step is compiled.
+      gradients: jitted (state, batch) -> the gradients as the strategy holds them between micro-batches; None: laid out
+        as the parameters.
+      disabled_passes: compiler passes that must be off for this step.
       batch_parts: the number of parts that the mesh splits the batch into; None: one for each device.
-      keys: key -> one key for each part of the batch, (parts, 2), in the order of the batch, where the loss is given
-        one part at a time; None: the loss is given the whole batch and one key.
-      order: batch -> its examples in the order in which other programs' micro-batches take them, where this program's
-        order differs.
+      keys: key -> one key for each part of the batch, (parts, 2), in the order of the batch, if the loss sees one part
+        at a time; None: the loss sees the whole batch and one key.
+      order: batch -> its examples in the order in which other programs' micro-batches take them.
     """
 
     mesh: Mesh
@@ -85,7 +83,7 @@ class Program:
 
     @property
     def parts(self) -> int:
-        """In how many parts the batch lies."""
+        """The number of parts of the batch."""
         return self.mesh.size if self.batch_parts is None else self.batch_parts
 
 
@@ -103,13 +101,13 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
 
 def without(passes: Iterable[str]) -> dict[str, Any]:
     """The compiler options that turn passes off."""
-    named = ",".join(dict.fromkeys(passes))
-    return {"xla_disable_hlo_passes": named} if named else {}
+    names = ",".join(dict.fromkeys(passes))
+    return {"xla_disable_hlo_passes": names} if names else {}
 
 
 def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
-    """The passes to turn off for a step that computes or sends something twice on purpose: XLA's CPU compiler drops
-    the barriers that keep the second time from being merged with the first."""
+    """The passes to turn off for a step that computes or sends something twice on purpose: XLA's CPU compiler drops the
+    barriers that prevent it from merging the two."""
     return ("cse_barrier_expander",) if mesh.devices.flat[0].platform == "cpu" else ()
 
 
@@ -119,7 +117,7 @@ def jit_once(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, Metrics]:
-    """Runs the forward pass on the examples given. Returns (model_state, metrics, among them the loss)."""
+    """Runs the forward pass on `batch`. Returns (model_state, metrics), with the loss among the metrics."""
 
     def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
         key = draws.folded(state.key, state.step)
@@ -133,8 +131,8 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
 def gradients(
     workload: TrainWorkload, state: TrainState, batch: Batch, *, each: Callable[[PyTree], PyTree] = lambda grads: grads
 ) -> tuple[PyTree, PyTree, Metrics]:
-    """Runs the forward and backward pass on the examples given. Returns (gradients, model_state, metrics, among them
-    the loss).
+    """Runs the forward and backward pass on `batch`. Returns (gradients, model_state, metrics), with the loss among the
+    metrics.
 
     each: applied to the gradients of each micro-batch before they are added up.
     The mean of the gradients over the devices that hold the rest of the batch is the gradient of the whole batch. This
@@ -166,8 +164,8 @@ def gradients(
 
 
 def _share(loss: Any) -> jax.Array:
-    """What is differentiated on one device. Not the total, whose gradient may overflow in 16 bits. The weights are
-    applied here, before any sum over devices inside the backward pass, such as that of gathered parameters."""
+    """What one device differentiates: not the total, whose gradient may overflow in 16 bits. The weights are applied
+    here, before the backward pass sums anything over devices, such as the gradients of gathered parameters."""
     if not weighted.is_weighted(loss):
         return loss
     loss = weighted.float_weights(loss)
@@ -189,7 +187,7 @@ def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_stat
     updates, opt_state = optimizer_update(workload, grads, state.opt_state, state.params)
     params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), state.params, updates)
     model_state = _merged(state.model_state, model_state)
-    if workload.loss_scale is not None:  # a step that is skipped leaves no trace in batch statistics either
+    if workload.loss_scale is not None:  # a skipped step must not change batch statistics either
         taken = opt_state.skipped_steps == state.opt_state.skipped_steps
         model_state = jax.tree.map(lambda new, old: jnp.where(taken, new, old), model_state, state.model_state)
     return TrainState(state.step + 1, params, model_state, opt_state, state.key)
@@ -199,7 +197,7 @@ def optimizer_update(
     workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
 ) -> tuple[PyTree, PyTree]:
     """(updates, optimizer's state). Raises UserError for an optimizer that needs more arguments than a step has, or
-    that returns a state of another structure."""
+    that returns a state with another structure."""
     try:
         updates, new = workload.optimizer.update(grads, typed_keys.restored(opt_state), params)
         new = typed_keys.stored(new)
@@ -208,28 +206,28 @@ def optimizer_update(
         if missing is None:
             raise
         raise UserError(
-            f"the optimizer of '{workload.name}' needs {missing[1] or missing[2]} as well, but a step gives it only "
+            f"the optimizer of '{workload.name}' needs {missing[1] or missing[2]}, but a step passes it only "
             "gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
         ) from error
     built: Callable[[PyTree], Any] = jax.tree.structure
     if built(opt_state) != built(new):
         raise UserError(
-            f"the optimizer of '{workload.name}' returns a state whose structure differs from the one it was given, "
-            "which the next step cannot take: leave out what adds to it, such as optax.monitor."
+            f"the optimizer of '{workload.name}' returns a state whose structure differs from its input, which the "
+            "next step cannot take: remove transformations that extend it, such as optax.monitor."
         )
     return updates, new
 
 
 def _merged(old: PyTree, new: PyTree) -> PyTree:
-    """The new state over the old: a loss returns only what it changed, so that frozen weights, for one, stay."""
+    """The new state merged into the old: a loss returns only what it changed, so without frozen weights."""
     return {**old, **new} if isinstance(new, dict) else new
 
 
 def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-    """`run`: (state, batch) -> (means over the batch, model_state), over `count` equal parts of each device's examples.
+    """`run`, (state, batch) -> (means over the batch, model_state), over `count` equal parts of each device's examples.
 
-    Where the compiler places the communication, it would place it in each part: it does not see that the sum over
-    devices can wait. So there each device sums its own parts first, as in the strategy shard_map.
+    If the compiler places the communication, it communicates in each part, because it cannot see that the sum over
+    devices can wait. So in that case each device sums its own parts first, as in the strategy shard_map.
     """
     devices, mesh = sharding_context.current().parts, jax.sharding.get_abstract_mesh()
     if count == 1:
@@ -252,7 +250,7 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
     """Means of equal parts, summed in float32. The model's state passes from part to part.
 
     The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
-    lets a part begin only when the one before has been summed, so that the activations of only one are alive.
+    delays each part until the previous one is summed, so that only one part's activations are alive.
     """
     strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
     total: Any = None
@@ -270,20 +268,20 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
 
 
 def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
-    """Returns both unchanged; `part` is not available before `total` is.
+    """Returns both unchanged; `part` becomes available only after `total`.
 
-    Inside shard_map, all results of a barrier differ over every axis over which any of its arguments does. So only the
-    arrays that differ over the same axes as `part` go through it.
+    Inside shard_map, all results of a barrier vary over every axis that any argument varies over. So only the arrays
+    that vary over the same axes as `part` pass through it.
     """
 
-    def differs(x: jax.Array) -> frozenset[str]:
+    def axes_of(x: jax.Array) -> frozenset[str]:
         return jax.typeof(x).manual_axis_type.varying
 
-    over = frozenset().union(*(differs(x) for x in jax.tree.leaves(part)))
+    axes = frozenset().union(*(axes_of(x) for x in jax.tree.leaves(part)))
     leaves, tree = jax.tree.flatten(total)
-    waited = [i for i, leaf in enumerate(leaves) if differs(leaf) == over]
-    part, done = jax.lax.optimization_barrier((part, [leaves[i] for i in waited]))
-    for i, leaf in zip(waited, done, strict=True):
+    indices = [i for i, leaf in enumerate(leaves) if axes_of(leaf) == axes]
+    part, done = jax.lax.optimization_barrier((part, [leaves[i] for i in indices]))
+    for i, leaf in zip(indices, done, strict=True):
         leaves[i] = leaf
     return part, jax.tree.unflatten(tree, leaves)
 

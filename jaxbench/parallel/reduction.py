@@ -1,14 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The mean of gradients over devices in several ways, which are the same sum and travel differently.
+"""The mean of gradients over devices in several ways, which give the same sum with different communication.
 
     each      an all-reduce for each array; XLA may combine them
-    fused     one all-reduce of all arrays, laid one after the other
-    bucketed  all-reduces of some MiB each, the last layers' first, as their gradients are ready first (PyTorch's way)
+    fused     one all-reduce of all arrays, concatenated
+    bucketed  all-reduces of some MiB each, the last layers' first, because their gradients are ready first (as PyTorch)
     scatter   a reduce-scatter, then an all-gather
     ring      both written out as n - 1 steps from neighbour to neighbour (Patarasuk and Yuan, 2009)
 
-On the wire all are 2 (n - 1) / n of the gradient's bytes per device. In bfloat16 they are half of that, and each of the
-sums rounds to 8 bits; but XLA's CPU compiler widens them again, to float32, and sends as much as before.
+Each sends 2 (n - 1) / n of the gradient's bytes per device. In bfloat16 this halves, and each sum is rounded to 8 bits;
+but XLA's CPU compiler widens it to float32 again, and sends as much as before.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ BUCKET_BYTES = 4 * 2**20
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None) -> Program:
-    """Data parallelism as in the strategy shard_map, with its gradients averaged in another `way`.
+    """Data parallelism as in the strategy shard_map, with gradients averaged in another `way`.
 
-    Unchecked, since the types do not know that what a ring has passed round is the same everywhere.
+    Type checking is off, because it cannot know that the result of a ring is equal on all devices.
     """
     mesh = data_mesh(devices, AxisType.Auto)
 
@@ -49,22 +49,22 @@ def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: s
 
     whole, split = PartitionSpec(), PartitionSpec("data")
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
-    form = expected(workload, way, len(devices), dtype)
+    bounds = expected(workload, way, len(devices), dtype)
     widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4
-    return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: form, widest=widest)
+    return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: bounds, widest=widest)
 
 
 def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
     """The mean over `axis` of floating-point arrays that differ from device to device, inside an unchecked shard_map.
 
-    way: one of `levers.reduction.WAYS`. dtype: what the sums are taken and sent in; None: each array's own.
+    way: one of `levers.reduction.WAYS`. dtype: of the sums and of what is sent; None: each array's own.
     """
     leaves, tree = jax.tree.flatten(grads)
     sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]
     reduced: list[Any] = [None] * len(sent)
     for group in _groups(sent, way):
-        together = jnp.concatenate([sent[i].reshape(-1) for i in group])
-        total = _SUMS[way](together, axis)
+        flat = jnp.concatenate([sent[i].reshape(-1) for i in group])
+        total = _SUMS[way](flat, axis)
         sizes = [sent[i].size for i in group]
         for i, part in zip(group, jnp.split(total, _ends(sizes)), strict=True):
             reduced[i] = part.reshape(sent[i].shape)
@@ -74,19 +74,19 @@ def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
 
 
 def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> list[list[int]]:
-    """Which arrays travel together, by number: of one dtype, and in a bucket at most BUCKET_BYTES, or one array."""
+    """The indices of arrays that travel together: of one dtype; in a bucket, up to BUCKET_BYTES, or one array."""
     if way == "each":
         return [[i] for i in range(len(leaves))]
     groups: list[list[int]] = []
     for dtype in dict.fromkeys(leaf.dtype for leaf in leaves):
-        held = math.inf
+        size_so_far = math.inf
         for i in reversed([i for i, leaf in enumerate(leaves) if leaf.dtype == dtype]):
             size = leaves[i].size * dtype.itemsize
-            if held == math.inf or (way == "bucketed" and held + size > BUCKET_BYTES):
+            if size_so_far == math.inf or (way == "bucketed" and size_so_far + size > BUCKET_BYTES):
                 groups.append([])
-                held = 0
+                size_so_far = 0
             groups[-1].append(i)
-            held += size
+            size_so_far += size
     return groups
 
 
@@ -105,26 +105,26 @@ def _scatter(x: jax.Array, axis: str) -> jax.Array:
 
 
 def _ring(x: jax.Array, axis: str) -> jax.Array:
-    """Step s of the first half sends on the sum of chunk (me - s), as far as it has come; after n - 1 steps a device
-    holds the whole sum of chunk (me + 1). The second half passes these round."""
+    """Step s of the first half passes on the partial sum of chunk (me - s); after n - 1 steps a device holds the whole
+    sum of chunk (me + 1). The second half passes these sums around the ring."""
     chunks, count, me = _chunks(x, axis), jax.lax.axis_size(axis), jax.lax.axis_index(axis)
-    on = [(i, (i + 1) % count) for i in range(count)]
+    pairs = [(i, (i + 1) % count) for i in range(count)]
 
     def chunk(number: Any) -> jax.Array:
         return jax.lax.dynamic_index_in_dim(chunks, number % count, keepdims=False)
 
-    travelling = chunk(me)
+    partial_sum = chunk(me)
     for s in range(count - 1):
-        travelling = jax.lax.ppermute(travelling, axis, on) + chunk(me - s - 1)
-    out = jax.lax.dynamic_update_index_in_dim(chunks, travelling, (me + 1) % count, 0)
+        partial_sum = jax.lax.ppermute(partial_sum, axis, pairs) + chunk(me - s - 1)
+    out = jax.lax.dynamic_update_index_in_dim(chunks, partial_sum, (me + 1) % count, 0)
     for s in range(count - 1):
-        travelling = jax.lax.ppermute(travelling, axis, on)
-        out = jax.lax.dynamic_update_index_in_dim(out, travelling, (me - s) % count, 0)
+        partial_sum = jax.lax.ppermute(partial_sum, axis, pairs)
+        out = jax.lax.dynamic_update_index_in_dim(out, partial_sum, (me - s) % count, 0)
     return out.reshape(-1)[: x.size]
 
 
 def _chunks(x: jax.Array, axis: str) -> jax.Array:
-    """(elements,) as (n, elements / n), filled up with zeros."""
+    """(elements,) as (n, elements / n), padded with zeros."""
     count = jax.lax.axis_size(axis)
     return flat_shards.cut(x, count).reshape(count, -1)
 
@@ -139,9 +139,9 @@ _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
 
 
 def expected(workload: TrainWorkload, way: str, devices: int, dtype: Any = None) -> CollectiveBounds:
-    """The closed form, as `Program.expected` has it: numbers, filling included.
+    """The closed form, as in `Program.expected`: numbers, with padding.
 
-    What travels together travels all or not at all: it may be left out where the optimizer uses none of its gradients.
+    A group travels as a whole or not at all: it may be left out if the optimizer uses none of its gradients.
     """
     if devices == 1:
         return {}

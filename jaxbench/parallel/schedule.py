@@ -1,16 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Who does what when in a pipeline: tables of work by tick and stage, made before anything is compiled.
+"""Pipeline schedules: tables of work by tick and stage, made before anything is compiled.
 
-K stages, M micro-batches, V chunks of blocks a stage. In one tick a stage does the forward pass of a micro-batch
-through one chunk, or its backward pass, or nothing; what it made is with its neighbour in the next tick.
+K stages, M micro-batches, V chunks of blocks per stage. In one tick a stage runs the forward or the backward pass of
+one micro-batch through one chunk, or is idle. Its neighbour has the result in the next tick.
 
     gpipe        all forward passes, then all backward passes (Huang et al., arXiv:1811.06965)
-    1f1b         as many forward passes as there are stages to come, then one backward, one forward (Narayanan et al.,
+    1f1b         one forward pass for each later stage, then one backward, one forward in turn (Narayanan et al.,
                  PipeDream, arXiv:1806.03377, with the flush of arXiv:2104.04473)
-    interleaved  1f1b with V > 1 chunks a stage, so that the pipe fills V times as fast (arXiv:2104.04473)
+    interleaved  1f1b with V > 1 chunks per stage, so that the pipeline fills V times as fast (arXiv:2104.04473)
 
-In the first two, 2 (K - 1) of 2 (M + K - 1) ticks of each stage are idle; they differ in how many micro-batches a stage
-holds.
+In the first two, each stage is idle in 2 (K - 1) of 2 (M + K - 1) ticks; they differ in how many micro-batches a stage
+stores.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Work:
 class Schedule:
     """Tables [tick, stage], int32. kind: IDLE, FORWARD or BACKWARD. micro_batch, chunk: of which.
 
-    A stage has `inputs` and `gradients` places for what came and is not used yet, and `kept` places for what a forward
-    pass leaves for its backward pass. input, gradient, keep: the place that the work of this tick uses. comes_input,
-    comes_gradient: the place for what came from a neighbour at the start of this tick. NOWHERE: none.
+    A stage has `inputs` and `gradients` slots for what it received and has not used yet, and `kept` slots for what a
+    forward pass saves for its backward pass. input, gradient, keep: the slot that this tick's work uses. comes_input,
+    comes_gradient: the slot for what arrives from a neighbour at the start of this tick. NOWHERE: none.
     """
 
     kind: np.ndarray
@@ -61,11 +61,11 @@ class Schedule:
 
     @property
     def idle_share(self) -> float:
-        """Of all pairs of tick and stage."""
+        """The idle share of all (tick, stage) pairs."""
         return float(np.mean(self.kind == IDLE))
 
     def segments(self) -> list[tuple[int, int, tuple[int, ...]]]:
-        """The ticks in at most three rows of (first, end, kinds of work): forward passes only, both, backward only."""
+        """At most three ranges of ticks, (first, end, kinds of work): forward only, both, backward only."""
         has = [(bool((row == FORWARD).any()), bool((row == BACKWARD).any())) for row in self.kind]
         first = next((i for i, (_, back) in enumerate(has) if back), len(has))
         last = max((i + 1 for i, (forward, _) in enumerate(has) if forward), default=0)
@@ -78,20 +78,20 @@ class Schedule:
 
 
 def make(name: str, stages: int, micro_batches: int) -> Schedule:
-    """The schedule of that name. Raises UserError for micro-batches that an interleaved one cannot group."""
+    """The schedule `name`. Raises UserError for micro-batches that an interleaved schedule cannot group."""
     chunks = CHUNKS[name]
     if name == "interleaved" and micro_batches % stages:
         near = max(1, round(micro_batches / stages)) * stages
         raise UserError(
-            f"--config.lever.schedule=interleaved takes micro-batches in groups of the {stages} stages, and "
-            f"--config.lever.accumulate={micro_batches} is none: use {near}, for example."
+            f"--config.lever.schedule=interleaved takes micro-batches in groups of {stages}, one for each stage, but "
+            f"--config.lever.accumulate={micro_batches} does not divide into them: use {near}, for example."
         )
     orders = [_order(name, stage, stages, micro_batches, chunks) for stage in range(stages)]
-    return _tables(_played(orders, chunks), stages, chunks)
+    return _tables(_simulated(orders, chunks), stages, chunks)
 
 
 def _order(name: str, stage: int, stages: int, micro_batches: int, chunks: int) -> list[Work]:
-    """What one stage does, in order."""
+    """The work of one stage, in order."""
     forward = [Work(FORWARD, m, v) for m, v in _rounds(stages, micro_batches, chunks)]
     backward = [Work(BACKWARD, m, chunks - 1 - v) for m, v in _rounds(stages, micro_batches, chunks)]
     if name == "gpipe":
@@ -105,21 +105,21 @@ def _order(name: str, stage: int, stages: int, micro_batches: int, chunks: int) 
 
 
 def _rounds(stages: int, micro_batches: int, chunks: int) -> list[tuple[int, int]]:
-    """(micro-batch, chunk) in the order in which they pass: with several chunks, in groups of K micro-batches."""
+    """(micro-batch, chunk) in the order of their passes: with several chunks, in groups of K micro-batches."""
     if chunks == 1:
         return [(m, 0) for m in range(micro_batches)]
     return [(first + m, v) for first in range(0, micro_batches, stages) for v in range(chunks) for m in range(stages)]
 
 
-def _played(orders: Sequence[list[Work]], chunks: int) -> list[list[Work | None]]:
-    """Rows of what each stage does in a tick: its next work, as soon as what that needs has come."""
-    stages, at = len(orders), [0] * len(orders)
+def _simulated(orders: Sequence[list[Work]], chunks: int) -> list[list[Work | None]]:
+    """For each tick, the work of each stage: its next one, as soon as everything that it needs has arrived."""
+    stages, next_index = len(orders), [0] * len(orders)
     done: dict[tuple[int, int, int, int], int] = {}
     rows: list[list[Work | None]] = []
-    while any(at[s] < len(orders[s]) for s in range(stages)):
+    while any(next_index[s] < len(orders[s]) for s in range(stages)):
         row: list[Work | None] = []
         for s, order in enumerate(orders):
-            work = order[at[s]] if at[s] < len(order) else None
+            work = order[next_index[s]] if next_index[s] < len(order) else None
             ready = work is not None and all(
                 done.get(n, len(rows)) < len(rows) for n in _needs(work, s, stages, chunks)
             )
@@ -127,24 +127,24 @@ def _played(orders: Sequence[list[Work]], chunks: int) -> list[list[Work | None]
         for s, work in enumerate(row):
             if work is not None:
                 done[work.kind, work.micro_batch, work.chunk, s] = len(rows)
-                at[s] += 1
-        assert any(row), "a schedule that waits for itself"
+                next_index[s] += 1
+        assert any(row), "the schedule deadlocks"
         rows.append(row)
     return rows
 
 
 def _needs(work: Work, stage: int, stages: int, chunks: int) -> list[tuple[int, int, int, int]]:
-    """What must have been done before: the neighbour's part; and a backward pass needs its own forward pass."""
+    """What must run first: the neighbour's pass; and before a backward pass, its own forward pass."""
     if work.kind == FORWARD:
         source = _neighbour(work.chunk, stage, stages, chunks, -1)
         return [] if source is None else [(FORWARD, work.micro_batch, *source)]
     source = _neighbour(work.chunk, stage, stages, chunks, 1)
-    own = (FORWARD, work.micro_batch, work.chunk, stage)
-    return [own] if source is None else [own, (BACKWARD, work.micro_batch, *source)]
+    forward = (FORWARD, work.micro_batch, work.chunk, stage)
+    return [forward] if source is None else [forward, (BACKWARD, work.micro_batch, *source)]
 
 
 def _neighbour(chunk: int, stage: int, stages: int, chunks: int, step: int) -> tuple[int, int] | None:
-    """(chunk, stage) one further along the row of blocks; None beyond its ends."""
+    """(chunk, stage) one `step` further along the sequence of blocks; None beyond its ends."""
     place = chunk * stages + stage + step
     return (place // stages, place % stages) if 0 <= place < chunks * stages else None
 
@@ -164,50 +164,50 @@ def _tables(rows: list[list[Work | None]], stages: int, chunks: int) -> Schedule
     )
 
 
-class _Places:
-    """Of one stage: numbers that are given to names, and again when they are free."""
+class _Slots:
+    """The slots of one stage: assigns a number to a (micro-batch, chunk), and reuses it when that is released."""
 
     def __init__(self) -> None:
         self._free: list[int] = []
-        self._have: dict[tuple[int, int], int] = {}
-        self.most = 0
+        self._used: dict[tuple[int, int], int] = {}
+        self.max_used = 0
 
     def take(self, work: Work, chunk: int) -> int:
-        place = self._free.pop() if self._free else len(self._have)
-        self._have[work.micro_batch, chunk] = place
-        self.most = max(self.most, len(self._have))
-        return place
+        slot = self._free.pop() if self._free else len(self._used)
+        self._used[work.micro_batch, chunk] = slot
+        self.max_used = max(self.max_used, len(self._used))
+        return slot
 
     def release(self, work: Work) -> int:
-        """Which place it was; NOWHERE if there is none of that name."""
-        place = self._have.pop((work.micro_batch, work.chunk), NOWHERE)
-        if place != NOWHERE:
-            self._free.append(place)
-        return place
+        """The slot that is now free; NOWHERE if there was none."""
+        slot = self._used.pop((work.micro_batch, work.chunk), NOWHERE)
+        if slot != NOWHERE:
+            self._free.append(slot)
+        return slot
 
 
 def _arrivals(rows: list[list[Work | None]], stages: int, chunks: int, kind: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """(the place that is read, the place that is filled, by tick and stage; places needed) of what neighbours sent that
-    did `kind` of work, from when it comes until this stage's own."""
+    """(the slot that is read, the slot that is filled, both by tick and stage; the slots needed) for the results of a
+    neighbour's `kind` of work, from their arrival until this stage's own work."""
     read, filled = (np.full((len(rows), stages), NOWHERE, np.int32) for _ in range(2))
-    places = [_Places() for _ in range(stages)]
+    slots = [_Slots() for _ in range(stages)]
     for t, row in enumerate(rows):
         for source, work in enumerate(rows[t - 1] if t else []):
             if work is not None and work.kind == kind:
                 target = _neighbour(work.chunk, source, stages, chunks, 1 if kind == FORWARD else -1)
                 if target is not None:
-                    filled[t, target[1]] = places[target[1]].take(work, target[0])
+                    filled[t, target[1]] = slots[target[1]].take(work, target[0])
         for s, work in enumerate(row):
             if work is not None and work.kind == kind:
-                read[t, s] = places[s].release(work)
-    return read, filled, max(each.most for each in places)
+                read[t, s] = slots[s].release(work)
+    return read, filled, max(each.max_used for each in slots)
 
 
 def _keeping(rows: list[list[Work | None]], stages: int) -> tuple[np.ndarray, int]:
-    """(the place by tick and stage; places needed) of what a forward pass keeps for its backward pass."""
-    table, places = np.full((len(rows), stages), NOWHERE, np.int32), [_Places() for _ in range(stages)]
+    """(the slot by tick and stage; the slots needed) for what a forward pass saves for its backward pass."""
+    table, slots = np.full((len(rows), stages), NOWHERE, np.int32), [_Slots() for _ in range(stages)]
     for t, row in enumerate(rows):
         for s, work in enumerate(row):
             if work is not None:
-                table[t, s] = places[s].take(work, work.chunk) if work.kind == FORWARD else places[s].release(work)
-    return table, max(each.most for each in places)
+                table[t, s] = slots[s].take(work, work.chunk) if work.kind == FORWARD else slots[s].release(work)
+    return table, max(each.max_used for each in slots)

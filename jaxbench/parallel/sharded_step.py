@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A training step on a named mesh whose axes split the batch, the state, the model's products or its positions.
 
-The step is written with `shard_map`, because what is sent is what is measured: under `jit` the compiler chooses where
-to communicate. Its type checking is on where products or positions are split. It knows which arrays are *invariant*,
-that is, equal on all devices of an axis. The gradient of such an array is a sum over those devices, and JAX inserts it:
-this is how the backward pass of a product that is split over `tensor` gets its all-reduces. Over the axes that split
-examples or positions the sum is a mean, which is written out here; for these the parameters are cast to *varying*
-first. Where only the batch is split, type checking is off (see strategies/shard_map.py).
+The step is written with `shard_map`, so that the communication is explicit: under `jit` the compiler would place it. If
+products or positions are split, type checking is on. It tracks which arrays are *invariant*, that is, equal on all
+devices of an axis. The gradient of such an array is a sum over those devices, which JAX inserts: this is how the
+backward pass of a product that is split over `tensor` gets its all-reduces. Over axes that split examples or positions
+the gradient must be a mean, which is written here; for these the parameters are cast to *varying* first. If only the
+batch is split, type checking is off (see strategies/shard_map.py).
 """
 
 from __future__ import annotations
@@ -40,15 +40,14 @@ from jaxbench.parallel.program import (
 from jaxbench.workloads import positions, sharding_context
 from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 
-# The axes over which the backward pass sends something again instead of keeping it.
+# The axes over which the backward pass repeats communication instead of keeping its result.
 AGAIN = {"fsdp", "context"}
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, sequence: bool = False) -> Program:
-    """Returns the Program on the mesh of `sizes`. sequence: between the products that are split over `tensor`,
-    positions are split.
+    """Returns the Program on the mesh of `sizes`. sequence: split positions between products split by `tensor`.
 
-    Raises UserError for an axis that the workload cannot be split over, and for numbers that do not divide.
+    Raises UserError for an axis that the workload cannot be split over, and for sizes that do not divide.
     """
     require(workload, sizes, sequence=sequence)
     layout, mesh, means = Layout(workload, cuts(workload, sizes)), mesh_of(devices, sizes), mean_axes(sizes)
@@ -64,27 +63,26 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         grads = jax.tree.map(lambda g, cut: mean(g, cut, sizes), grads, layout.cuts)
         return grads, *(mean_over(means, (model_state, metrics)) if means else (model_state, metrics))
 
-    form = partial(expected, workload, layout, sizes, sequence=sequence, platform=devices[0].platform)
+    bounds = partial(expected, workload, layout, sizes, sequence=sequence, platform=devices[0].platform)
     passes = keep_barriers(mesh) if AGAIN & {*sizes} else ()
-    held = lambda *given: local_gradients(*given)[0], layout.specs().params  # noqa: E731
-    sums = 1 if means else 0  # where all devices have the same examples, each has the whole loss
+    held = lambda *args: local_gradients(*args)[0], layout.specs().params  # noqa: E731
+    sums = 1 if means else 0  # without an axis that splits examples, each device has the whole loss
     step = Step(
         local_gradients, partial(update, workload) if view is None else view.update, layout.specs().params, view
     )
-    typed = not {*sizes} <= {
-        "data",
-        "fsdp",
-    }
-    return program(workload, layout, mesh, sizes, step, form, held=held, disabled_passes=passes, sums=sums, typed=typed)
+    typed = not {*sizes} <= {"data", "fsdp"}
+    return program(
+        workload, layout, mesh, sizes, step, bounds, held=held, disabled_passes=passes, sums=sums, typed=typed
+    )
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a step does, apart from where its arrays lie.
+    """What a step computes, independent of the layout of its arrays.
 
     gradients: on one device, (state, batch) -> (gradients, model_state, metrics).
     update: (state, gradients, model_state) -> state: on one device without a view, on global arrays with one.
-    specs: where the gradients lie, if there is a view.
+    specs: the layout of the gradients, if there is a view.
     """
 
     gradients: Callable[[TrainState, Batch], tuple[PyTree, PyTree, Metrics]]
@@ -94,62 +92,61 @@ class Step:
 
     @property
     def sends(self) -> CollectiveBounds:
-        """What the view adds to the closed form."""
+        """The communication that the view adds to the closed form."""
         return {} if self.view is None else self.view.sends
 
     def mapped(self, run: Callable[..., Any], specs: TrainState) -> Callable[..., Any]:
-        """(state, batch) -> (state, metrics), of global arrays. run: `shard_map`, which still needs `out_specs`."""
+        """(state, batch) -> (state, metrics), on global arrays. run: `shard_map`, except for `out_specs`."""
         whole = PartitionSpec()
 
         def on_device(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
             grads, model_state, metrics = self.gradients(state, batch)
             return self.update(state, grads, model_state), metrics
 
-        def apart(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        def on_global(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
             grads, model_state, metrics = run(self.gradients, out_specs=(self.specs, whole, whole))(state, batch)
             return self.update(state, grads, model_state), metrics
 
-        return run(on_device, out_specs=(specs, whole)) if self.view is None else apart
+        return run(on_device, out_specs=(specs, whole)) if self.view is None else on_global
 
 
 def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) -> None:
-    """Raises UserError for an axis that the workload cannot be split over; the Layout looks at the parameters."""
+    """Raises UserError for an axis that the workload cannot be split over; the Layout checks the parameters."""
     context, tensor = sizes.get("context", 1), sizes.get("tensor", 1)
     partition = workload.partition
     if context > 1 and not splits(partition, "context"):
         raise Unsupported(f"'{workload.name}' has no positions to split over the axis context; gpt has.")
     if sequence and tensor > 1 and partition is not None and not partition.positions:
         raise Unsupported(
-            f"--config.lever.sequence_parallel=on splits positions and '{workload.name}' has none: use off, or gpt."
+            f"--config.lever.sequence_parallel=on splits positions, but '{workload.name}' has none: use off, or gpt."
         )
     if sequence and tensor > 1 and context > 1:
         raise UserError(
-            "--config.lever.sequence_parallel=on splits positions over the axis tensor, and the axis context splits "
-            "them already: use off."
+            "--config.lever.sequence_parallel=on splits positions over the axis tensor, but the axis context already "
+            "splits them: use off."
         )
     if partition is not None:
         positions.require_even(partition.positions, context=context, sequence=tensor if sequence else 1)
 
 
 def mean_axes(sizes: Sizes) -> tuple[str, ...]:
-    """The axes over which gradients are averaged: those along which devices see other examples or positions."""
+    """The axes over which gradients are averaged: those along which devices have different examples or positions."""
     return tuple(axis for axis in sizes if AXES[axis] or axis == "context")
 
 
 def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
-    """The arguments of `sharding_context.over` for the axes that split a model; an axis of one device splits
-    nothing."""
+    """The arguments of `sharding_context.over` for the axes that split a model."""
     names = {name: name for name in ("tensor", "context", "expert") if sizes.get(name, 1) > 1}
     return {**names, "sequence": sequence and "tensor" in names}
 
 
 def varies(x: Any) -> frozenset[str]:
-    """The axes over which an array, or an aval, differs."""
+    """The axes over which an array, or an aval, varies."""
     return (x if isinstance(x, ShapedArray) else jax.typeof(x)).manual_axis_type.varying
 
 
 def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
-    """Casts arrays to *varying* over `axes`, where they are not yet."""
+    """Casts arrays to *varying* over `axes`, unless they are already."""
 
     def cast(x: jax.Array) -> jax.Array:
         missing = tuple(axis for axis in dict.fromkeys(axes) if axis not in varies(x))
@@ -159,19 +156,19 @@ def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
 
 
 def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Callable[..., Any]:
-    """The workload's loss as a function of a device's shards. Its gradient is summed over `fsdp` and cut, because that
-    is the transpose of a gather. What was gathered is not kept for the backward pass but gathered again.
+    """The workload's loss as a function of a device's shards. Its gradient is summed over `fsdp` and cut, which is the
+    transpose of a gather. The backward pass gathers the parameters again instead of keeping them.
     """
     if not gather:
         return workload.loss
 
-    def kept(primitive: Any, *_: Any, **settings: Any) -> bool:
-        """Everything but what turns shards into a parameter. The model's own slices and reshapes are recomputed too,
+    def saveable(primitive: Any, *_: Any, **settings: Any) -> bool:
+        """Everything except what turns shards into a parameter. The model's own slices and reshapes are recomputed too,
         which costs nothing."""
         gathers = primitive.name == "all_gather" and settings["axis_name"] in ("fsdp", ("fsdp",))
         return not gathers and primitive.name not in ("slice", "reshape")
 
-    @partial(jax.checkpoint, policy=kept)
+    @partial(jax.checkpoint, policy=saveable)
     def loss(shards: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> Any:
         whole = jax.tree.map(lambda shard, cut: cut.whole(shard), shards, layout.cuts)
         return workload.loss(whole, model_state, batch, key)
@@ -180,14 +177,12 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
 
 
 def mean(grad: jax.Array, cut: Cut, sizes: Sizes) -> jax.Array:
-    """A parameter's gradient as the mean over all devices that see other examples or positions. Along an axis that
-    splits the parameter itself, each part has met the examples of all devices, and its gradient is already their
-    sum."""
-    summed = [axis for axis in mean_axes(sizes) if axis in cut.axes]
-    apart = tuple(axis for axis in mean_axes(sizes) if axis not in cut.axes)
-    for axis in summed:
-        grad = grad / sizes[axis]
-    return jax.lax.pmean(grad, apart) if apart else grad
+    """A parameter's gradient as the mean over all devices that have different examples or positions. Along an axis that
+    splits the parameter itself, each part has met the examples of all devices, so its gradient is already a sum."""
+    for axis in mean_axes(sizes):
+        grad = grad / sizes[axis] if axis in cut.axes else grad
+    replicated = tuple(axis for axis in mean_axes(sizes) if axis not in cut.axes)
+    return jax.lax.pmean(grad, replicated) if replicated else grad
 
 
 def program(
@@ -196,17 +191,18 @@ def program(
     mesh: Any,
     sizes: Sizes,
     step: Step,
-    form: Callable[[int], CollectiveBounds],
+    bounds: Callable[[int], CollectiveBounds],
     *,
     held: tuple[Callable[..., PyTree], PyTree] | None = None,
     disabled_passes: tuple[str, ...] = (),
     typed: bool = True,
     sums: int = 1,
 ) -> Program:
-    """The Program of a step. layout: a `Layout`, or what has its `cut`, `specs` and `export`. form: its closed form.
+    """The Program of a step. layout: anything with the `cut`, `specs` and `export` of a `Layout`. bounds: global batch
+    -> the closed form.
 
-    held: (state, batch) -> the gradients that a device holds, and their specs. typed: whether `shard_map` checks what
-    is equal on all devices. sums: as `Program.sums`.
+    held: ((state, batch) -> the gradients that a device holds, their specs). typed: whether `shard_map` checks which
+    arrays are equal on all devices. sums: as `Program.sums`.
     """
     specs, whole = layout.specs(), PartitionSpec()
     examples = tuple(axis for axis in sizes if AXES[axis])
@@ -228,7 +224,7 @@ def program(
         put=lambda batch: jax.device_put(batch, batch_sharding),
         export=layout.export,
         load=lambda state: jax.device_put(jax.device_get(layout.cut(state)), shardings, may_alias=False),
-        expected=(lambda batch: both(form(batch), step.sends)) if step.sends else form,
+        expected=(lambda batch: both(bounds(batch), step.sends)) if step.sends else bounds,
         gradients=None if held is None else jax.jit(run(held[0], out_specs=held[1])),
         batch_parts=batch_parts(sizes),
         disabled_passes=disabled_passes,
@@ -246,48 +242,48 @@ def expected(
     sequence: bool = False,
     platform: str = "cpu",
 ) -> CollectiveBounds:
-    """The closed form of what a step sends: gradients, parameters, and what the layers send themselves, with padding.
+    """The closed form of a step's communication: gradients, parameters and the layers' own collectives, with padding.
 
     Over `fsdp` the backward pass gathers again only what it needs: no biases, and nothing of a first layer, whose input
-    needs no gradient. The forward passes of micro-batches may share what was gathered.
+    needs no gradient. The forward passes of micro-batches may share a gather.
     """
     passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
-    form: CollectiveBounds = {}
+    bounds: CollectiveBounds = {}
     unused = optimizer_need.unused_gradients(workload, layout.canonical)
-    for place, cut in enumerate(jax.tree.leaves(layout.cuts)):
+    for index, cut in enumerate(jax.tree.leaves(layout.cuts)):
         if cut.parts > 1:
-            add(form, "all-gather", cut.numbers, 2 * passes * cut.numbers)
-            # XLA for a GPU may scatter the sum of micro-batches once, instead of adding up what each scattered.
-            least = 0 if place in unused else 1 if platform == "gpu" else passes
-            add(form, "reduce-scatter", least * cut.numbers // cut.parts, passes * cut.numbers // cut.parts)
+            add(bounds, "all-gather", cut.numbers, 2 * passes * cut.numbers)
+            # XLA for a GPU may scatter the sum over micro-batches once, instead of scattering each.
+            least = 0 if index in unused else 1 if platform == "gpu" else passes
+            add(bounds, "reduce-scatter", least * cut.numbers // cut.parts, passes * cut.numbers // cut.parts)
         if any(sizes[axis] > 1 for axis in mean_axes(sizes) if axis not in cut.axes):
             summed = cut.numbers // cut.parts
-            add(form, "all-reduce", 0 if place in unused else summed, summed)
+            add(bounds, "all-reduce", 0 if index in unused else summed, summed)
     if workload.partition is not None:
         examples = global_batch // batch_parts(sizes) // passes
         share = DeviceShare(examples=examples, sizes=sizes, sequence=sequence)
         for kind, (least, most) in workload.partition.collective_bounds(share).items():
-            add(form, kind, passes * least, passes * most)
+            add(bounds, kind, passes * least, passes * most)
         if batch_parts(sizes) > 1:
-            add(form, "all-reduce", sum(leaf.size for leaf in state))
-    if "reduce-scatter" in form and state:
-        # XLA merges reductions of equal gradients, such as of the biases of two batch normalisations that are added.
-        least, most = form["reduce-scatter"]
-        form["reduce-scatter"] = least - least // 20, most
-    return form
+            add(bounds, "all-reduce", sum(leaf.size for leaf in state))
+    if "reduce-scatter" in bounds and state:
+        # XLA merges reductions of equal gradients, such as of the biases of two batch normalizations that are added.
+        least, most = bounds["reduce-scatter"]
+        bounds["reduce-scatter"] = least - least // 20, most
+    return bounds
 
 
-def add(form: CollectiveBounds, kind: str, least: int, most: int | None = None) -> None:
-    """Adds to a closed form; most: `least` unless it is given."""
+def add(bounds: CollectiveBounds, kind: str, least: int, most: int | None = None) -> None:
+    """Adds to a closed form, in place. most: None for `least`."""
     if most != 0 and (least or most):
-        low, high = form.get(kind, (0, 0))
-        form[kind] = low + least, high + (least if most is None else most)
+        low, high = bounds.get(kind, (0, 0))
+        bounds[kind] = low + least, high + (least if most is None else most)
 
 
-def both(*forms: CollectiveBounds) -> CollectiveBounds:
+def both(*all_bounds: CollectiveBounds) -> CollectiveBounds:
     """The sum of closed forms."""
     total: CollectiveBounds = {}
-    for form in forms:
-        for kind, (least, most) in form.items():
+    for bounds in all_bounds:
+        for kind, (least, most) in bounds.items():
             add(total, kind, least, most)
     return total

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A function's forward and backward pass as two functions. The residuals that pass between them are plain arrays.
+"""A function's forward and backward pass as two functions, with the residuals between them as plain arrays.
 
-`jax.vjp` returns the backward pass as a pytree of residuals, so these can be stored and used much later, as a pipeline
-does between two ticks of one compiled loop. What follows from the parameters alone (a transposed kernel, one cast to 16
-bits) is not stored but computed again: it is as large as the parameters, and the same every time.
+`jax.vjp` returns the backward pass as a pytree of residuals. These can be stored and used much later, as a pipeline
+does between two ticks of one compiled loop. Residuals that depend only on the parameters (a transposed kernel, or one
+cast to 16 bits) are recomputed instead: they are as large as the parameters, and the same for every micro-batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SplitVjp:
     """
 
     def __init__(self, function: Callable[..., jax.Array], params: PyTree, x: jax.Array, *given: Any):
-        """params, x, given: arrays or tracers of the shapes and dtypes to come; nothing is computed from them."""
+        """params, x, given: arrays or tracers with the right shapes and dtypes; their values are not used."""
         self._function = function
         self._zero = partial(jnp.zeros_like, x)
         jaxpr = jax.make_jaxpr(lambda params, x: jax.tree.leaves(self._vjp(params, x, given)[1]))(params, x)
@@ -43,7 +43,7 @@ class SplitVjp:
         self, params: PyTree, kept: Iterable[jax.Array], dy: jax.Array, *given: Any
     ) -> tuple[PyTree, jax.Array]:
         """The gradients of <y, dy> by params and x. params, given: the same as in `forward`."""
-        # This forward pass, of zeros, is dead code except for what follows from the parameters alone.
+        # This forward pass, of zeros, is dead code except for what depends only on the parameters.
         pulled = self._vjp(params, self._zero(), given)[1]
         leaves, structure = jax.tree.flatten(pulled)
         rest = iter(kept)

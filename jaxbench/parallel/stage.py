@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What one stage of a pipeline does in a step: a compiled loop over the rows of a schedule's tables.
+"""One stage of a pipeline in a step: a compiled loop over the rows of a schedule's tables.
 
-Forward and backward pass of a micro-batch are in different ticks; `split_vjp` says what is kept between them. What
-comes before the first block and after the last is done by the stages that have these, within the same ticks.
+The forward and backward pass of a micro-batch run in different ticks; `split_vjp` says what is stored between them. The
+prologue before the first block and the epilogue after the last run on the stages of those blocks, in the same ticks.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_
 
 
 class Stage:
-    """What one device does in a step, inside `shard_map`. All arrays are its own."""
+    """One device's part of a step, inside `shard_map`. All arrays are per device."""
 
     def __init__(self, workload: TrainWorkload, table: Schedule, sizes: Sizes, key: jax.Array, step: jax.Array):
-        """key: of this device's part of the batch; step: of the training."""
+        """key: for this device's part of the batch. step: the training step."""
         assert workload.partition is not None and workload.partition.stages is not None
         self._stages: Stages = workload.partition.stages
         self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
@@ -39,10 +39,10 @@ class Stage:
         self._key, self._step = key, step
 
     def run(self, params: PyTree, batch: Batch) -> tuple[PyTree, Metrics]:
-        """(the gradients of the mean loss, zero where this stage has no part in them; metrics of the last stage)."""
+        """(the gradients of the mean loss, zero for other stages' parameters; the metrics, zero except on the last)."""
         params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}  # (chunks, blocks of a chunk, ...)
         batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
-        carry = self._nothing(params, batches)
+        carry = self._empty_carry(params, batches)
         columns = jax.tree.map(jnp.asarray, [getattr(self._table, name) for name in _COLUMNS])
         for first, end, kinds in self._table.segments():
             body = partial(self._tick, params, batches, kinds)
@@ -51,8 +51,8 @@ class Stage:
         busy = carry["busy"] / (self._table.ticks * self._count)
         return grads, {**carry["metrics"], "busy_share": busy}
 
-    def _nothing(self, params: PyTree, batches: Batch) -> dict[str, Any]:
-        """What the loop starts from: empty places, no gradient yet."""
+    def _empty_carry(self, params: PyTree, batches: Batch) -> dict[str, Any]:
+        """The initial carry of the loop: empty slots and zero gradients."""
         one, key = jax.tree.map(lambda x: x[0], batches), self._key
         stacked = jax.tree.leaves(params[BLOCKS])[0]  # (chunks, blocks of a chunk, ...)
         self._model_blocks = self._count * stacked.shape[0] * stacked.shape[1]
@@ -60,7 +60,7 @@ class Stage:
         metrics = jax.eval_shape(lambda: _metrics(*self._stages.last(params[OUTER], x, one, key)))
         self._blocks_vjp = SplitVjp(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one, key, jnp.int32(0))
         self._nothing_kept = [x, *map(self._zeros, self._blocks_vjp.kept)]
-        return {  # the last place of each is for what is not there
+        return {  # the last slot of each is a dummy for NOWHERE
             "inputs": self._zeros(x, self._table.inputs + 1),
             "kept": [self._zeros(like, self._table.kept + 1) for like in self._nothing_kept],
             "due": self._zeros(x, self._table.gradients + 1),
@@ -72,7 +72,7 @@ class Stage:
         }
 
     def _zeros(self, like: Any, places: int | None = None) -> jax.Array:
-        """Of the shape and type of `like`, on each device its own."""
+        """Zeros of the shape and type of `like`, *varying* over devices."""
         shape = like.shape if places is None else (places, *like.shape)
         varies = self._varies if isinstance(like, jax.ShapeDtypeStruct) else (*self._varies, *sharded_step.varies(like))
         return sharded_step.varying(jnp.zeros(shape, like.dtype), varies)
@@ -83,31 +83,31 @@ class Stage:
         work = dict(zip(_COLUMNS, (column[self._me] for column in row), strict=True))
         carry = {**carry, "inputs": _placed(carry["inputs"], carry["forward"], work["comes_input"])}
         carry = {**carry, "due": _placed(carry["due"], carry["backward"], work["comes_gradient"])}
-        places = carry.pop("kept")
-        # What is kept goes to its place after the branches: through them, XLA would copy all places.
-        nothing = self._nothing_kept if FORWARD in kinds else []
-        doing = {
+        slots = carry.pop("kept")
+        # Residuals are stored after the branches: XLA would copy all slots if they passed through a branch.
+        no_residuals = self._nothing_kept if FORWARD in kinds else []
+        branch_of = {
             FORWARD: partial(self._forward, params, batches, work),
-            BACKWARD: partial(self._backward, params, batches, work, places, nothing),
+            BACKWARD: partial(self._backward, params, batches, work, slots, no_residuals),
         }
         which = sum(jnp.where(work["kind"] == kind, i, 0) for i, kind in enumerate(kinds, 1))
-        branches: list[Any] = [lambda carry: (carry, nothing), *(doing[kind] for kind in kinds)]
+        branches: list[Any] = [lambda carry: (carry, no_residuals), *(branch_of[kind] for kind in kinds)]
         carry, kept = jax.lax.switch(which, branches, carry)
         if kept:
-            where = jnp.where(work["kind"] == FORWARD, work["keep"], NOWHERE)
-            places = [_placed(place, x, where) for place, x in zip(places, kept, strict=True)]
+            slot = jnp.where(work["kind"] == FORWARD, work["keep"], NOWHERE)
+            slots = [_placed(slot_values, x, slot) for slot_values, x in zip(slots, kept, strict=True)]
         sent = {"forward": 1 if FORWARD in kinds else 0, "backward": -1 if BACKWARD in kinds else 0}
         moved = {name: self._sent(carry[name], step) for name, step in sent.items() if step}
-        return {**carry, **moved, "kept": places}, None
+        return {**carry, **moved, "kept": slots}, None
 
     def _sent(self, x: jax.Array, step: int) -> jax.Array:
-        """To the neighbour; with several chunks the last stage's is the first one's."""
+        """Sends to the neighbour; with several chunks the stages form a ring."""
         around = self._chunks > 1
         pairs = [(s, (s + step) % self._count) for s in range(self._count) if around or 0 <= s + step < self._count]
         return jax.lax.ppermute(x, AXIS, pairs) if self._count > 1 else x
 
     def _row(self, params: PyTree, x: jax.Array, batch: Batch, key: jax.Array, chunk: jax.Array) -> jax.Array:
-        """The blocks of a chunk. params: theirs, stacked. key: of the micro-batch. chunk: its number on this stage."""
+        """Runs the blocks of a chunk. params: of the blocks, stacked. key: of the micro-batch. chunk: its index."""
         length = len(jax.tree.leaves(params)[0])
         before = (chunk * self._count + self._me) * length
         rows = [(jax.tree.map(lambda p, i=i: p[i], params), jax.random.fold_in(key, before + i)) for i in range(length)]
@@ -118,7 +118,7 @@ class Stage:
         return sharded_step.varying(self._stages.first(outer, None, batch, key), self._varies)
 
     def _micro_key(self, work: dict[str, jax.Array]) -> jax.Array:
-        """As micro-batches draw elsewhere, see `program.gradients`."""
+        """The same key as in `program.gradients`."""
         key = self._key if self._micro_batches == 1 else jax.random.fold_in(self._key, work["micro_batch"])
         return jax.random.fold_in(key, self._step)
 
@@ -139,17 +139,17 @@ class Stage:
         params: PyTree,
         batches: Batch,
         work: dict[str, Any],
-        places: list[jax.Array],
-        nothing: list[jax.Array],
+        slots: list[jax.Array],
+        no_residuals: list[jax.Array],
         carry: dict[str, Any],
     ) -> tuple[dict[str, Any], list[jax.Array]]:
-        """From the gradient of the loss if this is the last chunk, else from what came."""
+        """Starts from the gradient of the loss in the last chunk, else from the gradient received."""
         batch, key = _of_batch(batches, work), self._micro_key(work)
-        y, *kept = (_at(place, work["keep"]) for place in places)
+        y, *kept = (_at(place, work["keep"]) for place in slots)
         is_last = (self._me == self._count - 1) & (work["chunk"] == self._chunks - 1)
         no_outer = jax.tree.map(self._zeros, params[OUTER])
 
-        def by_loss() -> tuple[PyTree, jax.Array, Metrics]:
+        def from_loss() -> tuple[PyTree, jax.Array, Metrics]:
             def last(outer: PyTree, y: jax.Array) -> tuple[jax.Array, Metrics]:
                 loss, metrics = self._stages.last(outer, y, batch, jax.random.fold_in(key, self._model_blocks + 1))
                 shares = jax.tree.map(lambda m: m / self._micro_batches, _metrics(loss, metrics))
@@ -159,17 +159,17 @@ class Stage:
             (outer, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(params[OUTER], y)
             return outer, dy, metrics
 
-        def by_what_came() -> tuple[PyTree, jax.Array, Metrics]:
+        def from_received() -> tuple[PyTree, jax.Array, Metrics]:
             return no_outer, _at(carry["due"], work["gradient"]), jax.tree.map(self._zeros, carry["metrics"])
 
         def of_first(dx: jax.Array) -> PyTree:
             return jax.vjp(lambda outer: self._first(outer, batch, key), params[OUTER])[1](dx)[0]
 
-        at_end, dy, metrics = jax.lax.cond(is_last, by_loss, by_what_came)
+        at_end, dy, metrics = jax.lax.cond(is_last, from_loss, from_received)
         grads, dx = self._blocks_vjp.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
         at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
         total = carry["grads"]
-        made = {
+        changed = {
             "backward": dx,
             "grads": {
                 OUTER: jax.tree.map(lambda t, a, b: t + a + b, total[OUTER], at_end, at_start),
@@ -178,7 +178,7 @@ class Stage:
             "metrics": jax.tree.map(jnp.add, carry["metrics"], metrics),
             "busy": carry["busy"] + 1,
         }
-        return {**carry, **made}, nothing
+        return {**carry, **changed}, no_residuals
 
     @property
     def _chunks(self) -> int:
@@ -189,17 +189,17 @@ def _metrics(loss: Any, metrics: Metrics) -> Metrics:
     return weighted.float_weights({"loss": loss, **metrics})
 
 
-def _at(places: jax.Array, where: jax.Array) -> jax.Array:
-    return jax.lax.dynamic_index_in_dim(places, where, keepdims=False)
+def _at(slots: jax.Array, slot: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_index_in_dim(slots, slot, keepdims=False)
 
 
-def _placed(places: jax.Array, came: jax.Array, where: jax.Array) -> jax.Array:
-    """NOWHERE, -1, is the last place."""
-    return jax.lax.dynamic_update_index_in_dim(places, came, where % places.shape[0], 0)
+def _placed(slots: jax.Array, value: jax.Array, slot: jax.Array) -> jax.Array:
+    """Stores `came` in a slot. NOWHERE, -1, is the last slot, the dummy."""
+    return jax.lax.dynamic_update_index_in_dim(slots, value, slot % slots.shape[0], 0)
 
 
 def _of_chunk(params: PyTree, work: dict[str, Any]) -> PyTree:
-    """Of the blocks' parameters, (chunks, blocks of a chunk, ...), those of this chunk."""
+    """This chunk's part of the blocks' parameters, (chunks, blocks of a chunk, ...)."""
 
     def chosen(x: jax.Array) -> jax.Array:
         return x[0] if x.shape[0] == 1 else _at(x, work["chunk"])

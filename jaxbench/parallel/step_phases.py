@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The phases of a data-parallel step, as programs of their own: what a phase costs is what leaving it out saves.
+"""The phases of a data-parallel step, as separate programs: a phase costs what omitting it saves.
 
     forward, gradient (adds backward), local (adds the update), step (adds the gradient's mean over devices)
 
-Each program is the next one with something left out, written with `shard_map` as in the strategy of that name. What a
-phase computes for the next one is returned, so that the compiler cannot drop it. `inference` is the model's answer.
+Each program is the next one without its last phase, written with `shard_map` as in the strategy of that name. It
+returns what that phase would use, so that the compiler cannot drop it. `inference` is the model's prediction.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from jaxbench.workloads.base import Batch, TrainWorkload
 def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Program:
     """A Program whose `step` runs the phases up to `part`, a value of the lever; unchanged state passes through.
 
-    The outputs of `step` are the metrics. Those of the other parts of a training step are what each device has, along a
-    leading device axis: the metrics, for `forward` and `gradient` also "model_state", for `gradient` also "gradients".
-    After `local` every device holds a state of its own. The outputs of `inference` are those of ``workload.predict``.
+    The outputs of `step` are the metrics. The other parts of a training step return each device's values, along a
+    leading device axis: the metrics; for `forward` and `gradient` also "model_state"; for `gradient` also "gradients".
+    After `local` the devices have different states. The outputs of `inference` are those of ``workload.predict``.
 
     Raises:
       UserError: `inference` of a workload that has no `predict`.
@@ -50,7 +50,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Prog
 
     whole, split = PartitionSpec(), PartitionSpec("data")
     specs = whole, whole if part == "step" else split
-    # Unchecked, because where the mean is left out, what differs between devices is declared to be equal.
+    # Unchecked: without the mean, arrays that differ between devices are declared to be equal.
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
     jitted = jax.jit(step, donate_argnums=0, out_shardings=shardings)

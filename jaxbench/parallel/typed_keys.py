@@ -1,8 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Typed random keys (`jax.random.key`) of an optimizer's state, kept as the numbers that they are made of.
+"""Typed random keys (`jax.random.key`) in an optimizer's state, stored as plain bits.
 
-NumPy has no arrays of keys, and neither has a checkpoint: so a training state holds their bits, and only the optimizer
-sees keys.
+NumPy and checkpoints have no arrays of keys, so a training state holds their bits, and only the optimizer sees keys.
 """
 
 from __future__ import annotations

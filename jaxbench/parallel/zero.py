@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO: data parallelism whose devices shard the training state instead of each holding a copy.
+"""ZeRO: data parallelism in which devices shard the training state instead of replicating it.
 
-Rajbhandari et al., arXiv:1910.02054. Stage 1 shards the optimizer's state, stage 2 also the gradients; stage 3, which
-shards the parameters too, is strategies/fsdp.py. Stages 1 and 2 send a reduce-scatter of the gradients and an
+Rajbhandari et al., arXiv:1910.02054. Stage 1 shards the optimizer's state, and stage 2 also the gradients; stage 3,
+which also shards the parameters, is strategies/fsdp.py. Stages 1 and 2 send a reduce-scatter of the gradients and an
 all-gather of the parameters: together as much as the all-reduce of data parallelism.
 
 The step is written with `shard_map`, because under `jit` the compiler would choose between an all-reduce with a slice
-and a reduce-scatter. Type checking is off: it does not know that a gathered array is the same on all devices.
+and a reduce-scatter. Type checking is off, because it cannot know that a gathered array is equal on all devices.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
         return grads if stage > 1 else mean_shards(grads), *others
 
     def held_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        """As this stage holds them between micro-batches: whole, of this device's examples, or a shard of the mean."""
+        """As the stage holds them between micro-batches: whole, of this device's examples, or a shard of the mean."""
         each = mean_shards if stage == 2 else _as_they_are
         grads, model_state, metrics = local_gradients(workload, state, batch, each=each)
         return grads, *mean_over(AXIS, (model_state, metrics))
@@ -69,12 +69,12 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
         grads = held_gradients(state, batch)[0]
         return jax.tree.map(lambda g: g[None], grads) if stage == 1 else grads
 
-    # Each device's own gradients, in stage 1: along an axis of devices.
+    # In stage 1 each device has its own gradients, which get a leading device axis.
     specs = jax.tree.map(lambda cut: cut.spec, shards)
     held_specs = PartitionSpec(AXIS) if stage == 1 else specs
-    form = partial(expected, workload, layout, shards, updated, stage)
+    bounds = partial(expected, workload, layout, shards, updated, stage)
     step = Step(mean_gradients, partial(global_update, view) if view else shard_update, specs, view)
-    return program(workload, layout, mesh, sizes, step, form, held=(held, held_specs), typed=False)
+    return program(workload, layout, mesh, sizes, step, bounds, held=(held, held_specs), typed=False)
 
 
 def _as_they_are(grads: PyTree) -> PyTree:
@@ -82,7 +82,7 @@ def _as_they_are(grads: PyTree) -> PyTree:
 
 
 def _leaving(shards: PyTree, whole: frozenset[int]) -> PyTree:
-    """The cuts, but for the parameters of these places, which are whole."""
+    """The cuts, except that the parameters with these indices are whole."""
     cuts, tree = jax.tree.flatten(shards)
     return jax.tree.unflatten(tree, [Cut(cut.shape) if place in whole else cut for place, cut in enumerate(cuts)])
 
@@ -90,8 +90,8 @@ def _leaving(shards: PyTree, whole: frozenset[int]) -> PyTree:
 def expected(
     workload: TrainWorkload, layout: Layout, shards: PyTree, updated: PyTree, stage: int, global_batch: int
 ) -> CollectiveBounds:
-    """The closed form, filling included. updated: how parameters lie after the update."""
-    del global_batch  # gradients are as large whatever the batch
+    """The closed form, with padding. updated: the layout of the parameters after the update."""
+    del global_batch  # the size of gradients does not depend on it
     cuts: list[Cut] = jax.tree.leaves(shards)
     if max(cut.parts for cut in cuts) == 1:
         return {}
@@ -99,7 +99,7 @@ def expected(
     whole = sum(cut.numbers for cut in jax.tree.leaves(updated) if cut.parts > 1)
     parts = [passes * cut.numbers // cut.parts for cut in cuts]
     scattered, unused = sum(parts), optimizer_need.unused_gradients(workload, layout.canonical)
-    # XLA merges reductions of equal gradients, such as of the biases of two batch normalisations that are added.
+    # XLA merges reductions of equal gradients, such as of the biases of two batch normalizations that are added.
     least = scattered - scattered // 20 if jax.tree.leaves(layout.canonical.model_state) else scattered
     least -= sum(part for place, part in enumerate(parts) if place in unused)
     return {"reduce-scatter": (least, scattered), "all-gather": (whole, whole)}

@@ -30,32 +30,30 @@ def test_nothing_is_said_of_a_step_that_is_right(tmp_path):
 
 def test_the_line_that_makes_a_loss_nan_is_named(tmp_path):
     path, (sentence,) = said(tmp_path, (LOGITS, f"{LOGITS}\n        logits = jnp.log(logits - 9.0)"))
-    assert sentence == (
-        "the loss is not finite at the first step: the parameters and the batch are, so the loss itself makes it, in "
-        f"'{path}', line {brought.line_with(path, 'jnp.log')}"
-    )
+    assert sentence.startswith("the loss is not finite at the first step, although")
+    assert sentence.endswith(f"in '{path}', line {brought.line_with(path, 'jnp.log')}")
 
 
 def test_an_infinite_loss_is_named_with_its_metrics(tmp_path):
     _, (sentence,) = said(
         tmp_path, (MEAN, "each = each + jnp.inf\n        " + MEAN), ('"accuracy"', '"all": each.sum(), "accuracy"')
     )
-    assert sentence.startswith("the loss is not finite at the first step, and so is the metric 'all': the parameters")
+    assert sentence.startswith("the loss is not finite at the first step, nor is the metric 'all'")
 
 
 def test_what_a_loss_is_made_of_is_named_where_it_is_not_finite(tmp_path):
     _, (sentence,) = said(tmp_path, ("jax.random.normal(key, (3, 5))", "jnp.full((3, 5), jnp.nan)"))
-    assert sentence == "the loss is not finite at the first step, nor is what it is made of: the parameters 'w'"
+    assert sentence == "the loss is not finite at the first step, because its inputs are not: the parameters 'w'"
     _, (sentence,) = said(tmp_path, ("jnp.zeros(5)", "jnp.full(5, jnp.inf)"))
-    assert sentence.endswith("made of: the model's state 'mean'")
+    assert sentence.endswith(": the model's state 'mean'")
     batch = {"x": jnp.full((40, 3), jnp.nan), "label": jnp.zeros(40, jnp.int32)}
-    assert said(tmp_path, batch=batch)[1][0].endswith("made of: the batch 'x'")
+    assert said(tmp_path, batch=batch)[1][0].endswith(": the batch 'x'")
 
 
 def test_a_gradient_that_is_not_finite_is_named_beside_a_loss_that_is(tmp_path):
     changes = LOGITS, f"{LOGITS} + jnp.sqrt(0.0 * params['w']).sum()"
     path, (sentence,) = said(tmp_path, changes)
-    assert sentence.startswith("the loss is finite and the gradient of 'w' is not")
+    assert sentence.startswith("the loss is finite, but the gradient of 'w' is not")
 
 
 @pytest.mark.parametrize(
@@ -86,4 +84,4 @@ def test_a_loss_that_is_not_finite_is_wrong_whatever_it_agrees_with(tmp_path):
     about = {"key": KEY, "batch": workload.synthetic(KEY, 8), "device": jax.devices()[0]}
     right = Verdict(name="parameters", ok=True, reason="equal")
     (found,) = first_step.explained((right,), {"loss": jnp.array([jnp.inf, 1.0])}, workload, **about)
-    assert not found.ok and found.reason.startswith("the loss is not finite at the first step: ")
+    assert not found.ok and found.reason.startswith("the loss is not finite at the first step")

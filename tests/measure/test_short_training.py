@@ -40,5 +40,5 @@ def test_a_loss_that_is_no_number_is_left_out(mlp):
 
 
 def test_a_batch_larger_than_the_data_is_one_sentence(mlp):
-    with pytest.raises(UserError, match="train.batch=100000 is more than the"):
+    with pytest.raises(UserError, match="train.batch=100000 exceeds the"):
         trained(mlp, steps=1, batch=100_000)

@@ -208,4 +208,4 @@ def test_gathering_everything_for_a_norm_is_caught(strategy):
     wrong = clipping.build(strategy, workload, jax.devices()[:2], "stray")
     parameters, collectives, _ = verdicts(workload, wrong, reference)
     assert parameters.ok and not collectives.ok
-    assert "numbers by all-gather where the closed form is" in collectives.reason
+    assert "numbers by all-gather" in collectives.reason

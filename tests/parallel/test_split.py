@@ -148,9 +148,9 @@ def test_state_lies_as_the_table_says_and_round_trips(mesh):
 @pytest.mark.parametrize(
     ("strategy", "name", "devices", "changes", "said"),
     [
-        ("tensor", "gpt", 8, {"model.heads": 4}, r"the 4 of 'heads' do not divide over 8 devices of the mesh"),
+        ("tensor", "gpt", 8, {"model.heads": 4}, r"'heads' is 4, .* 8 devices of the mesh axis tensor"),
         ("tensor", "gpt", 8, {"model.vocab": 60}, r"the 60 of 'vocab' .* use tensor=6, for example, or 64"),
-        ("tensor", "cnn", 2, {}, r"'cnn' does not say what can be split over the axis tensor; gpt does"),
+        ("tensor", "cnn", 2, {}, r"'cnn' does not declare what can be split over the axis tensor; gpt does"),
         ("context", "gpt", 8, {"model.context": 24}, r"24 positions cannot be split over 8 devices .*context=32"),
         ("context", "mlp", 2, {}, r"'mlp' has no positions"),
         ("expert", "gpt", 2, {}, r"'gpt' has no experts: use --config.model.experts=8"),

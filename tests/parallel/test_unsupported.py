@@ -30,8 +30,8 @@ def compiled(path, strategy, devices=2):
             'logits = batch["x"] @ params["w"]; batch["x"] @ batch["x"].T',
             "give that product the out_sharding of an operand",
         ),
-        ('logits = jnp.cumsum(batch["x"], axis=0) @ params["w"]', "no operation goes along the axis of examples"),
-        ('logits = jax.lax.map(lambda x: x @ params["w"], batch["x"])', "no operation goes along the axis of examples"),
+        ('logits = jnp.cumsum(batch["x"], axis=0) @ params["w"]', "no operation runs along the axis of examples"),
+        ('logits = jax.lax.map(lambda x: x @ params["w"], batch["x"])', "no operation runs along the axis of examples"),
     ],
 )
 def test_what_explicit_sharding_cannot_resolve_is_told_with_the_line(tmp_path, line, advice):

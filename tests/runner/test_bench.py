@@ -77,7 +77,7 @@ def test_an_answer_that_does_not_fit_one_device_is_the_hosts(name, host, monkeyp
     record = bench(name, jax.devices()[1:3]).prepare(point(2).to_json())
     found = {verdict.name: verdict for verdict in record.checks}
     assert all(verdict.ok for verdict in record.checks)
-    assert "does not fit one cpu: it is the host's, computed in float32" in found["parameters"].reason
+    assert "does not fit on one cpu, so the host computed it in float32" in found["parameters"].reason
 
 
 def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypatch):

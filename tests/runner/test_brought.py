@@ -60,7 +60,7 @@ def test_a_loop_that_begins_with_zeros_is_told_from_a_wrong_program_under_explic
         attempt(mine, "jit_explicit", 2)
     said = error.value.__cause__
     assert isinstance(said, Unsupported)
-    assert re.search(r"mine\.py', line \d+: with explicit .*\(.*carry.*\): begin that loop with an array", str(said))
+    assert re.search(r"mine\.py', line \d+: with explicit .*\(.*carry.*\): start that loop with an array", str(said))
 
 
 @pytest.mark.parametrize("levers", thin([{"accumulate": "2"}, {"precision": "bfloat16"}], 1), ids=str)
@@ -76,6 +76,6 @@ def test_more_than_needed_is_excess_for_a_model_that_is_brought(tmp_path: Path) 
     mine = bench(tmp_path, source("tied", "functions"))
     census = attempt(mine, "jit_auto", 2)["collectives"]
     assert census["ok"] and census["excess_bytes"] == 4 * 20 * 8
-    assert "640 bytes are excess, as many as 'embed' has" in census["reason"]
+    assert "640 excess bytes, the size of 'embed'" in census["reason"]
     mine.proof.own = True
     assert not attempt(mine, "jit_auto", 2)["collectives"]["ok"]

@@ -42,7 +42,7 @@ def test_several_meshes_are_told_apart_by_a_semicolon():
 
 
 def test_a_mesh_for_another_number_of_devices_is_refused_before_anything_runs():
-    with pytest.raises(UserError, match="has 4 places, there are 8 devices"):
+    with pytest.raises(UserError, match="has 4 places for 8 devices"):
         planned("hybrid", **{"mesh.devices": "8", "lever.mesh": "data=2,tensor=2"})
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Several strategies at once, on the mesh that `--config.lever.mesh=data=2,tensor=4` names (see `parallel.axes`)."""
+"""Several strategies combined, on the mesh that `--config.lever.mesh=data=2,tensor=4` names (see `parallel.axes`)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ AXIS = None
 def build(
     workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe", sequence: bool = False
 ) -> Program:
-    """Returns the Program on the mesh of `sizes`: a pipeline if this has the axis stage.
+    """Returns the Program on the mesh of `sizes`: a pipeline if that has the axis stage.
 
-    Raises UserError for what the workload cannot be split over, and for axes that do not go together.
+    Raises UserError for axes that the workload cannot be split over, or that cannot be combined.
     """
     if "stage" in sizes:
         return pipeline.build(workload, devices, sizes, schedule=schedule)

@@ -2,7 +2,7 @@
 """Data parallelism by `jit` with automatic sharding: the compiler finds and places the gradient's all-reduce.
 
 The step is written for the whole batch. The batch arrives split over "data" and the state replicated; XLA's partitioner
-sees that a replicated parameter's gradient from a split batch is a sum over devices.
+sees that the gradient of a replicated parameter is a sum over devices.
 """
 
 from __future__ import annotations

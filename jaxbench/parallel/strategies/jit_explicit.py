@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Data parallelism by `jit` with explicit sharding: the sharding is part of each array's type while tracing.
 
-The same mathematics as `jit_auto`; an operation whose result could be laid out in more than one way is an error at
-trace time instead of the compiler's choice. Such a model is one that this strategy cannot take as it is written.
+The mathematics is that of `jit_auto`, but an operation whose result has no unique sharding is an error at trace time
+instead of the compiler's choice. This strategy cannot take a model with such an operation until it is rewritten.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from jaxbench.parallel import data_parallel
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
 
-# What to write, by what JAX says. A sharding that is an array's own is right under every other strategy too.
+# Regular expression in JAX's message -> advice. It uses an operand's own sharding, which works in every strategy.
 ADVICE = (
     (r"\.get\(out_sharding", "write table.at[ids].get(out_sharding=jax.typeof(ids).sharding) there"),
-    (r"carry", "begin that loop with an array made of the examples, such as jnp.zeros_like(x), which lies as they do"),
     (
-        r"dot_general|[Cc]ontracting",
-        "give that product the out_sharding of an operand, jax.typeof(x).sharding",
+        r"carry",
+        "start that loop with an array made from the examples, such as jnp.zeros_like(x), to get their sharding",
     ),
-    (r"", "write it so that no operation goes along the axis of examples"),
+    (r"dot_general|[Cc]ontracting", "give that product the out_sharding of an operand, jax.typeof(x).sharding"),
+    (r"", "rewrite it so that no operation runs along the axis of examples"),
 )
 
 
@@ -36,14 +36,14 @@ AXIS = data_parallel.AXIS
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
-    """Returns the Program over `devices`. Tracing its step raises Unsupported for a model that must say more."""
+    """Returns the Program over `devices`. Tracing its step raises Unsupported for an ambiguous sharding."""
     return data_parallel.by_compiler(workload, devices, AxisType.Explicit, _Explained(workload.name))
 
 
 class _Explained(AbstractContextManager[None]):
-    """Turns what JAX raises where a sharding is ambiguous into Unsupported, with the person's line and what to write.
+    """Turns JAX's error for an ambiguous sharding into Unsupported, with the user's line and advice.
 
-    Its ShardingTypeError has no public name, and some operations raise a ValueError that speaks of it.
+    Its ShardingTypeError has no public name, and some operations raise a ValueError about sharding instead.
     """
 
     def __init__(self, name: str):
@@ -53,18 +53,18 @@ class _Explained(AbstractContextManager[None]):
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        said, typed = " ".join(str(error).split()), type(error).__name__ == "ShardingTypeError"
-        speaks = isinstance(error, ValueError | NotImplementedError) and re.search("shard|should be replicated", said)
-        loops = isinstance(error, TypeError) and "carry input and carry output" in said
-        if error is None or not (typed or speaks or loops):
+        message, typed = " ".join(str(error).split()), type(error).__name__ == "ShardingTypeError"
+        refused = isinstance(error, ValueError | NotImplementedError)
+        about_sharding = refused and re.search("shard|should be replicated", message) is not None
+        in_loop = isinstance(error, TypeError) and "carry input and carry output" in message
+        if error is None or not (typed or about_sharding or in_loop):
             return
-        found = discovery.line_of(error)
-        where = f"'{found[0]}', line {found[1]}" if found else f"'{self.name}'"
-        write = next(advice for pattern, advice in ADVICE if re.search(pattern, said))
-        reason = re.split(r",? [Gg]ot |, but they differ|\. ", re.sub("^Use `.*?indexing as", "of a look-up", said))[
-            0
-        ].rstrip(".")
+        line = discovery.line_of(error)
+        where = f"'{line[0]}', line {line[1]}" if line else f"'{self.name}'"
+        advice = next(advice for pattern, advice in ADVICE if re.search(pattern, message))
+        shorter = re.sub("^Use `.*?indexing as", "in a lookup", message)
+        reason = re.split(r",? [Gg]ot |, but they differ|\. ", shorter)[0].rstrip(".")
         raise Unsupported(
-            f"{where}: with explicit sharding every layout must be known while tracing ({reason}): {write}, or use "
+            f"{where}: with explicit sharding every layout must be known while tracing ({reason}): {advice}, or use "
             "--config.strategy=jit_auto, where the compiler chooses."
         ) from error

@@ -1,16 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Pipeline parallelism: each device has some of the blocks, and micro-batches pass from one device to the next.
 
-The work of each tick comes from a table (`schedule`). A compiled loop over its rows does the work and sends the results
-to the neighbours: one permutation a tick in each direction, even when there is nothing to send. Between the forward and
-the backward pass of a micro-batch, a stage keeps what the lever `remat` says: all activations, or what is needed to
-recompute the rest, as in GPipe. What comes before the first block and after the last one is computed by the stages that
-have these blocks. Its parameters, such as an embedding that is used at both ends, are whole on every stage, and their
+A table (`schedule`) gives the work of each tick. A compiled loop over its rows does the work and sends the results to
+the neighbours: one permutation per tick in each direction, even with nothing to send. Between the forward and the
+backward pass of a micro-batch, the lever `remat` decides what a stage stores: all activations, or what is needed to
+recompute the rest, as in GPipe. The prologue before the first block and the epilogue after the last run on the stages
+of those blocks. Their parameters, such as an embedding that is used at both ends, are whole on every stage, and their
 gradients are summed over stages.
 
-The stages run in lockstep, because the loop is one program: a tick takes as long as its longest work. Where some stages
-run forward and others backward in one tick (1f1b), this costs up to the difference of the two; in gpipe it costs
-nothing.
+The stages run in lockstep, because the loop is one program: a tick takes as long as its longest work. If some stages
+run forward and others backward in one tick (1f1b), this costs up to their difference; in gpipe it costs nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     sizes: of a mesh with the axes data, stage and tensor. schedule: gpipe | 1f1b | interleaved.
 
     Raises UserError for a model without stages, for blocks that do not divide over them, for an axis that a pipeline
-    cannot have, and for activations that are kept in the host's memory.
+    cannot have, and for activations offloaded to the host.
     """
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
@@ -64,13 +63,13 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 
     updating = partial(update, workload) if view is None else view.update
     step = sharded_step.Step(local_gradients, updating, layout.specs().params, view)
-    form = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
-    program = sharded_step.program(workload, layout, mesh, sizes, step, form, sums=1 + bool(means))
+    bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
+    program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
     return dataclasses.replace(program, order=partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches))
 
 
 def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
-    """A pipeline's micro-batches are neighbours in the batch; elsewhere micro-batch i has examples i, i + count, ..."""
+    """A pipeline's micro-batches are contiguous in the batch; elsewhere micro-batch i has examples i, i + count, ..."""
 
     def ordered(x: jax.Array) -> jax.Array:
         return x.reshape(parts, count, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
@@ -81,7 +80,7 @@ def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     sharded_step.require(workload, sizes)
     if not splits(workload.partition, AXIS):
-        raise Unsupported(f"'{workload.name}' is not a stack of blocks that can be stages of a pipeline; gpt is.")
+        raise Unsupported(f"'{workload.name}' is not a stack of blocks that a pipeline can divide into stages; gpt is.")
     if workload.loss_scale is not None:
         raise Unsupported(
             "--config.lever.precision=float16 scales the loss before it is differentiated, but a pipeline "
@@ -90,14 +89,11 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     assert workload.partition is not None and workload.partition.stages is not None
     if workload.partition.stages.remat == "offload":
         raise Unsupported(
-            "a pipeline keeps activations in the memory of its stages: use --config.lever.remat=dots_saveable, not "
-            "offload."
+            "a pipeline cannot offload activations to the host: use --config.lever.remat=dots_saveable, not offload."
         )
     for axis, size in sizes.items():
         if axis not in WITH and size > 1:
-            raise UserError(
-                f"a pipeline takes the axes {', '.join(WITH)}, but the mesh has {axis}={size}: leave it out."
-            )
+            raise UserError(f"a pipeline takes the axes {', '.join(WITH)}, but the mesh has {axis}={size}: remove it.")
 
 
 def expected(
@@ -109,31 +105,32 @@ def expected(
     *,
     platform: str = "cpu",
 ) -> CollectiveBounds:
-    """The closed form: one activation a tick to each neighbour; over stages, the gradients of what all of them hold;
-    over `data`, all gradients. What the layers send over `tensor` counts in every tick, as it is in the loop's body."""
-    form: CollectiveBounds = {}
+    """The closed form: one activation per tick to each neighbour; over stages, the gradients of parameters that all of
+    them hold; over `data`, all gradients. The layers' collectives over `tensor` are in the loop, so they count in every
+    tick."""
+    bounds: CollectiveBounds = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
     unused = optimizer_need.unused_gradients(workload, layout.canonical)
     leaves, structure = jax.tree.flatten(layout.canonical.params)
-    used = layout.merged(jax.tree.unflatten(structure, [place not in unused for place, _ in enumerate(leaves)]), _any)
+    used = layout.merged(jax.tree.unflatten(structure, [index not in unused for index, _ in enumerate(leaves)]), _any)
     every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), strict=True)
     for (path, aval), spec, is_used in every:
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
-        # XLA for a GPU makes one sum over both axes of one after the other.
+        # XLA for a GPU merges the sums over the two axes into one.
         least = is_used * (min(1, summed) if platform == "gpu" else summed)
-        sharded_step.add(form, "all-reduce", least * on_device, summed * on_device)
+        sharded_step.add(bounds, "all-reduce", least * on_device, summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
     if sizes.get(AXIS, 1) > 1:
-        sharded_step.add(form, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
+        sharded_step.add(bounds, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
     assert workload.partition is not None
     share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk)
     for kind, name in _KINDS.items():
         passes = dataclasses.replace(share, passes=frozenset({name}))
         for what, (least, most) in workload.partition.collective_bounds(passes).items():
-            sharded_step.add(form, what, ticks[kind] * least, ticks[kind] * most)
-    return form
+            sharded_step.add(bounds, what, ticks[kind] * least, ticks[kind] * most)
+    return bounds
 
 
 def _any(*used: bool) -> bool:

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Data parallelism by `jax.pmap`: the classic form, with an explicit leading device axis on every array.
 
-Since JAX 0.8 pmap is built on `jit(shard_map)`, so it runs the same algorithm; what differs is the wrapper, the stacked
-layout of the state and the cost of getting into it.
+Since JAX 0.8 pmap is built on `jit(shard_map)`, so it runs the same algorithm. The differences are the wrapper, the
+stacked layout of the state, and the cost of creating it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`; state and batch arrays have a leading axis of that length."""
     count = len(devices)
-    # In the order of the list: pmap accepts no other where the devices of a host would not be neighbours in the mesh.
+    # In list order: pmap rejects a mesh order in which a host's devices are not neighbours.
     mesh = Mesh(np.array(devices), (AXIS,), axis_types=(AxisType.Auto,))
     stacked = NamedSharding(mesh, PartitionSpec(AXIS))
 

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Data parallelism by `jax.shard_map`: a per-device program that averages its own gradients.
 
-Its types are off. With them a replicated parameter is *invariant* over the mesh, and the gradient of an invariant input
-is already summed over devices: averaging that sum again would scale the update by the device count while the first loss
-stays right. And a loop that begins with zeros, as most recurrent networks do, would be a type error.
+Type checking is off. With it a replicated parameter is *invariant* over the mesh, and the gradient of an invariant
+input is already summed over devices: averaging that sum again would scale the update by the device count, although the
+first loss would be right. And a loop that starts with zeros, as in most recurrent networks, would be a type error.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO stage 2: as stage 1, and each device keeps only its shard of the mean gradient of every micro-batch."""
+"""ZeRO stage 2: as stage 1, but each device keeps only its shard of each micro-batch's mean gradient."""
 
 from __future__ import annotations
 
