@@ -65,8 +65,10 @@ class _Arm:
         self, name: str, experiment: str, config: ConfigDict, workdir: Path, console: Console, stack: ExitStack
     ):
         if config.measure.processes != 1:
-            setting = f"--config.measure.processes={config.measure.processes}"
-            raise UserError(f"{setting} has no effect on ab, which starts processes in pairs: raise --budget_s instead.")
+            raise UserError(
+                f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
+                "pairs: leave it out, or raise --budget_s."
+            )
         self.name, self.rounds = name, int(config.measure.rounds)
         self.asked = runner.ask(experiment, config, console)
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
@@ -198,7 +200,8 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
             list(each(_Arm.prepare, group, workers))
             rounds = group[0].rounds
             for round_number in range(rounds * number, rounds * (number + 1)):
-                todo = [(arm, pool, p.point) for arm, pool in zip(group, workers, strict=True) for p in arm.asked.points]
+                pairs = zip(group, workers, strict=True)
+                todo = [(arm, pool, point.point) for arm, pool in pairs for point in arm.asked.points]
                 order.shuffle(todo)
                 for arm, pool, point in todo:
                     arm.round(pool, point, round_number)

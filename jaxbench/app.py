@@ -48,7 +48,7 @@ def run(experiment: str, workdir: Path, console: Console) -> int:
     from jaxbench.runner import run as runner
 
     if FLAGS.target and not FLAGS.dry_run:
-        raise UserError(f"--target={FLAGS.target} is absent hardware, for which jaxbench can only compile: add --dry_run.")
+        raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
     if FLAGS.target:
         compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
         return report(workdir, console)

@@ -110,6 +110,8 @@ def test_another_config_or_experiment_is_refused(run):
         (["run", "cnn", "x"], "unexpected argument 'x'"),
         (["run", "cnn", "--margin=3"], "jaxbench run does not take --margin"),
         (["try", "cnn", "--config.optimizer.name=adamm"], "did you mean 'adam'?"),
+        (["try", "cnn", "--config.strategy=pmap"], "--config.strategy=pmap has no effect on jaxbench try"),
+        (["try", "cnn", "--config.lever.remat=full"], "--config.lever.remat=full has no effect on jaxbench try"),
         (["report"], "needs --run=DIR"),
         (["report", "--run=/no/such"], "'/no/such' is not a folder"),
     ],
