@@ -164,7 +164,7 @@ def _dry_point(
         if error.stage == "model":
             raise UserError(str(error)) from error
         if fits.refused(error):
-            said = fits.said_bytes(error)
+            said = fits.needed_bytes(error)
             return ["does not fit the device", "not said" if said is None else f"{said / 1e6:.1f} MB"], None
         if error.unsupported:
             return [f"not supported: {error}"], 0.0 if every else None

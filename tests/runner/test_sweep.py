@@ -86,7 +86,7 @@ def build(config):
 
 @pytest.mark.parametrize(
     ("how", "reason"),
-    [("raise MemoryError('no room')", "MemoryError: no room"), ("os.kill(os.getpid(), 9)", "ended by SIGKILL")],
+    [("raise MemoryError('no room')", "MemoryError: no room"), ("os.kill(os.getpid(), 9)", "killed by SIGKILL")],
 )
 def test_a_failing_point_is_recorded_and_the_rest_goes_on(tmp_path, how, reason):
     path = tmp_path / "broken.py"
