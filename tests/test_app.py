@@ -99,7 +99,7 @@ def test_another_config_or_experiment_is_refused(run):
         (["run", "cnn", "--config.model.width=wide"], "is not a whole number"),
         (["run", "cnn", "--presett=smoke"], "did you mean 'preset'?"),
         (["run", "cnn", "--config=x.py"], "'--config=x.py'"),
-        (["run", "cnn", "--config.mesh.platform=gpu"], "a GPU was asked for"),
+        (["run", "cnn", "--config.mesh.platform=gpu"], "a GPU was requested"),
         (["run", "cnn", "--config.mesh.platform=cpu", "--config.mesh.devices=3"], "does not divide over 3 devices"),
         (["run", "cnn", *QUICK, "--config.optimizer.name=sdg"], "did you mean 'sgd'?"),
         (["run", "cnn", *QUICK, "--workdir=/proc/nothing"], "cannot write to '/proc/nothing'"),

@@ -104,4 +104,4 @@ def test_a_gate_from_calibration_to_alarm(tmp_path):
     assert "<failure" in (tmp_path / "now" / "junit.xml").read_text()
     assert "slower" in (tmp_path / "now" / "summary.md").read_text().lower()
     other = here("check", "cnn", "--name=main")
-    assert other.returncode == 3 and "is of mlp, not of cnn" in other.stderr
+    assert other.returncode == 3 and "mlp, not cnn" in other.stderr
