@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-# The doorway: with Python >= 3.11, make and a package index, `make run EXP=cnn` works in a fresh clone.
-# Targets are thin over the app (`jaxbench run cnn`); only the virtual environment is made here.
+# With Python >= 3.11, make and a package index, `make run EXP=cnn` works in a fresh clone.
+# Targets only call the app (`jaxbench run cnn`); this file itself only creates the virtual environment.
 
 VENV ?= .venv
 JOBS ?= logical
@@ -9,15 +9,15 @@ known_extras := cuda12 cuda13 tpu target-tpu target-cuda tensorboard adapters de
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
 ifneq ($(filter-out $(known_extras),$(extras)),)
-  $(error EXTRAS knows only: $(known_extras))
+  $(error EXTRAS accepts only: $(known_extras))
 endif
 created := $(VENV)/.created
 runtime := $(VENV)/.installed-run$(addprefix -,$(extras))
 runtime := $(subst $() ,,$(runtime))
 develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
-# Values are taken as they were typed, a $$ included, and reach the shell as "$$NAME", through the environment: no character
-# in them is special to make or to the shell.
+# Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
+# special to make or to the shell.
 $(foreach name,A ACROSS ARGS B CARD EXP FILTER FROM K NAME PRESET RUN WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export A ACROSS ARGS B CARD EXP FILTER FROM K JOBS NAME PRESET PYTHON RUN VENV WORKDIR
@@ -31,92 +31,93 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-try: need-exp $(runtime)  ## which strategies take a model and are right, without timing: make try EXP=path/to/mine.py
+try: need-exp $(runtime)  ## check which strategies train a model correctly, without timing: make try EXP=path/to/mine.py
 	@$(app) try "$$EXP"
 
 train: need-exp $(runtime)  ## train EXP to its target, with checkpoints: make train EXP=cnn
 	@$(app) train "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-new: need-exp $(runtime)  ## write a model of your own to start from: make new EXP=mine.py [FROM=nnx|linen|functions|equinox|haiku]
+new: need-exp $(runtime)  ## write an example model to start from: make new EXP=mine.py [FROM=nnx|linen|functions|equinox|haiku]
 	@$(app) new "$$EXP" $(if $(FROM),--from="$$FROM")
 
-machine: $(runtime)  ## what this machine can do (peaks, launch cost, links): under three minutes
+machine: $(runtime)  ## measure this machine (peaks, launch cost, links) in under three minutes
 	@$(app) machine $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-first-run: $(runtime)  ## does all of it work here? one page to send, in half an hour at most; WORKDIR continues
+first-run: $(runtime)  ## run everything once at a small size and write one page of results, within half an hour; WORKDIR continues
 	@$(app) first-run $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-report: need-run $(runtime)  ## draw the figures and pages of a run again: make report RUN=results/...
+report: need-run $(runtime)  ## rebuild the figures and pages of a run: make report RUN=results/...
 	@$(app) report --run="$$RUN"
 
-compare: $(runtime)  ## is run B faster, slower, the same as A, or can that not be told: make compare A=results/x B=results/y
+compare: $(runtime)  ## is run B faster than A, slower, the same, or is that inconclusive? make compare A=results/x B=results/y
 	@$(app) compare --a="$$A" --b="$$B" $(if $(ACROSS),--across="$$ACROSS") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-ab: need-exp $(runtime)  ## the same, measured until it is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto"
+ab: need-exp $(runtime)  ## measure A and B in turns until that question is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto"
 	@$(app) ab "$$EXP" --a="$$A" --b="$$B" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-calibrate: $(runtime)  ## what this machine differs from itself by, for gates: make calibrate [EXP=mlp]
+calibrate: $(runtime)  ## measure how much runs of one program vary here, the threshold of check: make calibrate [EXP=mlp]
 	@$(app) calibrate "$${EXP:-mlp}" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-baseline: need-run need-name $(runtime)  ## keep a run for gates: make baseline RUN=results/... NAME=main-mlp
+baseline: need-run need-name $(runtime)  ## keep a run as a baseline for check: make baseline RUN=results/... NAME=main-mlp
 	@$(app) baseline --run="$$RUN" --name="$$NAME"
 
-check: need-exp need-name $(runtime)  ## a gate, with junit.xml and summary.md: make check EXP=mlp NAME=main-mlp
+check: need-exp need-name $(runtime)  ## is EXP slower than its baseline? writes junit.xml and summary.md: make check EXP=mlp NAME=main-mlp
 	@$(app) check "$$EXP" --name="$$NAME" $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-card: need-run $(runtime)  ## a run as one document under cards/: make card RUN=results/...
+card: need-run $(runtime)  ## write a run as one document under cards/: make card RUN=results/...
 	@$(app) card --run="$$RUN"
 
-cards: $(runtime)  ## all cards as one table and one figure: make cards FILTER="experiment=cnn devices=8"
+cards: $(runtime)  ## show all cards as one table and one figure: make cards FILTER="experiment=cnn devices=8"
 	@$(app) cards $$FILTER
 
-repro: $(runtime)  ## measure a card again: within its interval or outside? make repro CARD=cards/....json
+repro: $(runtime)  ## measure a card again: is the result within its interval? make repro CARD=cards/....json
 	@$(app) repro --card="$$CARD" $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 doctor: $(runtime)  ## is this machine fit to measure on?
 	@$(app) doctor
 
-list: $(runtime)  ## the experiments and presets there are
+list: $(runtime)  ## list the experiments and presets
 	@$(app) list
 
-# `-m ""` takes back the `-m "not full"` of pyproject.toml.
-test: $(develop)  ## test every guarantee once: five minutes on two cores; K=word: all tests with the word in their name
+# `-m ""` overrides the `-m "not full"` of pyproject.toml.
+test: $(develop)  ## test every guarantee once, five minutes on two cores; K=word: all tests with this word in their name
 	@$(pytest) $(if $(K),-m "" -k "$$K")
 
-test-all: $(develop)  ## all tests: strategies by models by settings, half an hour on two cores
+test-all: $(develop)  ## run all tests (strategies x models x settings), half an hour on two cores
 	@$(pytest) -m ""
 
 env: $(develop)
 
-test-targets:  ## compile afresh for a TPU and a GPU that are not here, in an environment of its own
+test-targets:  ## test compilation for an absent TPU and GPU, in a separate environment
 	@$(MAKE) --no-print-directory test VENV="$(VENV)-targets" EXTRAS=target-tpu,target-cuda K=afresh
 
-lint: $(develop)  ## ruff and the type checker
+lint: $(develop)  ## run ruff and the type checker
 	"$$VENV/bin/ruff" check .
 	"$$VENV/bin/ruff" format --check .
 	"$$VENV/bin/mypy" jaxbench
 
-peers: $(runtime)  ## kernels and training steps beside NumPy's, PyTorch's and Keras', as ratios (installs those two)
+peers: $(runtime)  ## compare kernels and training steps with NumPy, PyTorch and Keras (installs the latter two)
 	"$$VENV/bin/python" -m pip install --quiet --editable ".[peers]"
 	@"$$VENV/bin/python" -m benchmarks.kernel_peers
 	@exec "$$VENV/bin/python" -c "$$WITH_ARGS" benchmarks.peers
 
-lock:  ## pin every dependency again (needs uv); ARGS=--upgrade moves to the newest
+lock:  ## pin every dependency again (needs uv); ARGS=--upgrade takes the newest versions
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it first." >&2; exit 1; }
 	uv pip compile --quiet --universal --python-version 3.11 $(addprefix --extra ,$(known_extras)) --no-header --no-annotate \
 	  $(ARGS) --output-file requirements.lock pyproject.toml
 
-clean:  ## remove caches and builds; the environment and results/ stay
+clean:  ## remove caches and builds; keep the environment and results/
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name '.venv*' -prune -o -name results -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
-ci:  ## everything the continuous integration does
+ci:  ## run everything that continuous integration runs
 	@.ci/run
 
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|tensorboard|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
+	@echo "Under make any non-zero exit code becomes 2; in CI call jaxbench directly."
 
 need-exp:
 	@:$(if $(strip $(EXP)),,$(error EXP is missing, say which experiment: make $(firstword $(MAKECMDGOALS)) EXP=cnn (see: make list)))
@@ -127,7 +128,7 @@ need-run:
 need-name:
 	@:$(if $(strip $(NAME)),,$(error NAME is missing, say which baseline: make $(firstword $(MAKECMDGOALS)) ... NAME=main-mlp))
 
-# A stamp is written after its step succeeded, so an interrupted installation is taken up again by the next make.
+# A stamp is written after its step has succeeded, so the next make resumes an interrupted installation.
 $(created):
 	@sh -c "$$MAKE_VENV"
 	@touch "$@"
@@ -140,7 +141,7 @@ $(develop): pyproject.toml requirements.lock | $(created)
 	@sh -c "$$INSTALL" - "dev$(addprefix $(comma),$(EXTRAS))"
 	@touch "$@" "$(runtime)"
 
-# A Python is tried before it is chosen: a version manager's shim may be there and not run.
+# A Python is tried before it is chosen: a version manager's shim may exist and not run.
 define MAKE_VENV
 if command -v uv >/dev/null; then exec uv venv --quiet --seed --allow-existing --python "$${PYTHON:->=3.11}" "$$VENV"; fi
 try() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
@@ -157,8 +158,8 @@ exit 1
 endef
 export MAKE_VENV
 
-# requirements.lock constrains what is installed and what builds it. Byte code is compiled now, not at first import: a run
-# starts many processes, and in containers Python is often told not to write any.
+# requirements.lock constrains both what is installed and what builds it. Byte code is compiled now, not at first import: a
+# run starts many processes, and containers often disable writing byte code.
 define INSTALL
 echo "Installing jaxbench$${1:+ with $$1} into $$VENV (once; a minute or two) ..." >&2
 if command -v uv >/dev/null; then
@@ -170,8 +171,8 @@ exec "$$VENV/bin/python" -m pip install --quiet --editable ".$${1:+[$$1]}"
 endef
 export INSTALL
 
-# Splits ARGS as a shell would, quotes included, and runs nothing in it. The app then sees the environment as if it had
-# been started by hand.
+# Splits ARGS as a shell would, quotes included, without executing anything in it. The app then sees the same environment
+# as if it had been started by hand.
 define WITH_ARGS
 import os, shlex, sys
 try:

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two settings of one experiment against each other, in pairs of fresh processes, until the verdict is clear.
+"""Compares two settings of one experiment, in pairs of fresh processes, until the verdict is clear.
 
-Each pair is one process of A and one of B for each device count. On CPUs both are alive and take turns in each round;
-an accelerator belongs to one process at a time, so there the two follow each other, in an order that alternates from
-pair to pair. Both arms are ordinary run folders, `a` and `b`: what is measured is kept, and a second start continues.
+A pair is one process of A and one of B for each device count. On CPUs both run at the same time and take turns in each
+round. An accelerator belongs to one process at a time, so there the two run one after the other, in an order that
+alternates from pair to pair. Both arms are ordinary run folders, `a` and `b`, which a second start continues.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """seconds: after which no pair is begun. margin: as in `judge`."""
+    """seconds: after these no new pair starts. margin: as in `judge`."""
 
     seconds: float
     metric: Metric
@@ -49,7 +49,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Outcome:
-    """answers: of the pairs that were finished. across: what A and B differ in. left_out: a sentence for each point
+    """answers: from the finished pairs. across: the fields in which A and B differ. left_out: a sentence for each point
     that is not compared. why: why measuring ended."""
 
     answers: Answers
@@ -65,8 +65,10 @@ class _Arm:
         self, name: str, experiment: str, config: ConfigDict, workdir: Path, console: Console, stack: ExitStack
     ):
         if config.measure.processes != 1:
-            said = f"--config.measure.processes={config.measure.processes} has no effect on ab"
-            raise UserError(f"{said}, which starts processes in pairs: leave it out, and give more --budget_s.")
+            raise UserError(
+                f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
+                "pairs: leave it out, or raise --budget_s."
+            )
         self.name, self.rounds = name, int(config.measure.rounds)
         self.asked = runner.ask(experiment, config, console)
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
@@ -78,7 +80,7 @@ class _Arm:
         self._steps = {record.point: record.steps for record in rounds}
 
     def _finished(self, rounds: list[schema.RoundRecord]) -> int:
-        """How many pairs every point has all rounds of."""
+        """The number of pairs of which every point has all rounds."""
         have: dict[str, set[int]] = {point.point: set() for point in self.asked.points}
         for record in rounds:
             if record.point in have:
@@ -88,7 +90,7 @@ class _Arm:
 
     @property
     def knows_steps(self) -> bool:
-        """Whether an earlier pair has found how many steps a block has, of every point."""
+        """Whether an earlier pair has found the number of steps in a block for every point."""
         return all(point.point in self._steps for point in self.asked.points)
 
     def ask(self, workers: sweep.Workers, point: str, request: dict[str, Any]) -> Any:
@@ -102,7 +104,7 @@ class _Arm:
         return record
 
     def round(self, workers: sweep.Workers, point: str, number: int) -> None:
-        """With as many steps in a block as in the first pair: blocks of another length would be another measure."""
+        """Uses the block length of the first pair: blocks of different lengths are not comparable."""
         known = {"steps": self._steps[point]} if point in self._steps else {}
         record = self.ask(workers, point, {"do": "round", "point": point, "round": number, **known})
         self._steps[point] = record.steps
@@ -110,14 +112,14 @@ class _Arm:
     def prepare(self, workers: sweep.Workers) -> None:
         workers.wait_ready()
         todo = {point.point for point in self.asked.points}
-        while todo:  # a point that asks for another process takes what its neighbours had prepared with it
+        while todo:  # a point that needs another process discards what the old one had prepared for other points
             for point in self.asked.points:
                 if point.point in todo:
                     self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
             todo = workers.lost()
 
     def done(self, pairs: int) -> None:
-        """Says in the manifest how many rounds there are, so that the folder reads as a finished run."""
+        """Writes the number of rounds into the manifest, so that the folder reads as a finished run."""
         manifest = self.folder.manifest()
         manifest["plan"]["rounds"] = self.rounds * pairs
         write_json(self.folder.path / MANIFEST, manifest)
@@ -133,12 +135,11 @@ def run(
         for name, config in zip("AB", configs, strict=True):
             arms.append(_Arm(name, experiment, config, workdir, console, stack))
         if arms[0].rounds != arms[1].rounds:
-            said = f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B"
-            raise UserError(f"{said}: both processes of a pair have the same.")
-        if config_lib.plain(configs[0]) == config_lib.plain(configs[1]):
-            console.print(
-                "A and B are the same: this shows how often this machine finds a difference where there is none."
+            raise UserError(
+                f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B: it must be equal in both."
             )
+        if config_lib.plain(configs[0]) == config_lib.plain(configs[1]):
+            console.print("A and B are identical: any difference that is found is a false alarm of this machine.")
         signal.signal(signal.SIGTERM, runner.interrupt)
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
 
@@ -154,8 +155,8 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
                 if outcome.why:
                     return outcome
             left = format_s(max(0.0, budget.seconds - (start - begun)))
-            said = f"pair {pairs + 1}, next look after {sequential.next_look(pairs)}, at most {left} left"
-            line.update(Text(said), refresh=True)
+            text = f"pair {pairs + 1}, next verdict after pair {sequential.next_look(pairs)}, at most {left} left"
+            line.update(Text(text), refresh=True)
             _pair(arms, pairs, order)
             pairs += 1
             for arm in arms:
@@ -164,7 +165,7 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
 
 
 def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float) -> Outcome:
-    """As of so many pairs: what an interrupted one left is not used. seconds: as in `_ended`."""
+    """The outcome of the first `pairs`; an interrupted pair is ignored. seconds: as in `_ended`."""
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
     pair = comparable.pair(a, b, across)
@@ -174,35 +175,33 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float) -> Ou
 
 
 def _ended(answers: Answers, pairs: int, seconds: float, budget: Budget) -> str:
-    """Why no further pair is measured; "" if one is. seconds: since the start, when it will have ended."""
+    """Why no further pair is measured; "" if one is. seconds: from the start to the expected end of the next pair."""
     if pairs in sequential.LOOKS and answers.overall.verdict != CANNOT_TELL:
         return f"the verdict was reached after {pairs} pairs"
     if sequential.next_look(pairs) is None:
-        return f"{pairs} pairs are the most"
+        return f"{pairs} pairs is the maximum"
     if seconds > budget.seconds:
         return f"the budget of {format_s(budget.seconds)} is spent after {pairs} pairs"
     return ""
 
 
 def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
-    """Measures the pair of that number, from 0 on."""
+    """Measures pair `number`, counted from 0."""
     together = all(arm.asked.machine["platform"] == "cpu" for arm in arms)
     groups = [arms] if together else [[arm] for arm in (arms if number % 2 == 0 else arms[::-1])]
     for group in groups:
-        # Threads outside: an interrupt ends the processes first, for whose answers the threads wait.
+        # The threads are the outer context: an interrupt must end the processes first, as the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
-            workers = [stack.enter_context(_renumbered(arm, number)) for arm in group]
-            # Both at once, except where the length of a block is still to be found, for which a step is timed.
+            # Numbered by pair, because records with one worker name must come from one process.
+            pools = (sweep.Workers(arm.job, arm.asked.points, begun=number) for arm in group)
+            workers = [stack.enter_context(pool) for pool in pools]
+            # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
             each = threads.map if all(arm.knows_steps for arm in group) else map
             list(each(_Arm.prepare, group, workers))
             rounds = group[0].rounds
             for round_number in range(rounds * number, rounds * (number + 1)):
-                todo = [(arm, own, p.point) for arm, own in zip(group, workers, strict=True) for p in arm.asked.points]
+                pairs = zip(group, workers, strict=True)
+                todo = [(arm, pool, point.point) for arm, pool in pairs for point in arm.asked.points]
                 order.shuffle(todo)
-                for arm, own, point in todo:
-                    arm.round(own, point, round_number)
-
-
-def _renumbered(arm: _Arm, number: int) -> sweep.Workers:
-    """Fresh processes whose names say which pair they are of: records of one name are of one process."""
-    return sweep.Workers(arm.job, arm.asked.points, begun=number)
+                for arm, pool, point in todo:
+                    arm.round(pool, point, round_number)

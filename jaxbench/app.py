@@ -6,18 +6,18 @@
   train EXPERIMENT   train it on real data to its target accuracy
   new FILE.py        write an example model to start from (--from=nnx, linen, functions, equinox or haiku)
   machine            measure this machine: peaks, launch cost and links; writes its card, machine.json
-  first-run          try everything once, small, and write one page of what is as expected; at most half an hour
+  first-run          run everything once at a small size and write one page of results, within half an hour
   report --run=DIR   rebuild the tables, figures and page of a run
   compare --a=DIR --b=DIR      is run B faster than A, slower, the same, or is that inconclusive?
-  ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   the same question, measured until it is answered
-  calibrate EXPERIMENT         how much runs of one program differ on this machine: the threshold of check
+  ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   measure both in turns until that question is answered
+  calibrate EXPERIMENT         measure how much runs of one program vary on this machine, the threshold of check
   baseline --run=DIR --name=N  keep a run as a baseline
-  check EXPERIMENT --name=N    measure again, for CI: is it slower than that baseline?
-  card --run=DIR     a run as one document; cards: show all; repro --card=FILE: measure one again
+  check EXPERIMENT --name=N    for CI: measure again; is it slower than that baseline?
+  card --run=DIR     write a run as one document; cards: show all cards; repro --card=FILE: measure a card again
   doctor             is this machine fit to measure on?
   list               list the experiments and presets
 
-Flags: --preset=auto|smoke|paper, --workdir=DIR (continued if it has a run), --dry_run, --verbosity=1 (stack traces),
+Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry_run, --verbosity=1 (stack traces),
 --dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field.
@@ -48,7 +48,7 @@ def run(experiment: str, workdir: Path, console: Console) -> int:
     from jaxbench.runner import run as runner
 
     if FLAGS.target and not FLAGS.dry_run:
-        raise UserError(f"--target={FLAGS.target} can only be compiled for, not run on: add --dry_run.")
+        raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
     if FLAGS.target:
         compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
         return report(workdir, console)
@@ -132,7 +132,7 @@ def answer(verb: str, arguments: list[str], workdir: Path, console: Console) -> 
 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
-    """A new folder under results/, named by the experiment or the verb, and the time."""
+    """A new folder under results/, named after the experiment, the verb and the time."""
     words = [Path(arguments[0]).stem] if arguments else []
     if verb != "run":
         words.append(verb)
@@ -149,7 +149,7 @@ def dispatch(argv: list[str]) -> int:
     try:
         return carry_out(verb, arguments, workdir, console)
     except KeyboardInterrupt:
-        again = f" What is finished is kept: the same command with WORKDIR={workdir} continues."
+        again = f" Finished measurements are kept: the same command with WORKDIR={workdir} continues."
         console.print(f"Stopped.{again if workdir.exists() else ''}")
         return 130
 

@@ -20,27 +20,27 @@ from jaxbench.errors import UserError, did_you_mean
 
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
 flags.DEFINE_string("workdir", None, "The run folder; the default is a new one under results/.")
-flags.DEFINE_bool("dry_run", False, "Say what would be measured, how long and with how much memory; measure nothing.")
+flags.DEFINE_bool("dry_run", False, "Compile every point and print the expected time and memory; measure nothing.")
 flags.DEFINE_string("target", None, "With --dry_run: absent hardware to compile for, such as h100:8 or v5e:4x4.")
-flags.DEFINE_string("from", "nnx", "new: what the example is written in: nnx, linen, functions, equinox or haiku.")
+flags.DEFINE_string("from", "nnx", "new: the example's library: nnx, linen, functions, equinox or haiku.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
-flags.DEFINE_string("a", None, "compare: a run folder. ab: the settings of one arm.")
-flags.DEFINE_string("b", None, "compare: the other run folder, which is judged. ab: the settings of the other arm.")
-flags.DEFINE_string("across", "", "compare: the fields that may differ, because their effect is the question.")
+flags.DEFINE_string("a", None, "compare: the reference run folder. ab: the settings of the reference arm.")
+flags.DEFINE_string("b", None, "compare: the run folder to judge. ab: the settings of the arm to judge.")
+flags.DEFINE_string("across", "", "compare: the config fields that may differ between the runs.")
 flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
 flags.DEFINE_float("margin", 0.02, "compare, ab: the largest relative difference that counts as the same.")
-flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no further pair of processes is begun.")
+flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card.")
 
-NO_ANSWER = 3  # exit code of a verb that answers, where there is no answer
+NO_ANSWER = 3  # exit code of a comparing verb that could not compare
 
 
 @dataclass(frozen=True)
 class Verb:
-    """What may follow a verb. argument: what its one argument is, "" for none, "..." for any number of words.
+    """What may follow a verb. argument: the name of its one argument, "" for none, "..." for any number of words.
 
-    configured: it takes --config settings of its experiment. answers: its exit code is an answer, as in `judge`.
+    configured: it takes --config settings of its experiment. answers: its exit code is a verdict, as in `judge`.
     """
 
     argument: str = ""
@@ -69,11 +69,11 @@ VERBS = {
     "list": Verb(),
     "help": Verb("..."),
 }
-# All flags; a test holds the list frozen. What is measured is set by --config.<field>, not by flags.
+# All flags; a test freezes this list. Settings of a measurement belong into --config.<field>.
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
 
 PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
-PAIR_ROUNDS = 15  # of ab: they take about as long as starting and preparing two processes does
+PAIR_ROUNDS = 15  # of ab: measuring them takes about as long as starting and preparing two processes
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -100,7 +100,7 @@ def parse(argv: list[str]) -> list[str]:
 
 
 def _parsed(argv: list[str], **how: bool) -> list[str]:
-    """argv without its flags. Raises flags.Error, also for a --noFLAG with a value, of which absl says ValueError."""
+    """argv without its flags. Raises flags.Error, also for a --noFLAG with a value, where absl raises ValueError."""
     try:
         return flags.FLAGS(argv, **how)
     except ValueError as error:
@@ -112,7 +112,7 @@ def _arguments(words: list[str]) -> list[str]:
     settings = [word for word in words if re.match("--?config", word)]
     for word in settings:
         if not re.match(r"--config\.[^=]+=", word):
-            raise UserError(f"'{word}' is no setting: write --config.<field>=<value>, such as --config.batch=64.")
+            raise UserError(f"'{word}' is not a setting: write --config.<field>=<value>, such as --config.batch=64.")
     others = [word for word in words if word not in settings]
     for word in others:
         if word.startswith("-"):
@@ -147,7 +147,7 @@ _KINDS = {"bool": ("true or false", "true"), "float": ("a number", "0.02"), "int
 
 
 def _sentence(error: flags.Error) -> str:
-    """What absl says of a flag, in the words of this program."""
+    """absl's message about a flag as one sentence of this program."""
     text = " ".join(str(error).split())
     if illegal := re.match(r"flag --([\w.]+)=(.*?): ", text):
         name, value = illegal.groups()
@@ -160,7 +160,7 @@ def _sentence(error: flags.Error) -> str:
 
 def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
     if verb != "train":
-        from jaxbench.machine import start  # not above: the doctor must be able to say that jax does not start
+        from jaxbench.machine import start  # late: doctor must be able to report that jax does not start
 
         start.only_cpu_here()
     module, preset = discovery.load_experiment(experiment), discovery.load_preset(flags.FLAGS.preset)
@@ -170,20 +170,24 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
     if verb in ("train", "try") and config.get("measures") == "cases":
         raise UserError(f"'{experiment}' is not a model, so jaxbench {verb} cannot take it: use jaxbench run.")
     _define(config, argv, flags.FLAGS)
-    if verb == "train":
-        _check_training(argv, config)
+    if verb in ("train", "try"):
+        _check_ignored(verb, argv, config)
 
 
-def _check_training(argv: list[str], config: ConfigDict) -> None:
-    """Raises UserError for a field such as ``--config.strategy``, which training reads from ``config.train`` only."""
+def _check_ignored(verb: str, argv: list[str], config: ConfigDict) -> None:
+    """Raises UserError for a setting that `train` or `try` would ignore, such as ``--config.strategy``."""
     for word in argv:
         name, _, text = word.removeprefix("--config.").partition("=")
-        if word.startswith("--config.") and name in config.train:
+        if not word.startswith("--config."):
+            continue
+        if verb == "train" and name in config.train:
             raise UserError(f"--config.{name}={text} is for 'run': use --config.train.{name}={text} for training.")
+        if verb == "try" and (name == "strategy" or name.startswith("lever.")):
+            raise UserError(f"{word} has no effect on jaxbench try, which tries every strategy: use jaxbench run.")
 
 
 def _prepare_verdict(verb: str, config: ConfigDict) -> None:
-    """What ab and calibrate measure unless told otherwise: strong scaling, on as many devices as there are cores."""
+    """The defaults of ab and calibrate: strong scaling, on as many devices as there are cores."""
     with config.unlocked():
         if verb == "ab":
             config.measure.rounds = PAIR_ROUNDS
@@ -215,7 +219,7 @@ def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
     """A copy with these --config settings. Raises UserError for any other word."""
     other = [word for word in words if not word.startswith("--config.") or "=" not in word]
     if other:
-        raise UserError(f"'{other[0]}' is no setting: write --config.strategy=pmap, for example.")
+        raise UserError(f"'{other[0]}' is not a setting: write --config.strategy=pmap, for example.")
     argv, values = ["jaxbench", *words], flags.FlagValues()
     _define(config.copy_and_resolve_references(), argv, values)
     values(argv)
@@ -223,7 +227,7 @@ def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
 
 
 def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`action`, in which bad input ends the program with its one sentence, and the stack trace with --verbosity=1."""
+    """Wraps `action`: a UserError ends the program with its one sentence, and with the stack trace at --verbosity=1."""
 
     def run(argument: Any) -> Any:
         try:
@@ -233,6 +237,6 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 traceback.print_exc()
             sys.stderr.write(f"jaxbench: {error}\n")
             verb = VERBS.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), Verb())
-            sys.exit(NO_ANSWER if verb.answers else 2)  # 2 is one of the answers
+            sys.exit(NO_ANSWER if verb.answers else 2)  # a comparing verb returns 2 for "inconclusive"
 
     return run

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The verbs that compare runs, or keep them for it: compare, ab, baseline, check, calibrate, card, repro.
+"""The verbs that compare runs or prepare a comparison: compare, ab, baseline, check, calibrate, card, repro.
 
 Exit codes: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer: not comparable, or bad input.
 """
@@ -24,12 +24,12 @@ from jaxbench.verdicts import calibration, comparable, comparison, metric
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.ratio import MIN_PROCESSES
 
-LEAST_THRESHOLD = 0.01  # of a gate: no smaller difference is worth an alarm
-MAX_THRESHOLD = 0.5  # a machine that differs from itself by more cannot be a judge
+MIN_THRESHOLD = 0.01  # of check: no smaller difference is worth an alarm
+MAX_THRESHOLD = 0.5  # a machine that varies by more cannot judge
 
 
 def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
-    """jaxbench compare --a=DIR --b=DIR: writes into a folder only if one is typed."""
+    """jaxbench compare --a=DIR --b=DIR: writes files only with --workdir."""
     if not (flag.a and flag.b):
         raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
     by, across = metric.named(flag.metric), [word for word in flag.across.split(",") if word]
@@ -47,7 +47,7 @@ def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console)
     budget = runner.Budget(seconds=flag.budget_s, metric=metric.named(flag.metric), margin=margin_of(flag))
     outcome = runner.run(experiment, configs, workdir, budget, console)
     console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
-    names = [f"{which} ({words or 'as it is'})" for which, words in (("A", flag.a), ("B", flag.b))]
+    names = [f"{which} ({words or 'default settings'})" for which, words in (("A", flag.a), ("B", flag.b))]
     found = Comparison(
         a=names[0], b=names[1], answers=outcome.answers, left_out=outcome.left_out, software=(), across=outcome.across
     )
@@ -55,9 +55,9 @@ def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console)
 
 
 def margin_of(flag: flags.FlagValues) -> float:
-    """Raises UserError for what is none."""
+    """--margin. Raises UserError unless it is between 0 and 1."""
     if not 0 < flag.margin < 1:
-        raise UserError(f"--margin={flag.margin} must lie between 0 and 1: use 0.02 for 2 %.")
+        raise UserError(f"--margin={flag.margin} must be between 0 and 1: use 0.02 for 2 %.")
     return float(flag.margin)
 
 
@@ -65,7 +65,7 @@ def changed(config: ConfigDict, words: str) -> ConfigDict:
     """The config with the --config settings of one arm. Raises UserError."""
     try:
         return commandline.changed(config, shlex.split(words))
-    except ValueError as error:  # of shlex: a quotation that does not end
+    except ValueError as error:  # of shlex: a missing closing quotation mark
         raise UserError(f"{words!r} cannot be read ({error}).") from error
 
 
@@ -79,8 +79,8 @@ def baseline(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
     console.print(f"Kept as {path}.", highlight=False, soft_wrap=True)
     if few:
         console.print(
-            f"It was measured by fewer than {MIN_PROCESSES} processes, so a check will rest on what jaxbench calibrate "
-            "finds: --config.measure.processes=5 measures it here.",
+            f"It was measured by fewer than {MIN_PROCESSES} processes, so check will use the variation that jaxbench "
+            "calibrate found: a run with --config.measure.processes=5 measures its own.",
             style="yellow",
             highlight=False,
         )
@@ -98,23 +98,23 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
     path = baselines.find(name)
     old = comparable.read(path)
     if old.config.get("experiment") != Path(experiment).stem:
-        raise UserError(f"baseline '{name}' is of {old.config.get('experiment')}, not of {experiment}.")
+        raise UserError(f"baseline '{name}' measured {old.config.get('experiment')}, not {experiment}.")
     known = calibration.load(old.manifest, str(old.config["experiment"]))
     if known is None:
-        raise UserError("this machine is not calibrated, so no threshold is known: run jaxbench calibrate first.")
+        raise UserError("this machine is not calibrated, so check has no threshold: run jaxbench calibrate first.")
     if known.threshold > MAX_THRESHOLD:
         raise UserError(f"{_too_noisy(known.threshold)} and run jaxbench calibrate again.")
     config = config_lib.restored(experiment, old.config)
     here = calibration.machine_key(manifest.probe(str(config.mesh.platform)))
     if here != calibration.machine_key(old.manifest):
         raise UserError(
-            f"baseline '{name}' is of another machine ({calibration.machine_key(old.manifest)}; here {here})."
+            f"baseline '{name}' was measured on another machine ({calibration.machine_key(old.manifest)}; here {here})."
         )
     with config.unlocked():
         config.measure.processes = max(config.measure.processes, MIN_PROCESSES)
         config.measure.rounds = max(config.measure.rounds, config.measure.processes)
     runner.run(experiment, config, workdir, console)
-    margin = max(LEAST_THRESHOLD, known.threshold)
+    margin = max(MIN_THRESHOLD, known.threshold)
     found = comparison.compare(path, workdir, metric.METRICS["step_s"], margin=margin)
     return _answer(found, workdir, f"{experiment} against {name}", console)
 
@@ -133,15 +133,15 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     found = calibration.calibrate(comparable.samples_of(run), str(run.config["experiment"]), time)
     path = calibration.save(run.manifest, found)
-    gate = max(LEAST_THRESHOLD, found.threshold)
-    use = f"A gate takes what is below {100 * gate:.2g} % for no difference."
-    if gate > MAX_THRESHOLD:
-        use = f"{_too_noisy(gate)} and calibrate again."
+    threshold = max(MIN_THRESHOLD, found.threshold)
+    use = f"jaxbench check ignores differences below {100 * threshold:.2g} %."
+    if threshold > MAX_THRESHOLD:
+        use = f"{_too_noisy(threshold)} and calibrate again."
     for sentence in (
         f"Processes of one program differ by {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "
         "freedom).",
-        f"Of {found.comparisons} ways to compare this run with itself {found.alarms} raised a false alarm; 95 % show "
-        f"an overall difference below {100 * found.threshold:.2g} %.",
+        f"Of {found.comparisons} comparisons of this run with itself, {found.alarms} raised a false alarm; in 95 % the "
+        f"overall difference is below {100 * found.threshold:.2g} %.",
         f"{use} Kept in {path}.",
     ):
         console.print(sentence, highlight=False, soft_wrap=True)
@@ -150,8 +150,8 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
 
 def _too_noisy(threshold: float) -> str:
     return (
-        f"By the calibration this machine differs from itself by {100 * threshold:.3g} %, so no gate could find "
-        "anything: end what else runs, or measure longer blocks (--config.measure.block_s=0.2),"
+        f"Runs of one program vary by {100 * threshold:.3g} % on this machine, too much for any check: stop other "
+        "programs, or measure longer blocks (--config.measure.block_s=0.2),"
     )
 
 
@@ -176,7 +176,7 @@ def repro(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 
 
 def _answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:
-    """Prints the answer, and leaves it in the folder for people and for a CI system."""
+    """Prints the verdict and writes it into the folder, for people and for a CI system."""
     from jaxbench.report.drawing import canvas
     from jaxbench.report.figures import verdicts as figure
     from jaxbench.report.verdicts import data, markdown, terminal, xml
@@ -189,5 +189,5 @@ def _answer(found: Comparison, folder: Path | None, name: str, console: Console)
         write_atomic(folder / "summary.md", markdown.markdown(found, name))
         canvas.write(canvas.render(lambda: figure.draw(found)), folder / "figures", "comparison")
         files = "summary.md, comparison.json, junit.xml, figures/comparison.svg"
-        console.print(f"\nFor people and machines: {folder}: {files}", highlight=False, soft_wrap=True)
+        console.print(f"\nWritten to {folder}: {files}", highlight=False, soft_wrap=True)
     return found.exit_code

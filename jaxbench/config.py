@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The config tree: the harness's fields, each declared once, then an experiment's own and a preset's changes.
 
-A config is plain data (numbers, strings, booleans) from start to end. Lists are written as comma-separated strings, as
-they are typed: ``--config.mesh.devices=1,2,4``. `Settings` and `CaseSettings` are the harness's part of it, read and
-checked: one line of theirs says where a field stands, what it is by default and how it is read.
+A config is plain data (numbers, strings, booleans). Lists are comma-separated strings, as they are typed:
+``--config.mesh.devices=1,2,4``. `Settings` and `CaseSettings` are the harness's part, parsed and checked: one line
+declares a field's path, its default and its parser.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import flatten
 
-Read = Callable[[str, Any], Any]  # (path, value) -> what the harness works with; raises UserError
+Read = Callable[[str, Any], Any]  # (path, value) -> the parsed value; raises UserError
 S = TypeVar("S", bound="_Measured")
 
 
@@ -45,10 +45,10 @@ def names_of(*legal: str) -> Read:
     return read
 
 
-def whole(least: int, most: int) -> Read:
+def integer(lower: int, upper: int) -> Read:
     def read(path: str, value: int) -> int:
-        if not least <= value <= most:
-            raise UserError(f"--config.{path}={value} is out of range: use {least} to {most}.")
+        if not lower <= value <= upper:
+            raise UserError(f"--config.{path}={value} is out of range: use {lower} to {upper}.")
         return value
 
     return read
@@ -61,12 +61,12 @@ def positive(path: str, value: float) -> float:
 
 
 def as_is(_: str, value: Any) -> Any:
-    """Read where it is used."""
+    """For fields that are parsed where they are used."""
     return value
 
 
 def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
-    """ "1,2,4" -> (1, 2, 4). "auto", or "auto:4" for at most 4, -> None: by what the machine has."""
+    """ "1,2,4" -> (1, 2, 4). "auto", or "auto:4" for at most 4, -> None: the machine decides."""
     text = str(value)
     if re.fullmatch(r"\s*auto\s*(:\s*0*[1-9]\d*\s*)?", text):
         return None
@@ -77,10 +77,10 @@ def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
     return tuple(sorted(counts))
 
 
-def most_devices(path: str, value: Any) -> int | None:
+def device_limit(path: str, value: Any) -> int | None:
     """ "auto:4" -> 4. Others -> None."""
-    most = str(value).partition(":")[2]
-    return int(most) if most and device_counts(path, value) is None else None
+    limit = str(value).partition(":")[2]
+    return int(limit) if limit and device_counts(path, value) is None else None
 
 
 def _legal(path: str, value: str, legal: Iterable[str]) -> str:
@@ -91,7 +91,7 @@ def _legal(path: str, value: str, legal: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """One field of the config. default: None where the field is declared at another place."""
+    """One field of the config. default: None where another `Field` declares it."""
 
     path: str
     default: Any
@@ -99,27 +99,27 @@ class Field:
 
 
 def setting(path: str, default: Any, read: Read) -> Any:
-    """An attribute of settings that is read from the config's field at `path`."""
+    """A dataclass attribute that is parsed from the config's field at `path`."""
     return dataclasses.field(metadata={"field": Field(path, default, read)})
 
 
-MAX_SEED = 2**32 - 1  # of a key's 32 bits; larger seeds give the keys of smaller ones, or none
+MAX_SEED = 2**32 - 1  # a key takes 32 bits; larger seeds repeat the keys of smaller ones or fail
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Measured:
-    """What both kinds of run have. Times in seconds."""
+    """The settings of both kinds of run. Times in seconds."""
 
     experiment: str
-    seed: int = setting("seed", 0, whole(0, MAX_SEED))
+    seed: int = setting("seed", 0, integer(0, MAX_SEED))
     platform: str = setting("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu"))
     devices: tuple[int, ...] | None = setting("mesh.devices", "auto", device_counts)
-    max_devices: int | None = setting("mesh.devices", None, most_devices)
-    rounds: int = setting("measure.rounds", 10, whole(1, 10_000))
-    # Among how many processes, one after the other, the rounds are divided; `jaxbench compare` needs 3.
-    processes: int = setting("measure.processes", 1, whole(1, 10_000))
-    blocks: int = setting("measure.blocks", 1, whole(1, 1_000))  # timed in a round
-    block_s: float = setting("measure.block_s", 0.05, positive)  # what a block lasts at least
+    max_devices: int | None = setting("mesh.devices", None, device_limit)
+    rounds: int = setting("measure.rounds", 10, integer(1, 10_000))
+    # The rounds are divided among so many processes, one after the other; `jaxbench compare` needs 3.
+    processes: int = setting("measure.processes", 1, integer(1, 10_000))
+    blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed in each round
+    block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
 
     def __post_init__(self) -> None:
         if self.processes > self.rounds:
@@ -135,28 +135,28 @@ class Settings(_Measured):
 
     strategies: tuple[str, ...] = setting("strategy", "jit_auto", as_is)  # names, or "all"; read by `parse`
     scalings: tuple[str, ...] = setting("scaling", "strong,weak", names_of("strong", "weak"))
-    batch: int = setting("batch", 64, whole(1, 2**31 - 1))  # global in strong scaling, per device in weak scaling
-    # What grows with the devices in weak scaling; "model": by the experiment's own grow().
+    batch: int = setting("batch", 64, integer(1, 2**31 - 1))  # global in strong scaling, per device in weak scaling
+    # What grows with the device count in weak scaling; "model": by the experiment's own grow().
     weak: str = setting("weak", "batch", one_of("batch", "model"))
-    # "auto" may mean more devices than CPU cores.
+    # Whether mesh.devices=auto may use more devices than CPU cores.
     oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)
-    # "max": the largest batch that fits; "context": the longest sequence. search_bytes 0: what the device has.
+    # "max": the largest batch that fits; "context": the longest sequence. search_bytes 0: the device's memory.
     search: str = setting("search", "", one_of("", "max", "context"))
-    search_bytes: int = setting("search_bytes", 0, whole(0, 2**63 - 1))
+    search_bytes: int = setting("search_bytes", 0, integer(0, 2**63 - 1))
     # Fields with several values, such as precision=default,bfloat16, are swept.
     arms: tuple[levers.Arm, ...] = setting(
         "lever", levers.defaults().to_dict(), lambda path, value: tuple(levers.arms(value))
     )
     swept: tuple[str, ...] = setting("lever", None, lambda path, value: levers.swept(value))
-    profile: bool = setting("profile", False, as_is)  # trace one block of each point, and say what its time goes to
-    # Steps of real training per point before it is timed; their loss and accuracy stand beside its speed.
-    train_steps: int = setting("measure.train_steps", 0, whole(0, 1_000_000))
+    profile: bool = setting("profile", False, as_is)  # trace one block of each point and show where its time goes
+    # Steps of real training per point before it is timed; their loss and accuracy are reported beside its speed.
+    train_steps: int = setting("measure.train_steps", 0, integer(0, 1_000_000))
 
 
-# What a training experiment's config has besides.
+# Further fields of a training experiment's config.
 TRAINING_ONLY = (
-    Field("measure.gradients", False, as_is),  # also measure what one device holds of them
-    Field("depths", "", as_is),  # "4,8,16": compile at these numbers of blocks too, for the memory of each lever.remat
+    Field("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
+    Field("depths", "", as_is),  # "4,8,16": also compile at these block counts, for the memory of each lever.remat
     Field("model", {}, as_is),
     Field("optimizer.name", "sgd", as_is),
     Field("optimizer.learning_rate", 0.1, positive),
@@ -170,7 +170,7 @@ TRAINING_ONLY = (
     Field("train.keep", 3, as_is),
     Field("train.tensorboard", False, as_is),
     Field("report.overlay", "tf_dgx1_p100_synth", one_of("", *published.overlays())),
-    Field("report.view", "", as_is),  # a figure more, about how a model is spread, such as zero; commandline checks it
+    Field("report.view", "", as_is),  # an extra figure about how a model is sharded, such as zero; see commandline
 )
 
 
@@ -178,11 +178,11 @@ TRAINING_ONLY = (
 class CaseSettings(_Measured):
     """The harness's part of a config of kernels, transfers and collectives."""
 
-    rounds: int = setting("measure.rounds", 5, whole(1, 10_000))
+    rounds: int = setting("measure.rounds", 5, integer(1, 10_000))
     block_s: float = setting("measure.block_s", 0.02, positive)
     mesh_shape: str = setting("mesh.shape", "auto", as_is)  # "2x4", or "auto"
     cores: tuple[str, ...] = setting("cores", "all", names_of("all", "1"))  # CPU cores of kernels
-    max_bytes: int = setting("max_bytes", 0, whole(0, 2**63 - 1))  # leave out larger cases; 0: by the memory there is
+    max_bytes: int = setting("max_bytes", 0, integer(0, 2**63 - 1))  # skips larger cases; 0: decided by the memory
 
 
 CASES_ONLY = (
@@ -191,7 +191,7 @@ CASES_ONLY = (
     Field("sizes", "auto", as_is),  # "1024,1e6,64Ki"
     Field("dtypes", "float32", as_is),
 )
-FIXED = ("experiment", "measures")  # fields that nobody sets from the command line
+FIXED = ("experiment", "measures")  # fields that the command line cannot set
 
 
 def _fields(settings: type[_Measured], more: Iterable[Field]) -> list[Field]:
@@ -209,7 +209,7 @@ def _tree(fields: Iterable[Field]) -> ConfigDict:
 
 
 def defaults() -> ConfigDict:
-    """The harness's fields. An experiment adds model.*, optimizer.* and what else it needs."""
+    """The harness's fields. An experiment adds model.*, optimizer.* and others that it needs."""
     return _tree(_fields(Settings, TRAINING_ONLY))
 
 
@@ -233,7 +233,7 @@ def _at(config: ConfigDict, path: str) -> Any:
 
 
 def parse(config: ConfigDict, strategies: list[str], every: list[str]) -> Settings:
-    """Reads the harness fields. strategies: the names there are; every: those that "all" means.
+    """Parses the harness fields. strategies: the legal names; every: those that "all" stands for.
 
     Raises UserError naming the field and its value.
     """
@@ -242,17 +242,17 @@ def parse(config: ConfigDict, strategies: list[str], every: list[str]) -> Settin
 
 
 def parse_cases(config: ConfigDict) -> CaseSettings:
-    """Reads the harness fields of a config that says measures="cases". Raises UserError naming the field."""
+    """Parses the harness fields of a config with measures="cases". Raises UserError naming the field."""
     return _read(CaseSettings, CASES_ONLY, config)
 
 
 def compose(experiment: str, module: ModuleType, preset: ModuleType, *, tiny: bool = True) -> ConfigDict:
     """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
 
-    A preset with ``TINY = True`` takes the experiment as its ``tiny(config)``, if it has one, makes it: the same model,
-    so small that it compiles in a second. tiny=False, of a training: the model stays as it is.
+    A preset with ``TINY = True`` uses the experiment's ``tiny(config)``, if it has one: the same model, so small that
+    it compiles in a second. tiny=False, for `train`: the model keeps its size.
 
-    An experiment may add keys inside its own groups but may not change the type of a harness field.
+    An experiment may add keys to its own groups but may not change the type of a harness field.
     """
     own = _own(experiment, module)
     if tiny and getattr(preset, "TINY", False) and hasattr(module, "tiny"):
@@ -283,20 +283,20 @@ def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
 
 
 def training_experiments() -> list[str]:
-    """The experiments of the suite that train a model of their own; others measure cases, or pull a lever on these."""
+    """The suite's experiments that define a model; the others measure cases, or vary a lever of these."""
     modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
     own = {name: module for name, module in modules.items() if module.build.__module__ == module.__name__}
     return [name for name, module in own.items() if _own(name, module).get("measures") != "cases"]
 
 
 def lever_experiments() -> list[str]:
-    """The experiments that come with the suite and pull a lever on another one's model."""
+    """The suite's experiments that vary a lever of another experiment's model."""
     modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
     return [name for name, module in modules.items() if module.build.__module__ != module.__name__]
 
 
 def check_overrides(argv: list[str], config: ConfigDict) -> None:
-    """Reads every ``--config.a.b=value`` of a command line against the config it is meant for.
+    """Checks every ``--config.a.b=value`` of a command line against the config.
 
     Raises:
       UserError: there is no such field, or the value is not of the field's type.
@@ -310,7 +310,7 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
         if name not in fields:
             raise UserError(f"--config.{name} is unknown: {did_you_mean(name, fields)}")
         if name in FIXED:
-            raise UserError(f"--config.{name} cannot be set: it is {fields[name]}, by the experiment that was named.")
+            raise UserError(f"--config.{name} cannot be set: the experiment fixes it to {fields[name]}.")
         kind, read = _KINDS.get(type(fields[name]), ("", str))
         try:
             read(text)
@@ -326,16 +326,16 @@ _KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
 
 
 def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
-    """The config of a finished run, as its config.json holds it, for measuring the same again.
+    """The config of a finished run (`old`, its config.json), for measuring the same again.
 
-    Raises UserError for a field that this jaxbench does not have any more, or that has another type now.
+    Raises UserError for a field that this jaxbench no longer has, or whose type has changed.
     """
     module, preset = discovery.load_experiment(experiment), discovery.load_preset("auto")
     config = compose(Path(experiment).stem, module, preset, tiny=False)
     known, given = flatten(plain(config)), flatten(old)
     gone = sorted(given.keys() - known.keys())
     if gone:
-        raise UserError(f"it was measured with {gone[0]}={given[gone[0]]!r}, a field that this jaxbench does not have.")
+        raise UserError(f"it was measured with {gone[0]}={given[gone[0]]!r}, but this jaxbench has no such field.")
     try:
         with config.unlocked():
             config.update_from_flattened_dict(given)

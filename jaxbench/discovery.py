@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From a name, or a path to a person's own file, to a loaded module. A file's name is its only registration. No jax.
+"""Loads experiments and presets by name or path. A file's name is its only registration. No jax.
 
 An *experiment* defines ``build(config)`` and, if it has settings, ``get_config()``. A *preset* defines
 ``get_config(experiment_config)``.
@@ -20,8 +20,8 @@ from typing import Any
 
 from jaxbench.errors import UserError, did_you_mean
 
-_PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # of the names that modules are loaded under
-_MOST = 400  # characters of another library's message: some fill a page
+_PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # of the loaded modules' names
+_MAX_REASON = 400  # characters of another library's message: some fill a page
 
 
 def experiments() -> dict[str, Path]:
@@ -49,31 +49,31 @@ def load_experiment(name_or_path: str) -> ModuleType:
 
 
 def build(name_or_path: str, config: Any) -> Any:
-    """What the experiment's ``build(config)`` returns. Raises UserError, also for whatever it raises."""
+    """The result of the experiment's ``build(config)``. Raises UserError, also for whatever `build` raises."""
     module = load_experiment(name_or_path)
     with _Explained(experiment_path(name_or_path)):
         return module.build(config)
 
 
 def explained(module: ModuleType) -> AbstractContextManager[None]:
-    """A context in which whatever the module's file raises becomes a UserError that says where."""
+    """A context in which any exception from the module's file becomes a UserError that names the line."""
     return _Explained(Path(getattr(module, "__file__", None) or str(module)))
 
 
 def explaining(
     otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
 ) -> AbstractContextManager[None]:
-    """A context in which whatever passes through a person's own line becomes a UserError that names this line.
+    """A context in which an exception that passed through a line of the user's files becomes a UserError naming it.
 
-    otherwise: what is named in its place where an error passed through none; "": such an error stays as it is, and so
-      does each that is a UserError already.
-    hint: a sentence that is added to what the error says; "": none.
+    otherwise: named instead when an exception passed through no such line; "": such an exception stays as it is, and
+      so does every UserError.
+    hint: exception -> a sentence that is appended; "": none.
     """
     return _Explained(None, otherwise, hint)
 
 
 def line_of(error: BaseException) -> tuple[str, int] | None:
-    """(file, line) of the last line of a person's own files that an error, or else what caused it, passed through."""
+    """(file, line) of the last line of the user's files that an error, or else its cause, passed through."""
     seen: BaseException | None = error
     while seen is not None:
         lines = [(f.filename, f.lineno) for f in traceback.extract_tb(seen.__traceback__) if is_theirs(f.filename)]
@@ -84,14 +84,14 @@ def line_of(error: BaseException) -> tuple[str, int] | None:
 
 
 def is_theirs(file: str) -> bool:
-    """Whether a file is a person's own: an experiment that was loaded, or below the folder of one and no library's."""
+    """Whether a file is the user's: a loaded experiment, or a file below its folder that belongs to no library."""
     loaded = [m.__file__ for name, m in sys.modules.items() if name.startswith(_PREFIXES) and m.__file__]
     if file in loaded:
         return True
     path, libraries = Path(file), (Path(__file__).parent, Path(sys.prefix), Path(sys.base_prefix))
     if "site-packages" in path.parts or any(path.is_relative_to(folder) for folder in libraries):
         return False
-    return any(path.is_relative_to(Path(one).parent) for one in loaded)
+    return any(path.is_relative_to(Path(module).parent) for module in loaded)
 
 
 def experiment_path(name_or_path: str) -> Path:
@@ -100,7 +100,7 @@ def experiment_path(name_or_path: str) -> Path:
 
 
 def digest(name_or_path: str) -> str:
-    """sha256 of the experiment's file, and of the one whose ``build`` it uses. Raises UserError."""
+    """sha256 over the experiment's file and the file that defines its ``build``. Raises UserError."""
     path = experiment_path(name_or_path)
     build = load_experiment(name_or_path).build
     base = Path(build.__code__.co_filename) if hasattr(build, "__code__") else path
@@ -146,12 +146,12 @@ def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
     if path.is_dir() or path.suffix != ".py":
         raise UserError(f"'{name_or_path}' is not a Python file: name a known {what}, or the path of a .py file.")
     if not path.is_file():
-        raise UserError(f"there is no file '{name_or_path}' (relative paths begin in '{Path.cwd()}').")
+        raise UserError(f"there is no file '{name_or_path}' (relative paths start at '{Path.cwd()}').")
     return path.resolve()
 
 
 def _load(what: str, path: Path) -> ModuleType:
-    """Runs the file as a new module, under a name that is the same in every process of a run."""
+    """Runs the file as a new module, whose name is the same in every process of a run."""
     name = f"jaxbench_{what}_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # only None for a suffix that is not .py
@@ -168,25 +168,27 @@ def _load(what: str, path: Path) -> ModuleType:
 
 @contextmanager
 def _siblings_importable(file: Path) -> Iterator[None]:
-    """As for a script: a file can import the files beside it while it loads. Our own never hide another module's name,
-    such as `profile`."""
+    """Lets a file import the files beside it while it loads, as a script can.
+
+    The folder of the suite's own files goes last, so that they never hide another module, such as `profile`.
+    """
     folder = file.parent
     ours = file in (*experiments().values(), *presets().values())
     sys.path.insert(len(sys.path) if ours else 0, str(folder))
     try:
         yield
     finally:
-        if str(folder) in sys.path:  # the file may have taken it out itself
+        if str(folder) in sys.path:  # the file may have removed it
             sys.path.remove(str(folder))
 
 
 class _Explained(AbstractContextManager[None]):
-    """Turns whatever a person's file raises, of any type, into a UserError that says where. Swallows nothing."""
+    """Turns any exception from the user's file into a UserError that names the line. Swallows nothing."""
 
     def __init__(self, path: Path | None, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""):
-        """path: the file to name where no line is known; None: `otherwise`, or, where that is "", nothing is turned."""
+        """path: the file to name where no line is known; None: `otherwise` is named, or, if "", the exception stays."""
         self.otherwise = f"'{path}'" if path is not None else otherwise
-        self.lines = path is None and bool(otherwise)  # what we say inside a function of theirs gets their line too
+        self.lines = path is None and bool(otherwise)  # our own UserError inside a user's function gets the line too
         self.hint = hint
 
     def __enter__(self) -> None:
@@ -198,17 +200,15 @@ class _Explained(AbstractContextManager[None]):
         if isinstance(error, UserError) and self.lines and (found := line_of(error)):
             raise UserError(f"'{found[0]}', line {found[1]}: {error}") from error
         if isinstance(error, (Exception, SystemExit)):
-            told = _told(error, self.otherwise, self.hint)
-            if told is not error:
-                raise told
+            located = with_user_line(error, self.otherwise, self.hint)
+            if located is not error:
+                raise located
 
 
-def told(error: Exception) -> BaseException:
-    """A UserError that names the person's own line which an error passed through; the error itself if there is none."""
-    return _told(error, "", lambda error: "")
-
-
-def _told(error: BaseException, otherwise: str, hint: Callable[[Exception], str]) -> BaseException:
+def with_user_line(
+    error: BaseException, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
+) -> BaseException:
+    """A UserError that names the line of the user's files which an error passed through; otherwise see `explaining`."""
     if isinstance(error, UserError):
         return error
     found = line_of(error)
@@ -218,17 +218,17 @@ def _told(error: BaseException, otherwise: str, hint: Callable[[Exception], str]
     if not where:
         return error
     more = hint(error) if isinstance(error, Exception) else ""
-    said = f"{where}: {type(error).__name__}: {_reason(error)}"
-    sentence = UserError(f"{said.rstrip('.')}. {more}" if more else said)
-    sentence.__cause__ = error
-    return sentence
+    message = f"{where}: {type(error).__name__}: {_reason(error)}"
+    located = UserError(f"{message.rstrip('.')}. {more}" if more else message)
+    located.__cause__ = error
+    return located
 
 
 def _reason(error: BaseException) -> str:
-    """What an error says, in one line: its first paragraph."""
+    """The first paragraph of an error's message, as one line."""
     text = error.msg if isinstance(error, SyntaxError) else str(error).strip().split("\n\n")[0]
     text = " ".join(text.split())
-    return text if len(text) <= _MOST else f"{text[:_MOST]} ..."
+    return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]} ..."
 
 
 def _require(module: ModuleType, path: Path, name: str, signature: str, what: str) -> None:
@@ -236,4 +236,4 @@ def _require(module: ModuleType, path: Path, name: str, signature: str, what: st
     if value is None:
         raise UserError(f"'{path}' defines no {signature}: every {what} file needs one.")
     if not callable(value):
-        raise UserError(f"'{path}': {name} must be a function, {signature}, and is {type(value).__name__}.")
+        raise UserError(f"'{path}': {name} must be a function, {signature}, but it is {type(value).__name__}.")

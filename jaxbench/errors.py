@@ -12,23 +12,22 @@ class UserError(Exception):
 
 
 class NothingToMeasure(UserError):
-    """What was asked for needs something that this machine does not have, such as a second device."""
+    """The request needs something that this machine does not have, such as a second device."""
 
 
 class Unsupported(UserError):
-    """What was asked for is right in itself, and this strategy cannot take this model. The message says what to write
-    or which other strategy to use."""
+    """A valid request, but this strategy cannot take this model. The message names a remedy or another strategy."""
 
 
 def did_you_mean(word: str, legal: Iterable[str]) -> str:
-    """Returns `` did you mean 'x'?`` when some legal word is close to `word`, else lists the legal words."""
+    """Returns ``did you mean 'x'?`` when some legal word is close to `word`, else lists the legal words."""
     legal = sorted(legal)
     close = difflib.get_close_matches(word, legal, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else f"choose one of: {', '.join(legal)}."
 
 
 class MoreCollectives(Exception):
-    """A program in which more collectives can wait at once than this process has threads for. `count`: how many."""
+    """A program in which more collectives (`count`) can wait at the same time than this process has threads for."""
 
     def __init__(self, count: int):
         super().__init__(f"{count} collectives of this program can wait at the same time")

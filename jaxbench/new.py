@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench new`: a complete example to start from, written into a file of one's own."""
+"""`jaxbench new`: writes a complete example model to start from."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parent / "templa
 
 
 def write(path: Path, style: str) -> None:
-    """Writes the example of a `style`, a name of TEMPLATES, whose experiment is called as the file is.
+    """Writes the example of a `style`, a name in TEMPLATES, and names its experiment after the file.
 
     Raises:
-      UserError: there is no such style; the file is there already, cannot be written, or is no Python file that can be
-        imported beside its libraries.
+      UserError: the style is unknown; the file exists, cannot be written, is not a Python file, or would hide an
+        installed module.
     """
     if style not in TEMPLATES:
         raise UserError(f"--from={style} is unknown: {did_you_mean(style, TEMPLATES)}")
     if path.suffix != ".py":
         raise UserError(f"'{path}' is not the name of a Python file: write jaxbench new {path.with_suffix('.py')}.")
     if path.stem.isidentifier() and not path.exists() and importlib.util.find_spec(path.stem) is not None:
-        raise UserError(f"'{path}' would hide the library of that name: choose another, such as my_{path.name}.")
+        raise UserError(f"'{path}' would hide the library of that name: choose another name, such as my_{path.name}.")
     licence, text = TEMPLATES[style].read_text().split("\n", 1)
-    assert licence.startswith("# Copyright")  # ours; what is made of the example belongs to whoever makes it
+    assert licence.startswith("# Copyright")  # dropped: the user's file carries no licence of ours
     try:
         with path.open("x") as file:
             file.write(text.replace("mine.py", path.name).replace('name="mine"', f'name="{path.stem}"'))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Accelerators that the machine has, against those that JAX sees. JAX is asked in a child, which may crash or hang."""
+"""Compares the accelerators of the machine with those that JAX sees. JAX runs in a child, which may crash or hang."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxbench.doctor import versions
 from jaxbench.doctor.child import Answer, ask, python
 from jaxbench.doctor.finding import Finding, read
 
-LIMIT_S = 120.0  # a TPU that another process holds, or a broken driver, makes JAX wait forever
+LIMIT_S = 120.0  # a broken driver, or a TPU that another process holds, makes JAX wait forever
 _HIDING = ("JAX_PLATFORMS", *(f"{maker}_VISIBLE_DEVICES" for maker in ("CUDA", "ROCR", "HIP", "TPU")))
 DEVICES = """
 import jax, json
@@ -25,8 +25,8 @@ print(json.dumps({"platform": devices[0].platform, "kinds": [device.device_kind 
 
 @dataclass(frozen=True)
 class Host:
-    """What the operating system shows: NVIDIA's driver ("": none is loaded) and its GPUs, with a device file or on the
-    PCI bus, whether AMD's compute driver is loaded, and Google's TPU chips."""
+    """What the operating system shows: the version of NVIDIA's driver ("": not loaded), the number of NVIDIA GPUs
+    (device files or PCI cards), whether AMD's compute driver is loaded, and the number of Google's TPU chips."""
 
     nvidia_driver: str = ""
     nvidia: int = 0
@@ -50,63 +50,61 @@ def look(root: Path = Path("/")) -> Host:
 
 
 def seen(limit_s: float = LIMIT_S, command: Sequence[str] | None = None) -> Answer:
-    """Asks a child for {platform, kinds}: the platform JAX takes by itself, and its devices' kinds."""
-    # No memory is taken from a GPU that others may be using.
+    """Asks a child for {platform, kinds}: JAX's default platform and the kinds of its devices."""
+    # Without preallocation, as others may be using the GPU's memory.
     quiet = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "2"}
     return ask(command or python("-c", DEVICES), limit_s=limit_s, **quiet)
 
 
 def examine(
-    host: Host, answer: Answer, found: Mapping[str, str], environment: Mapping[str, str] = os.environ
+    host: Host, answer: Answer, packages: Mapping[str, str], environment: Mapping[str, str] = os.environ
 ) -> list[Finding]:
-    """`found`: installed versions, as `versions.installed` says."""
-    drivers = [versions.driver(host.nvidia_driver, found)] if host.nvidia_driver else []
+    """packages: of `versions.installed`."""
+    drivers = [versions.driver(host.nvidia_driver, packages)] if host.nvidia_driver else []
     if host.nvidia and not host.nvidia_driver:
-        said = "An NVIDIA GPU is in this machine, but no driver of it is loaded."
         advice = f"Install driver {versions.DRIVERS['cuda13']} or newer."
-        drivers = [Finding("NVIDIA driver", "doubtful", said, advice)]
+        drivers = [Finding("NVIDIA driver", "doubtful", "This machine has an NVIDIA GPU but no loaded driver.", advice)]
     if answer.value is None:
         advice = "Try it by hand: python -c 'import jax; print(jax.devices())'."
         return [Finding("JAX", "bad", f"JAX does not start in a child process: {answer.reason}.", advice), *drivers]
     platform, kinds = str(answer.value["platform"]), [str(kind) for kind in answer.value["kinds"]]
-    listed = ", ".join(f"{count} x {kind}" for kind, count in collections.Counter(kinds).items())
-    jax = Finding("JAX", "good", f"JAX sees {platform}: {listed}.", "", {"devices": len(kinds)})
-    return [jax, *drivers, accelerators(host, platform, len(kinds), found, environment)]
+    counts = ", ".join(f"{count} x {kind}" for kind, count in collections.Counter(kinds).items())
+    jax = Finding("JAX", "good", f"JAX sees {platform}: {counts}.", "", {"devices": len(kinds)})
+    return [jax, *drivers, accelerators(host, platform, len(kinds), packages, environment)]
 
 
 def accelerators(
-    host: Host, platform: str, devices: int, found: Mapping[str, str], environment: Mapping[str, str]
+    host: Host, platform: str, devices: int, packages: Mapping[str, str], environment: Mapping[str, str]
 ) -> Finding:
-    """Each accelerator that the machine shows should be one that JAX sees."""
-    missed = []
+    """JAX should see each accelerator of the machine."""
+    missing = []  # (accelerators, advice)
     if host.nvidia and (platform != "gpu" or devices < host.nvidia):
-        missed.append((f"{host.nvidia} NVIDIA GPU{'s' * (host.nvidia > 1)}", _cuda_advice(host, found)))
+        missing.append((f"{host.nvidia} NVIDIA GPU{'s' * (host.nvidia > 1)}", _cuda_advice(host, packages)))
     elif host.amd and platform != "gpu":
-        plugin = f"Install AMD's plug-in (jax-rocm7-plugin) of jaxlib {found.get('jaxlib', '')}."
-        missed.append(("an AMD GPU", "Check ROCm (rocminfo)." if _has(found, "jax-rocm") else plugin))
+        plugin = f"Install AMD's plug-in (jax-rocm7-plugin) of jaxlib {packages.get('jaxlib', '')}."
+        missing.append(("an AMD GPU", "Check ROCm (rocminfo)." if _has(packages, "jax-rocm") else plugin))
     if host.tpu and platform != "tpu":
-        library = "Look for a process that holds the TPU." if "libtpu" in found else "Install with EXTRAS=tpu."
-        missed.append((f"{host.tpu} TPU chips", library))
-    if not missed:
-        return Finding("accelerators", "good", "JAX sees every accelerator that the machine shows.")
+        advice = "Look for a process that holds the TPU." if "libtpu" in packages else "Install with EXTRAS=tpu."
+        missing.append((f"{host.tpu} TPU chips", advice))
+    if not missing:
+        return Finding("accelerators", "good", "JAX sees every accelerator of this machine.")
     hidden = [f"{key}={environment[key]!r}" for key in _HIDING if key in environment]
-    advice = f"{' and '.join(hidden)} may hide it: unset." if hidden else missed[0][1]
-    there = " and ".join(what for what, _ in missed)
-    said = f"The machine shows {there}, and JAX sees {devices if platform != 'cpu' else 'none'}."
+    advice = f"{' and '.join(hidden)} may hide it: unset." if hidden else missing[0][1]
+    names = " and ".join(name for name, _ in missing)
+    said = f"This machine has {names}, but JAX sees {devices if platform != 'cpu' else 'none'}."
     return Finding("accelerators", "doubtful", said, advice, {"shown": host.nvidia + host.amd + host.tpu})
 
 
-def _cuda_advice(host: Host, found: Mapping[str, str]) -> str:
+def _cuda_advice(host: Host, packages: Mapping[str, str]) -> str:
     if not host.nvidia_driver:
         return f"Install NVIDIA's driver, {versions.DRIVERS['cuda13']} or newer, then EXTRAS=cuda13."
-    extra = versions.extra_for(host.nvidia_driver)
+    extra, oldest = versions.extra_for(host.nvidia_driver), min(versions.DRIVERS.values())
     if not extra:
-        least = min(versions.DRIVERS.values())
-        return f"Update NVIDIA's driver ({host.nvidia_driver}) to {least} or newer, then install with EXTRAS=cuda12."
-    if not _has(found, "jax-cuda"):
-        return f"Install with EXTRAS={extra}, which driver {host.nvidia_driver} can run."
-    return "Try in a shell: JAX_PLATFORMS=cuda python -c 'import jax; jax.devices()' says why."
+        return f"Update NVIDIA's driver ({host.nvidia_driver}) to {oldest} or newer, then install with EXTRAS=cuda12."
+    if not _has(packages, "jax-cuda"):
+        return f"Install with EXTRAS={extra}, which works with driver {host.nvidia_driver}."
+    return "Run JAX_PLATFORMS=cuda python -c 'import jax; jax.devices()' in a shell: its error says why."
 
 
-def _has(found: Mapping[str, str], beginning: str) -> bool:
-    return any(name.startswith(beginning) for name in found)
+def _has(packages: Mapping[str, str], prefix: str) -> bool:
+    return any(name.startswith(prefix) for name in packages)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A question to a child process that may crash or hang: it answers with one line of JSON, or a clause says why not."""
+"""Asks a child process that may crash or hang. It answers with one line of JSON; otherwise a clause says why not."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Answer:
 
 
 def python(*words: str) -> list[str]:
-    """A command of this Python, which does not look for modules in the folder that it is started in."""
+    """A command of this Python. -P: it does not import modules from the current folder."""
     return [sys.executable, "-P", *words]
 
 
 def ask(command: Sequence[str], *, limit_s: float, **environment: str) -> Answer:
-    """Runs `command` and reads its answer. What it started dies with it: it leads a process group of its own."""
+    """Runs `command` as the leader of a process group, which is killed at the end, and reads its answer."""
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     pipes |= {"text": True, "errors": "replace", "start_new_session": True, "env": {**os.environ, **environment}}
-    # Not "with", which would wait for the pipes, and a grandchild that hangs holds them open.
+    # Not "with", which would wait for the pipes: a hanging grandchild keeps them open.
     child = subprocess.Popen(command, **pipes)
     try:
         output, errors = child.communicate(timeout=limit_s)
@@ -43,13 +43,13 @@ def ask(command: Sequence[str], *, limit_s: float, **environment: str) -> Answer
         child.wait()
         for stream in filter(None, (child.stdout, child.stderr)):
             stream.close()
-    last = f": {errors.split(chr(10))[-1][:200]}" if (errors := errors.strip()) else ""
+    last_line = f": {errors.split(chr(10))[-1][:200]}" if (errors := errors.strip()) else ""
     if child.returncode < 0:
-        return Answer(reason=f"it was killed by {signal.Signals(-child.returncode).name}{last}")
+        return Answer(reason=f"it was killed by {signal.Signals(-child.returncode).name}{last_line}")
     if child.returncode:
-        return Answer(reason=f"it ended with code {child.returncode}{last}")
+        return Answer(reason=f"it ended with code {child.returncode}{last_line}")
     with contextlib.suppress(ValueError, IndexError):
         value = json.loads(output.splitlines()[-1])
         if isinstance(value, dict):
             return Answer(value)
-    return Answer(reason=f"it gave no answer{last}")
+    return Answer(reason=f"it gave no answer{last_line}")

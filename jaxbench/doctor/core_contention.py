@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a core is worth while all others work too: the most that any scaling on this machine's cores can reach.
+"""The speed of a core while all others work too: an upper bound of any scaling efficiency on this machine's cores.
 
-One process a core multiplies small matrices that fit its cache, alone or all at once, and shares nothing with the
-others: no data, no lock, no framework. What they lose together is the machine's (two cores that are one, a clock that
-falls, a neighbour on the same host), and no training step can scale better. Alone and together take turns.
+One process per core multiplies small matrices that fit its cache, alone and then all at the same time, in turns. The
+processes share no data, no lock and no framework. So what they lose together is the machine's: two logical cores on one
+physical core, a lower clock, a neighbour on the same host. No training step can scale better.
 
-Each also says how much CPU time it got of the time that passed: what is missing was given to another process.
+Each process also reports its CPU time over the wall time: the rest went to other processes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from jaxbench.machine.cores import physical_cores
 
 SIZE = 256  # three matrices of float32 are 768 KiB
 BLOCK_S = 0.2
-SAMPLED = 8  # this many cores are also timed alone, spread over the machine: on a large one, all would take minutes
+SAMPLED = 8  # only so many cores, evenly spread, are also timed alone: all of a large machine would take minutes
 DRAWS = 2000
 # (good up to, bad above): lost share of a core's speed, missing share of the CPU time, the slowest core's lag.
-LOSS = (0.05, 0.30)
-MISSING = (0.03, 0.20)
-UNEVEN = (0.10, 0.50)
+LOSS, MISSING, UNEVEN = (0.05, 0.30), (0.03, 0.20), (0.10, 0.50)
 _QUIET = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -51,7 +49,7 @@ class Silent(Exception):
 
 
 def work(core: int) -> None:
-    """Multiplies for as many seconds as a line of standard input says, and answers: products per second, CPU share."""
+    """For each line of standard input, multiplies for so many seconds and answers: products per second, CPU share."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     a = np.random.default_rng(0).random((SIZE, SIZE), np.float32)
@@ -66,7 +64,7 @@ def work(core: int) -> None:
 
 
 def worker(core: int) -> subprocess.Popen[bytes]:
-    """A process that works, pinned to one core."""
+    """A process that runs `work`, pinned to one core."""
     words, environment = python("-m", "jaxbench.doctor.core_contention", str(core)), {**os.environ, **_QUIET}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     return subprocess.Popen(words, env=environment, bufsize=0, **pipes)  # type: ignore[call-overload]
@@ -88,13 +86,13 @@ def ask(workers: Sequence[subprocess.Popen[bytes]], seconds: float, limit_s: flo
     return np.array(answers)
 
 
-def spread(count: int, most: int = SAMPLED) -> list[int]:
-    """At most `most` of `count` places, evenly spread, the first and the last among them."""
-    return sorted({round(place) for place in np.linspace(0, count - 1, min(count, most))})
+def spread(count: int, limit: int = SAMPLED) -> list[int]:
+    """At most `limit` of `count` indices, evenly spread, including the first and the last."""
+    return sorted({round(index) for index in np.linspace(0, count - 1, min(count, limit))})
 
 
 def measure(cores: Sequence[int], seconds: float) -> Rates:
-    """Takes turns for about `seconds`, three rounds at least. Raises Silent."""
+    """Alternates alone and together for about `seconds`, for 3 to 20 rounds. Raises Silent."""
     sampled = spread(len(cores))
     rounds = int(np.clip(seconds / ((len(sampled) + 1) * BLOCK_S), 3, 20))
     workers = [worker(core) for core in cores]
@@ -102,10 +100,10 @@ def measure(cores: Sequence[int], seconds: float) -> Rates:
     try:
         ask(workers, BLOCK_S / 4)  # until all have started
         for _ in range(rounds):
-            alone.append([ask([workers[place]], BLOCK_S)[0, 0] for place in sampled])
-            all_at_once = ask(workers, BLOCK_S)
-            together.append(all_at_once[sampled, 0])
-            share.append(all_at_once[:, 1])
+            alone.append([ask([workers[index]], BLOCK_S)[0, 0] for index in sampled])
+            answers = ask(workers, BLOCK_S)
+            together.append(answers[sampled, 0])
+            share.append(answers[:, 1])
     finally:
         for each in workers:
             each.kill()
@@ -116,8 +114,7 @@ def measure(cores: Sequence[int], seconds: float) -> Rates:
 def worth(rates: Rates) -> Estimate:
     """Median over rounds of (mean rate together / mean rate alone), with its 95 % bootstrap interval over rounds."""
     share = rates.together.mean(axis=1) / rates.alone.mean(axis=1)
-    random = np.random.default_rng(0)
-    draws = np.median(random.choice(share, (DRAWS, len(share))), axis=1)
+    draws = np.median(np.random.default_rng(0).choice(share, (DRAWS, len(share))), axis=1)
     return estimate(float(np.median(share)), draws, rounds=len(share))
 
 
@@ -132,32 +129,30 @@ def examine(seconds: float = 5.0) -> list[Finding]:
 
 
 def granted(rates: Rates) -> Finding:
-    """CPU time over wall time, of all cores added, while one process works on each."""
-    count = rates.cpu_share.shape[1]
-    got = float(np.median(rates.cpu_share.sum(axis=1)))
-    said = f"Of {count} cores, all at work, {got:.2f} were really granted."
+    """CPU time over wall time, summed over all cores, while one process works on each."""
+    count, total = rates.cpu_share.shape[1], float(np.median(rates.cpu_share.sum(axis=1)))
+    said = f"With all {count} cores at work, the system granted the CPU time of {total:.2f}."
     advice = "Others use these cores, or a quota pauses them: see other load and quota."
-    return judged("cores granted", graded(1 - got / count, *MISSING), said, advice, granted_cores=got, cores=count)
+    return judged("cores granted", graded(1 - total / count, *MISSING), said, advice, granted_cores=total, cores=count)
 
 
 def side_by_side(rates: Rates) -> Finding:
-    found = worth(rates)
-    percent = f"{100 * found.value:.0f} % [{100 * found.lo:.0f}, {100 * found.hi:.0f}]"
-    said = f"A core beside busy ones does {percent} of what it does alone ({len(rates.alone)} rounds): no program can "
-    said += "scale more efficiently."
+    share, rounds = worth(rates), len(rates.alone)
+    percent = f"{100 * share.value:.0f} % [{100 * share.lo:.0f}, {100 * share.hi:.0f}]"
+    said = f"With all cores busy, a core runs at {percent} of its speed alone ({rounds} rounds): no program can scale "
+    said += "more efficiently."
     advice = "Read scaling against this ceiling; look at turbo, hyper-threads and other load."
-    numbers = {"core_worth": found.value, "core_worth_lo": found.lo, "core_worth_hi": found.hi}
-    numbers |= {"rounds": len(rates.alone)}
-    return judged("cores side by side", graded(1 - found.value, *LOSS), said, advice, **numbers)
+    numbers = {"core_worth": share.value, "core_worth_lo": share.lo, "core_worth_hi": share.hi, "rounds": rounds}
+    return judged("cores side by side", graded(1 - share.value, *LOSS), said, advice, **numbers)
 
 
 def evenness(rates: Rates) -> list[Finding]:
-    """The slowest of the sampled cores against the fastest, each alone: big and little ones, or a busy neighbour."""
+    """The slowest of the sampled cores against the fastest, each alone: big and little cores, or a busy neighbour."""
     if rates.alone.shape[1] < 2:
         return []
     speed = np.median(rates.alone, axis=0)
     ratio = float(speed.min() / speed.max())
-    said = f"Alone, the slowest core does {100 * ratio:.0f} % of what the fastest does."
+    said = f"Alone, the slowest core runs at {100 * ratio:.0f} % of the speed of the fastest."
     advice = "Devices on unequal cores wait for the slowest: pin to equal ones (taskset)."
     return [judged("equal cores", graded(1 - ratio, *UNEVEN), said, advice, slowest_core_share=ratio)]
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Asks every question about this machine, shows the answers as a table, and ends with one sentence."""
+"""Runs every check of this machine, shows the findings as a table, and ends with a verdict of one sentence."""
 
 from __future__ import annotations
 
@@ -19,34 +19,30 @@ from jaxbench.records.store import write_json
 
 FILE = "doctor.json"
 STYLES = {"good": "green", "doubtful": "yellow", "bad": "bold red", "unknown": "dim"}
-Question = tuple[str, Callable[[], list[Finding]]]  # what is being done, and the doing
+Question = tuple[str, Callable[[], list[Finding]]]  # (progress text, check)
 
 
 def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Finding]:
-    """Examines this machine and prints what it finds.
-
-    Args:
-      folder: where results would be written. seconds: how long the reference kernel runs.
-    """
+    """Examines this machine and prints the findings. folder: for results. seconds: length of the reference kernel."""
     findings = []
     # Refreshed by hand: a refreshing thread would run on the cores that are examined.
     with Live(console=console, auto_refresh=False, transient=True) as line:
-        for doing, question in questions(folder, seconds):
-            line.update(Text(f"{doing} ..."), refresh=True)
+        for text, question in questions(folder, seconds):
+            line.update(Text(f"{text} ..."), refresh=True)
             try:
                 findings += question()
-            except (OSError, ValueError) as error:  # what cannot be read is a finding too
-                findings.append(Finding(doing, "unknown", f"This could not be examined ({error})."))
+            except (OSError, ValueError) as error:  # something unreadable is a finding too
+                findings.append(Finding(text, "unknown", f"This could not be examined ({error})."))
     show(findings, console)
     return findings
 
 
 def questions(folder: Path, seconds: float) -> Iterator[Question]:
-    """In this order: what else runs is asked before anything of ours runs, heat after all of it."""
+    """The order matters: other load is read before our own work starts, heat after all of it."""
     throttled = processor.throttles()
-    yield "Watching what else runs", load.examine
+    yield "Watching other load", load.examine
     yield "Reading the cores and their clock", processor.examine
-    yield "Working on every core, alone and all at once", core_contention.examine
+    yield "Working on every core, alone and together", core_contention.examine
     yield "Trying memory, disk, timer and port", lambda: resources.examine(folder)
     yield "Comparing versions", versions.examine
     answer = accelerators.seen()
@@ -58,7 +54,7 @@ def questions(folder: Path, seconds: float) -> Iterator[Question]:
 
 
 def kernel(platform: str, seconds: float) -> list[Finding]:
-    """The reference kernel, and what else ran at that time: a load that comes late looks like drift."""
+    """The reference kernel, and other load at that time: load that starts late looks like drift."""
     before, spent_s = load.ticks(Path("/")), load.own_s()
     findings = stability.examine(stability.measure(platform, seconds))
     return [*findings, *load.meanwhile(before, load.ticks(Path("/")), load.own_s() - spent_s)]
@@ -69,7 +65,7 @@ def ok(findings: Sequence[Finding]) -> bool:
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """One sentence; what is unknown is no reproach."""
+    """One sentence; unknown findings do not count."""
     state = worst(finding.state for finding in findings)
     names = ", ".join(dict.fromkeys(finding.name for finding in findings if finding.state == state))
     if state == "bad":
@@ -94,4 +90,4 @@ def write(findings: Sequence[Finding], path: Path) -> None:
     try:
         write_json(path, value)
     except OSError as error:
-        raise UserError(f"cannot write '{path}' ({error.strerror}): choose another folder to start in.") from error
+        raise UserError(f"cannot write '{path}' ({error.strerror}): start doctor in another folder.") from error

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What an examination finds: a state, a sentence that names the value, and what to do about it."""
+"""The result of one check: a state, a sentence that names the value, and advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ State = Literal["good", "doubtful", "bad", "unknown"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One question and its answer. numbers: what the sentence rests on, with units in their names."""
+    """The result of one check. numbers: the values behind the sentence, with units in their names."""
 
     name: str
     state: State
@@ -23,13 +23,13 @@ class Finding:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Without the numbers that are not finite, which JSON does not have."""
+        """Without NaN and infinity, which JSON does not have."""
         numbers = {name: value for name, value in self.numbers.items() if math.isfinite(value)}
         return {"name": self.name, "state": self.state, "said": self.said, "advice": self.advice, "numbers": numbers}
 
 
 def graded(value: float, good: float, bad: float) -> State:
-    """How a number that should be small is judged: good up to `good`, bad above `bad`. NaN is unknown."""
+    """The state of a number that should be small: good up to `good`, bad above `bad`, unknown for NaN."""
     if math.isnan(value):
         return "unknown"
     return "good" if value <= good else "bad" if value > bad else "doubtful"
@@ -40,18 +40,18 @@ def good_if(condition: bool) -> State:
 
 
 def judged(name: str, state: State, said: str, advice: str, **numbers: float) -> Finding:
-    """A finding whose advice is for those that are not good."""
+    """A finding that gives its advice only if it is not good."""
     return Finding(name, state, said, "" if state == "good" else advice, numbers)
 
 
 def worst(states: Iterable[State]) -> State:
-    """bad before doubtful before good; unknown alone says nothing against a machine."""
+    """bad before doubtful before good; unknown counts as good."""
     states = set(states)
     return "bad" if "bad" in states else "doubtful" if "doubtful" in states else "good"
 
 
 def read(path: Path) -> str:
-    """A system's file, without the white space around; "" where it is missing or cannot be read."""
+    """The stripped text of a system file; "" if it is missing or unreadable."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -59,6 +59,6 @@ def read(path: Path) -> str:
 
 
 def number(path: Path) -> int | None:
-    """None where the file is missing or holds no whole number ("max")."""
+    """The whole number in a system file; None if the file is missing or holds something else, such as "max"."""
     text = read(path)
     return int(text) if text.isdecimal() else None

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a run needs besides cores: memory, a disk to write to, a clock to time with, a port for processes to meet at."""
+"""The other resources of a run: memory, a disk to write to, a clock to time with, a port for its processes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jaxbench.doctor.finding import Finding, good_if, graded, judged, number, re
 
 # (good from, bad below): below 1 GB even the smoke preset has no room for its worker processes.
 MEMORY_BYTES, DISK_BYTES = (4e9, 1e9), (2e9, 100e6)
-SWAPPED = 0.01  # share of memory that may lie in swap
+SWAPPED = 0.01  # share of memory that may be swapped out
 _UNLIMITED = 2**60  # cgroup v1 writes a number near 2**63 for "no limit"
 WRITTEN_BYTES, SLOW_BYTES_PER_S = 8 * 2**20, 20e6
 READINGS = 20_000
-# Sources that are read through a device instead of a register: slow, and coarse.
+# Clocks that are read through a device instead of a register: slow and coarse.
 SLOW_SOURCES = {"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"}
 TIMER_S = (1e-6, 1e-4)  # good up to, bad above: the shortest blocks of a run last some milliseconds
 HOST, ECHOES = "127.0.0.1", 200
@@ -28,9 +28,9 @@ HOST, ECHOES = "127.0.0.1", 200
 
 def examine(folder: Path, root: Path = Path("/")) -> list[Finding]:
     """folder: where results would be written."""
-    place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
     readings = np.array([time.perf_counter() for _ in range(READINGS)])
-    disk = [room(shutil.disk_usage(place).free), speed(place)]
+    disk = [room(shutil.disk_usage(existing).free), speed(existing)]
     return [memory(root), swap(root), *disk, source(root), resolution(readings), port()]
 
 
@@ -43,51 +43,50 @@ def _meminfo(root: Path) -> dict[str, int]:
 def container(root: Path) -> tuple[int, int] | None:
     """(limit, in use) of the container's memory, bytes, by cgroup v2, then v1; None when it has no limit."""
     cgroup = root / "sys" / "fs" / "cgroup"
-    for folder, most, used in ((cgroup, "max", "current"), (cgroup / "memory", "limit_in_bytes", "usage_in_bytes")):
-        limit = number(folder / f"memory.{most}")
-        if limit is not None and limit < _UNLIMITED:
-            return limit, number(folder / f"memory.{used}") or 0
+    for folder, limit, usage in ((cgroup, "max", "current"), (cgroup / "memory", "limit_in_bytes", "usage_in_bytes")):
+        limit_bytes = number(folder / f"memory.{limit}")
+        if limit_bytes is not None and limit_bytes < _UNLIMITED:
+            return limit_bytes, number(folder / f"memory.{usage}") or 0
     return None
 
 
 def _scarce(value: float, limits: tuple[float, float]) -> tuple[float, float, float]:
-    """A number that should be large, for `graded`."""
+    """The arguments of `graded` for a number that should be large."""
     return -value, -limits[0], -limits[1]
 
 
 def memory(root: Path) -> Finding:
-    """What can be used now: the kernel's own estimate, or less where the container's limit is nearer."""
-    found, limit, whose = _meminfo(root), container(root), "memory"
-    if not {"MemTotal", "MemAvailable"} <= found.keys():
-        return Finding("memory", "unknown", "The system does not say how much memory is free.")
-    total, free = found["MemTotal"], found["MemAvailable"]
+    """The memory that can be used now: the kernel's estimate, or less where the container's limit is lower."""
+    info, limit, owner = _meminfo(root), container(root), "memory"
+    if not {"MemTotal", "MemAvailable"} <= info.keys():
+        return Finding("memory", "unknown", "The system does not report how much memory is free.")
+    total, free = info["MemTotal"], info["MemAvailable"]
     if limit is not None and limit[0] < total:
-        total, free, whose = limit[0], min(free, max(0, limit[0] - limit[1])), "the container's memory"
-    said = f"{free / 1e9:.1f} of {total / 1e9:.1f} GB of {whose} are available."
-    advice = "Free some, or take small models and batches (--preset=smoke): a worker process alone needs half a GB."
-    state = graded(*_scarce(free, MEMORY_BYTES))
-    return judged("memory", state, said, advice, memory_bytes=total, available_memory_bytes=free)
+        total, free, owner = limit[0], min(free, max(0, limit[0] - limit[1])), "the container's memory"
+    said = f"{free / 1e9:.1f} of {total / 1e9:.1f} GB of {owner} are available."
+    advice = "Free memory, or use small models and batches (--preset=smoke): each worker process needs half a GB."
+    numbers = {"memory_bytes": total, "available_memory_bytes": free}
+    return judged("memory", graded(*_scarce(free, MEMORY_BYTES)), said, advice, **numbers)
 
 
 def swap(root: Path) -> Finding:
-    found = _meminfo(root)
-    if "SwapTotal" not in found:
-        return Finding("swap", "unknown", "The system does not say whether it swaps.")
-    used = found["SwapTotal"] - found.get("SwapFree", 0)
-    state = good_if(used <= SWAPPED * found.get("MemTotal", 0))
-    advice = "What is touched again waits for the disk: free memory, then swapoff -a."
-    numbers = {"swap_used_bytes": used, "swap_bytes": found["SwapTotal"]}
-    return judged("swap", state, f"{used / 1e9:.1f} GB of memory are swapped out.", advice, **numbers)
+    info = _meminfo(root)
+    if "SwapTotal" not in info:
+        return Finding("swap", "unknown", "The system does not report whether it swaps.")
+    used = info["SwapTotal"] - info.get("SwapFree", 0)
+    state, said = good_if(used <= SWAPPED * info.get("MemTotal", 0)), f"{used / 1e9:.1f} GB of memory are swapped out."
+    advice = "Swapped memory waits for the disk when it is used: free memory, then swapoff -a."
+    return judged("swap", state, said, advice, swap_used_bytes=used, swap_bytes=info["SwapTotal"])
 
 
 def room(free: int) -> Finding:
     said = f"{free / 1e9:.1f} GB are free where results are written."
-    advice = "Make room: a run writes up to 100 MB, and a training its checkpoints."
+    advice = "Free disk space: a run writes up to 100 MB, and a training its checkpoints."
     return judged("disk", graded(*_scarce(free, DISK_BYTES)), said, advice, free_bytes=float(free))
 
 
 def speed(folder: Path) -> Finding:
-    """Writes a few MB and waits until they are on the disk: each round of a run ends in such a write."""
+    """Writes a few MB and waits until they are on the disk, as each round of a run does at its end."""
     data = os.urandom(WRITTEN_BYTES)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -102,24 +101,22 @@ def speed(folder: Path) -> Finding:
 
 
 def judge_speed(rate: float) -> Finding:
-    said = f"The disk takes {rate / 1e6:.0f} MB/s ({WRITTEN_BYTES / 1e6:.0f} MB, fsync)."
-    state = good_if(rate >= SLOW_BYTES_PER_S)
-    return judged("disk speed", state, said, "Write to a local disk: checkpoints wait.", write_bytes_per_s=rate)
+    said, state = f"The disk writes {rate / 1e6:.0f} MB/s (8 MB, fsync).", good_if(rate >= SLOW_BYTES_PER_S)
+    return judged("disk speed", state, said, "Write to a local disk: checkpoints wait for it.", write_bytes_per_s=rate)
 
 
 def source(root: Path) -> Finding:
     name = read(root / "sys" / "devices" / "system" / "clocksource" / "clocksource0" / "current_clocksource")
     if not name:
-        return Finding("clock source", "unknown", "The system does not say what it reads the time from.")
-    state = good_if(name not in SLOW_SOURCES)
-    advice = "That is slow: boot with clocksource=tsc if the processor has a stable one."
-    return judged("clock source", state, f"The time is read from {name}.", advice)
+        return Finding("clock source", "unknown", "The system does not report its clock source.")
+    advice = "It is slow to read: boot with clocksource=tsc if the processor has a stable one."
+    return judged("clock source", good_if(name not in SLOW_SOURCES), f"The clock source is {name}.", advice)
 
 
 def resolution(readings: np.ndarray) -> Finding:
-    """`readings`: (n,) seconds, one after the other as fast as they can be taken.
+    """The smallest step that is not zero, and the median difference of two readings, the cost of one.
 
-    Smallest step that is not zero, and the median distance of two readings, which is what one reading costs.
+    readings: (n,) seconds, taken one after the other as fast as possible.
     """
     steps = np.diff(readings)
     if (steps < 0).any() or not (steps > 0).any():
@@ -132,20 +129,20 @@ def resolution(readings: np.ndarray) -> Finding:
 
 
 def port() -> Finding:
-    """Whether a port can be opened and met at, as processes of one run do: single bytes there and back."""
+    """Whether a port can be opened and connected to, as processes of one run do: sends single bytes there and back."""
     took = []
     try:
-        with socket.create_server((HOST, 0)) as server, socket.create_connection(server.getsockname(), 20) as ours:
+        with socket.create_server((HOST, 0)) as server, socket.create_connection(server.getsockname(), 20) as client:
             with server.accept()[0] as other:
-                ours.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 for _ in range(ECHOES):
                     start = time.perf_counter()
-                    ours.sendall(b"x")
+                    client.sendall(b"x")
                     other.sendall(other.recv(1))
-                    ours.recv(1)
+                    client.recv(1)
                     took.append(time.perf_counter() - start)
     except OSError as error:  # a TimeoutError is one
-        advice = f"Allow TCP on {HOST} (sandbox, firewall): the processes of a run on several machines meet so."
+        advice = f"Allow TCP on {HOST} (sandbox, firewall): runs on several machines need it."
         return Finding("loop-back port", "bad", f"No port on {HOST} can be used ({error.strerror or error}).", advice)
-    said = f"A port on {HOST} works; a byte is there and back in {1e6 * float(np.median(took)):.0f} us."
+    said = f"A port on {HOST} works; the round trip of a byte takes {1e6 * float(np.median(took)):.0f} us."
     return Finding("loop-back port", "good", said, "", {"round_trip_s": float(np.median(took))})

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether jax, jaxlib, the plug-ins and NVIDIA's driver fit each other. None is imported: a jax that does not fit fails
-there. What is legal stands in the requirements of the installed jax, and in what jaxlib checks when it loads a plug-in:
-a CUDA plug-in must have jaxlib's own version, a ROCm one its minor version.
+"""Checks that jax, jaxlib, the plug-ins and NVIDIA's driver fit each other, without importing them: a jax that does not
+fit fails on import. The rules are the requirements of the installed jax, and the check of jaxlib when it loads a
+plug-in: a CUDA plug-in must have exactly jaxlib's version, a ROCm plug-in the same minor version.
 """
 
 from __future__ import annotations
@@ -15,72 +15,67 @@ from packaging.version import Version
 
 from jaxbench.doctor.finding import Finding, State
 
-PLUGINS = ("jax-cuda", "jax-rocm", "libtpu")  # beginnings of names
-# The oldest driver of NVIDIA, major version, that a plug-in can use (JAX installation guide).
+PLUGINS = ("jax-cuda", "jax-rocm", "libtpu")  # prefixes of names
+# The oldest NVIDIA driver, major version, that a plug-in can use (JAX installation guide).
 DRIVERS = {"cuda13": 580, "cuda12": 525}
 
 
 def installed() -> dict[str, str]:
     """Versions of jax, jaxlib and every plug-in, by the package's name with hyphens."""
-    every = [(re.sub("[-_.]+", "-", each.name or "").lower(), each.version) for each in metadata.distributions()]
-    return {name: version for name, version in sorted(every) if name in ("jax", "jaxlib") or name.startswith(PLUGINS)}
+    packages = [(re.sub("[-_.]+", "-", each.name or "").lower(), each.version) for each in metadata.distributions()]
+    return {name: text for name, text in sorted(packages) if name in ("jax", "jaxlib") or name.startswith(PLUGINS)}
 
 
-def examine(found: Mapping[str, str] | None = None, lines: Iterable[str] | None = None) -> list[Finding]:
-    """found: versions by name. lines: the requirements of jax; both of what is installed unless told."""
-    found = installed() if found is None else found
-    missing = [name for name in ("jax", "jaxlib") if name not in found]
+def examine(packages: Mapping[str, str] | None = None, lines: Iterable[str] | None = None) -> list[Finding]:
+    """packages: versions by name. lines: the requirements of jax. By default both are those of the installation."""
+    packages = installed() if packages is None else packages
+    missing = [name for name in ("jax", "jaxlib") if name not in packages]
     if missing:
         advice = "Install the project again: make list VENV=a-new-folder."
         return [Finding("versions", "bad", f"{' and '.join(missing)} not installed.", advice)]
-    wrong = [*_required(found, (metadata.requires("jax") or []) if lines is None else lines), *_plugins(found)]
-    plugins = "".join(f", {name} {version}" for name, version in found.items() if name.startswith(PLUGINS))
-    said = f"jax {found['jax']}, jaxlib {found['jaxlib']}{plugins} fit each other."
+    requirements = (metadata.requires("jax") or []) if lines is None else lines
+    wrong = [*_required(packages, requirements), *_plugins(packages)]
+    plugins = "".join(f", {name} {version}" for name, version in packages.items() if name.startswith(PLUGINS))
+    said = f"jax {packages['jax']}, jaxlib {packages['jaxlib']}{plugins} fit each other."
     return [Finding("versions", *words) for words in wrong] or [Finding("versions", "good", said)]
 
 
-def _required(found: Mapping[str, str], lines: Iterable[str]) -> Iterable[tuple[State, str, str]]:
-    for asked in map(Requirement, lines):
-        name, marker = asked.name, str(asked.marker or "")
-        if name in found and (name, marker) in (("jaxlib", ""), ("libtpu", 'extra == "tpu"')):
-            if not asked.specifier.contains(found[name], prereleases=True):
-                said = f"{name} is {found[name]}, and jax {found['jax']} needs {name}{asked.specifier}."
-                yield "bad" if name == "jaxlib" else "doubtful", said, f"Install '{name}{asked.specifier}'."
+def _required(packages: Mapping[str, str], lines: Iterable[str]) -> Iterable[tuple[State, str, str]]:
+    for requirement in map(Requirement, lines):
+        name, marker, legal = requirement.name, str(requirement.marker or ""), requirement.specifier
+        if name in packages and (name, marker) in (("jaxlib", ""), ("libtpu", 'extra == "tpu"')):
+            if not legal.contains(packages[name], prereleases=True):
+                said = f"{name} is {packages[name]}, and jax {packages['jax']} needs {name}{legal}."
+                yield "bad" if name == "jaxlib" else "doubtful", said, f"Install '{name}{legal}'."
 
 
-def _plugins(found: Mapping[str, str]) -> Iterable[tuple[State, str, str]]:
-    jaxlib = Version(found["jaxlib"])
-    for name, version in found.items():
+def _plugins(packages: Mapping[str, str]) -> Iterable[tuple[State, str, str]]:
+    jaxlib = Version(packages["jaxlib"])
+    for name, version in packages.items():
         extra = name.split("-")[1] if name.startswith("jax-") else ""
-        said, partner = f"{name} is {version} and jaxlib {jaxlib}", f"jax-{extra}-pjrt"
+        both, partner = f"{name} is {version} and jaxlib {jaxlib}", f"jax-{extra}-pjrt"
         if name.startswith("jax-cuda") and Version(version).release != jaxlib.release:
-            yield (
-                "bad",
-                f"{said}, which will not use it: they must be equal.",
-                f"Install {name}=={jaxlib} (EXTRAS={extra}).",
-            )
+            yield "bad", f"{both}: they must be equal.", f"Install {name}=={jaxlib} (EXTRAS={extra})."
         if name.startswith("jax-rocm") and Version(version).release[:2] != jaxlib.release[:2]:
             minor = f"{jaxlib.major}.{jaxlib.minor}.*"
-            yield "bad", f"{said}: their minor versions must be equal.", f"Install {name} {minor}."
-        if name == f"jax-{extra}-plugin" and name.startswith("jax-cuda") and partner not in found:
+            yield "bad", f"{both}: their minor versions must be equal.", f"Install {name} {minor}."
+        if name == f"jax-{extra}-plugin" and name.startswith("jax-cuda") and partner not in packages:
             yield "bad", f"{name} is installed without {partner}.", f"Install {partner}=={jaxlib} (EXTRAS={extra})."
-    if {"jax-cuda12-plugin", "jax-cuda13-plugin"} <= found.keys():
-        said = "The plug-ins of CUDA 12 and of CUDA 13 are both installed: which of them works is chance."
+    if {"jax-cuda12-plugin", "jax-cuda13-plugin"} <= packages.keys():
+        said = "The plug-ins of CUDA 12 and CUDA 13 are both installed, and which one JAX uses is undefined."
         yield "doubtful", said, "Keep one: a fresh VENV with EXTRAS=cuda13, or cuda12."
 
 
-def driver(version: str, found: Mapping[str, str]) -> Finding:
-    """Whether NVIDIA's driver (its version, such as "580.65.06") is new enough for the plug-in that is installed."""
-    needed = [(extra, least) for extra, least in DRIVERS.items() if f"jax-{extra}-plugin" in found]
-    able, said = extra_for(version), f"NVIDIA's driver is {version}"
-    for extra, least in needed:
-        if Version(version).major < least:
-            said += f"; the plug-in of {extra} needs {least} or newer"
-            advice = f"Update the driver, or install with EXTRAS={able}." if able else "Update the driver."
-            return Finding("NVIDIA driver", "bad", f"{said}.", advice)
+def driver(version: str, packages: Mapping[str, str]) -> Finding:
+    """Whether NVIDIA's driver (its version, such as "580.65.06") is new enough for the installed plug-in."""
+    usable, said = extra_for(version), f"NVIDIA's driver is {version}"
+    for extra, oldest in DRIVERS.items():
+        if f"jax-{extra}-plugin" in packages and Version(version).major < oldest:
+            advice = f"Update the driver, or install with EXTRAS={usable}." if usable else "Update the driver."
+            return Finding("NVIDIA driver", "bad", f"{said}; the plug-in {extra} needs {oldest} or newer.", advice)
     return Finding("NVIDIA driver", "good", f"{said}.")
 
 
 def extra_for(version: str) -> str:
-    """The newest extra that this driver can run; "" for one too old for any."""
-    return next((extra for extra, least in DRIVERS.items() if Version(version).major >= least), "")
+    """The newest extra that this driver supports; "" if it is too old for all."""
+    return next((extra for extra, oldest in DRIVERS.items() if Version(version).major >= oldest), "")

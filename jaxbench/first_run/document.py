@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`first-run.json`: all that a first run has found so far, without what is private. The page is made of it."""
+"""`first-run.json`: the results of a first run so far, without private data. The page is made from it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from jaxbench.runner.run import SAME_SESSION_KEYS
 
 NAME = "first-run.json"
 KIND, SCHEMA = "jaxbench first run", 1
-# What a part came to: by the exit code of its command; any other code is BROKEN, None is that of no time left.
+# The outcome of a part by the exit code of its command: None means out of time, any other code BROKEN.
 DONE, AMISS, REFUSED, BROKEN = "done", "amiss", "refused", "broken"
 STOPPED, SKIPPED, ASKED = "stopped", "skipped", "not yet"
 OUTCOMES = {0: DONE, 1: AMISS, 2: REFUSED, None: STOPPED}
 _IDENTITY = [key for key in SAME_SESSION_KEYS if key != "experiment_sha256"]
 
 
-def begin(folder: Path, machine: Mapping[str, Any], asked: Sequence[Part]) -> dict[str, Any]:
-    """The document of a folder: new, or the one that is there, brought up to date.
+def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
+    """The document of a folder: a new one, or the existing one brought up to date.
 
     Raises:
-      UserError: it was begun on another machine or with other software, or cannot be read.
+      UserError: it was started on another machine or with other software, or cannot be read.
     """
     made = {"kind": KIND, "schema": SCHEMA, "machine": scrub(dict(machine)), "parts": {}, "found": {}, "card": None}
     made["begun"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -42,33 +42,33 @@ def begin(folder: Path, machine: Mapping[str, Any], asked: Sequence[Part]) -> di
         for key in _IDENTITY:
             was, now = old["machine"].get(key), made["machine"].get(key)
             if was != now:
-                raise UserError(f"'{folder}' was begun with {key} {was}, now it is {now}: choose a new WORKDIR.")
+                raise UserError(f"'{folder}' was started with {key} {was}, now it is {now}: choose a new WORKDIR.")
         made |= {name: old[name] for name in ("begun", "parts", "found", "card")}
-    kept, made["parts"] = made["parts"], {}
-    for number, part in enumerate(asked):
+    old_parts, made["parts"] = made["parts"], {}
+    for number, part in enumerate(parts):
         about = {"stage": part.stage, "about": part.experiment, "outcome": ASKED, "seconds": 0.0, "said": ""}
-        made["parts"][part.run] = about | kept.get(part.run, {}) | {"number": number, "words": list(part.words)}
+        made["parts"][part.run] = about | old_parts.get(part.run, {}) | {"number": number, "words": list(part.words)}
     return made
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"'{path}' cannot be read ({error}): choose a new WORKDIR.") from error
-    if not isinstance(found, dict) or (found.get("kind"), found.get("schema")) != (KIND, SCHEMA):
-        raise UserError(f"'{path}' is not what this jaxbench writes of a first run: choose a new WORKDIR.")
-    if missing := {"begun", "machine", "parts", "found", "card"} - found.keys():
+    if not isinstance(document, dict) or (document.get("kind"), document.get("schema")) != (KIND, SCHEMA):
+        raise UserError(f"'{path}' is not a first run of this version of jaxbench: choose a new WORKDIR.")
+    if missing := {"begun", "machine", "parts", "found", "card"} - document.keys():
         raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': choose a new WORKDIR.")
-    return found
+    return document
 
 
 def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, seconds: float, said: str) -> None:
-    """Adds what a part came to, and writes the document. seconds: of this start; they add up over several."""
+    """Adds the outcome of a part, and writes the document. seconds: of this start; the document has their sum."""
     found = evidence.of(part, folder)
     against = any(item["agrees"] == NO for item in found["items"])
     if outcome == AMISS and against:
-        said = "Not all is as expected: see above."  # the command's own last line names its page
+        said = "Some results are not as expected: see above."  # the command's own last line only names its page
     about = document["parts"][part.run]
     about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(said, private=True)}
     if outcome in (REFUSED, BROKEN) or (outcome == AMISS and not against):
@@ -76,12 +76,11 @@ def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, 
     elif outcome in (STOPPED, SKIPPED):
         found["items"].append(evidence.complaint(part, CANNOT_TELL, outcome, said))
     document["found"][part.run] = scrub(found, private=True)
-    card = machine_card.read(folder / "machine" / machine_card.NAME)
-    document["card"] = scrub(card)
+    document["card"] = scrub(machine_card.read(folder / "machine" / machine_card.NAME))
     write_json(folder / NAME, document)
 
 
 def ok(document: Mapping[str, Any]) -> bool:
-    """Whether all was measured, and nothing is against expectation."""
+    """Whether everything was measured, and nothing contradicts the expectations."""
     measured = all(part["outcome"] == DONE for part in document["parts"].values())
     return measured and not any(item["agrees"] == NO for item in first_run_tables.items(document))

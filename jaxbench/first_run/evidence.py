@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From the folders that a part left to what it shows: its items, its figures, and the records worth sending along."""
+"""Reads the run folders of a part: its items, its figures, and the records for the document."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from jaxbench.records.schema import FailureRecord, PointRecord, ProfileRecord, t
 from jaxbench.records.store import MANIFEST, RunFolder
 
 _SENT = (PointRecord, FailureRecord, ProfileRecord)  # of cases the failures: the card has their numbers
-_ENDS = "The command runs to its end and has nothing to complain of."
+_ENDS = "The command ends without an error."
 Found = dict[str, Any]
 
 
 def of(part: Part, folder: Path) -> Found:
-    """What the part shows so far. folder: of the whole first run."""
+    """The results of the part so far. folder: of the whole first run."""
     found: Found = {"items": [], "grid": {}, "records": {}}
     for run in _runs(part, folder):
         name = run.relative_to(folder).as_posix()
@@ -39,7 +39,7 @@ def of(part: Part, folder: Path) -> Found:
 
 
 def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
-    """The item of a part as a whole that did not end well."""
+    """The item of a part that as a whole did not end well."""
     said = Item(expected=_ENDS, found=found, agrees=agrees, judged=int(agrees == expectations.NO), why=(why,))
     return _json(said, part.stage, part.experiment, part.run)
 

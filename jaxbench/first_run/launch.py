@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One part as a process of its own: what breaks, hangs or leaks in it does not reach the next."""
+"""Runs one part in a separate process: a crash, a hang or a leak does not reach the next part."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-FINISH_S = 15.0  # what a stopped part has for writing down where it was, before it is asked harder
+FINISH_S = 15.0  # the time for a stopped part to write its records before it is killed
 
 
 @dataclass(frozen=True)
 class Ended:
-    """code: the exit code; None: its time was used up. said: the last line that it printed."""
+    """code: the exit code; None: it ran out of time. said: the last line that it printed."""
 
     code: int | None
     said: str
 
 
 def run(words: tuple[str, ...], log: Path, limit_s: float) -> Ended:
-    """Runs `jaxbench` with these words, its output into `log`, for at most `limit_s` seconds.
+    """Runs `jaxbench` with these words for at most `limit_s` seconds, its output appended to `log`.
 
-    On an interrupt the part is given time to stop by itself, for it was interrupted as well. KeyboardInterrupt goes on.
+    On Ctrl-C the part, which is interrupted too, gets time to stop by itself; then KeyboardInterrupt is raised.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as output:
@@ -42,7 +42,7 @@ def run(words: tuple[str, ...], log: Path, limit_s: float) -> Ended:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Sees to it that the process is gone: asked first, made to then. Its workers end with it."""
+    """Terminates the process, and kills it if it does not stop. Its workers end with it."""
     if process.poll() is None:
         process.terminate()
         if not _waited(process):
@@ -59,7 +59,7 @@ def _waited(process: subprocess.Popen[bytes]) -> bool:
 
 
 def last_line(log: Path) -> str:
-    """The last sentence of the app, else the last line of all, such as an error's after its stack trace."""
+    """The last message of the app, else the last line, such as the error below a stack trace."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", log.read_bytes()[-20000:].decode(errors="replace"))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     own = [line.removeprefix("jaxbench: ") for line in lines if line.startswith("jaxbench: ")]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a first run consists of: ordinary commands of the suite, in their order, sized by the machine."""
+"""The parts of a first run: ordinary commands of the suite, in order, sized for the machine."""
 
 from __future__ import annotations
 
@@ -16,23 +16,18 @@ from jaxbench.runner import plan
 
 SMOKE, MACHINE, SCALING, PROFILE, LEVERS = "smoke", "machine", "scaling", "profile", "levers"  # the stages
 
-# Of a model that is timed on accelerators, so that a step is more than its launch: 2 to 8 GB of a device's memory.
+# Sizes for timing on accelerators, where a step must take much longer than its launch: 2 to 8 GB of device memory.
 ON_ACCELERATORS: dict[str, dict[str, Any]] = {
     "cnn": {"model.width": 64, "batch": 1024},
     "gpt": {"model.preset": "small", "model.context": 256},
 }
-GUESS_S = {
-    SMOKE: 40.0,
-    MACHINE: 180.0,
-    SCALING: 120.0,
-    PROFILE: 40.0,
-    LEVERS: 25.0,
-}  # until a part of the stage has been seen
+# Seconds per part, until a part of the stage has been measured.
+GUESS_S = {SMOKE: 40.0, MACHINE: 180.0, SCALING: 120.0, PROFILE: 40.0, LEVERS: 25.0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One command. run: the name of its folder. words: what follows `jaxbench`, the folder left out."""
+    """One command. run: the name of its folder. words: the arguments of `jaxbench`, without the folder."""
 
     run: str
     stage: str
@@ -59,7 +54,7 @@ def all_of(machine: dict[str, Any]) -> list[Part]:
 
 
 def _smoke(devices: int) -> Iterator[Part]:
-    """Every model of its own with each strategy that it can have, tiny, on all devices; first what has most of them."""
+    """Every model with each strategy that it supports, tiny, on all devices; first the one with the most strategies."""
     split = _splittable(devices)
     yield _small("gpt", devices, {"strategy": _strategies("gpt", split), **split})
     experts = {"strategy": "expert", "model.experts": max(8, devices), "model.context": 8}
@@ -71,12 +66,12 @@ def _smoke(devices: int) -> Iterator[Part]:
 
 
 def _levers(devices: int) -> Iterator[Part]:
-    """Every other experiment on a training step, tiny. Last: what they pull has been right where strategies are."""
+    """Every other experiment on a training step, tiny. They run last, as they build on correct strategies."""
     for experiment in discovery.experiments():
         config = getattr(discovery.load_experiment(experiment), "get_config", ConfigDict)()
         own = experiment in (*config_lib.training_experiments(), "moe", "hybrid")
         if not own and config.get("measures") != "cases":
-            alone = config.get("mesh", {}).get("devices") == "1"  # it asks what one device does
+            alone = config.get("mesh", {}).get("devices") == "1"  # its subject is one device
             settings = {"mesh.devices": 1 if alone else devices, "batch": max(16, 8 * devices), "measure.rounds": 1}
             yield _run(LEVERS, experiment, settings, preset="smoke")
 
@@ -87,7 +82,7 @@ def _small(experiment: str, devices: int, settings: dict[str, Any]) -> Part:
 
 
 def _splittable(devices: int) -> dict[str, Any]:
-    """Of `gpt`: heads, blocks and positions that divide over all devices."""
+    """Sizes of `gpt`: heads, blocks and positions that divide over all devices."""
     parts = max(2, devices)
     sizes = {"layers": parts, "heads": parts, "width": 8 * parts, "context": 2 * parts}
     return {f"model.{name}": size for name, size in sizes.items()}
@@ -102,7 +97,7 @@ def _strategies(experiment: str, settings: dict[str, Any]) -> str:
 
 
 def mixed(devices: int) -> list[str]:
-    """Meshes of several axes, as many as the devices have factors of two, or of one axis where there is but one."""
+    """Meshes with as many axes as the device count has factors of two, or with one axis if it has none."""
     meshes = []
     for inner in (("tensor", "fsdp", "data"), ("tensor", "stage", "data")):
         sizes: dict[str, int] = {}
@@ -116,13 +111,13 @@ def mixed(devices: int) -> list[str]:
 
 
 def _scaling(experiment: str, machine: dict[str, Any]) -> Part:
-    """Strong and weak, over 1, 2, 4, .. devices; never more than cores, for those say nothing about speed."""
+    """Strong and weak, over 1, 2, 4, .. devices; never oversubscribed, as that says nothing about speed."""
     return _run(SCALING, experiment, {"mesh.oversubscribe": "false", **_sized(experiment, machine)})
 
 
 def _profile(machine: dict[str, Any]) -> Part:
-    most = min(largest(machine), machine["cores"]) if machine["platform"] == "cpu" else largest(machine)
-    settings = {"profile": "true", "mesh.devices": most, "scaling": "strong", "measure.rounds": 3}
+    devices = min(largest(machine), machine["cores"]) if machine["platform"] == "cpu" else largest(machine)
+    settings = {"profile": "true", "mesh.devices": devices, "scaling": "strong", "measure.rounds": 3}
     return _run(PROFILE, "cnn", {**settings, **_sized("cnn", machine)})
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The live line of a first run: which part, how many are done, the time left. A line stays for each that ended."""
+"""The live line of a first run: the current part, how many are done, the time left. Finished parts leave a line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxbench.runner.progress import format_s
 
 
 class Parts:
-    """Counts the parts to come, and guesses the time left from those that ended."""
+    """Counts the remaining parts, and estimates the time left from finished ones."""
 
     def __init__(self, console: Console, todo: Sequence[Part]):
         self._left = list(todo)
@@ -49,14 +49,14 @@ class Parts:
         self._bar.update(self._task, description=title(part), left=left, refresh=True)
 
     def end(self, part: Part, about: Mapping[str, Any], seconds: float, items: Sequence[Mapping[str, Any]]) -> None:
-        """about: the part as it stands in the document."""
+        """about: the part's entry in the document."""
         if about["outcome"] not in (SKIPPED, STOPPED):
             self._seen.setdefault(part.stage, []).append(seconds)
         self._left.remove(part)
         self._bar.update(self._task, advance=1)
         against = [item for item in items if item["agrees"] == NO]
         unknown = sum(item["agrees"] == CANNOT_TELL for item in items)
-        word = "NOT as expected" if against else f"as expected, {unknown} cannot be told" if unknown else "as expected"
+        word = "NOT as expected" if against else f"as expected, {unknown} inconclusive" if unknown else "as expected"
         if not against and about["outcome"] in (SKIPPED, STOPPED):
             word = "not finished"
         line = f"{title(part):<28} {about['outcome']:<8} {format_s(seconds):>12}   {word}"
@@ -65,7 +65,7 @@ class Parts:
             self._console.print(Text(f"  {'; '.join(item['why'][:2])}", style="red"), soft_wrap=True)
 
     def left_s(self) -> float:
-        """Seconds: each part as long as the mean of its stage so far, else as a guess."""
+        """Seconds: each part takes the mean of its stage so far, else the guess."""
         mean = {stage: sum(seen) / len(seen) for stage, seen in self._seen.items()}
         return sum(mean.get(part.stage, GUESS_S[part.stage]) for part in self._left)
 

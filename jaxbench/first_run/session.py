@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One start of a first run: every part that is not done yet, one after the other, within the time there is."""
+"""One start of a first run: runs every unfinished part, one after the other, within the time budget."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from jaxbench.runner.progress import format_s
 from jaxbench.runner.run import interrupt, look
 
 BUDGET_S = 1800.0  # of one start
-SHARE = {parts.SMOKE: 0.6}  # of it that is over when a stage must end, so that the later ones have time too
-LEAST_S = 5.0  # with less left no part is begun
+SHARE = {parts.SMOKE: 0.6}  # the share of the budget after which a stage must end, so that later ones have time too
+MIN_LEFT_S = 5.0  # with less time left no part starts
 
 Launch = Callable[[tuple[str, ...], Path, float], Ended]
 
@@ -34,19 +34,19 @@ Launch = Callable[[tuple[str, ...], Path, float], Ended]
 def first_run(
     folder: Path, console: Console, *, launch: Launch = launch.run, clock: Callable[[], float] = time.monotonic
 ) -> bool:
-    """Runs what `folder` lacks and writes its page, also when it is interrupted. True: all is as expected.
+    """Runs the parts that `folder` lacks and writes its page, even after an interrupt. True: all is as expected.
 
     Raises:
-      UserError: the folder is in use, or was begun on another machine.
+      UserError: the folder is in use, or was started on another machine.
     """
     began = clock()
     folder.mkdir(parents=True, exist_ok=True)
     with hold(folder):
-        machine, asked = _asked(console)
-        document = documents.begin(folder, machine, asked)
-        todo = [part for part in asked if document["parts"][part.run]["outcome"] != DONE]
-        said = f"{len(todo)} of {len(asked)} parts to run, within {format_s(BUDGET_S)}, into {folder}"
-        console.print(said, highlight=False, soft_wrap=True)
+        machine, every = _machine_and_parts(console)
+        document = documents.begin(folder, machine, every)
+        todo = [part for part in every if document["parts"][part.run]["outcome"] != DONE]
+        title = f"running {len(todo)} of {len(every)} parts, within {format_s(BUDGET_S)}, into {folder}"
+        console.print(title, highlight=False, soft_wrap=True)
         signal.signal(signal.SIGTERM, interrupt)
         try:
             with Parts(console, todo) as progress:
@@ -60,13 +60,12 @@ def first_run(
 
 
 def dry_run(console: Console) -> None:
-    """Says which commands a first run consists of here. Nothing is measured or written."""
-    for part in _asked(console)[1]:
+    """Prints the commands of a first run on this machine. Measures and writes nothing."""
+    for part in _machine_and_parts(console)[1]:
         console.print(f"jaxbench {' '.join(part.words)}", highlight=False, soft_wrap=True)
 
 
-def _asked(console: Console) -> tuple[dict[str, Any], list[Part]]:
-    """The machine, and what a first run is on it."""
+def _machine_and_parts(console: Console) -> tuple[dict[str, Any], list[Part]]:
     only_cpu_here()
     machine = look("auto", console)
     return machine, parts.all_of(machine)
@@ -82,24 +81,23 @@ class _Start:
     began: float
 
     def measure(self, part: Part) -> None:
-        """Runs one part, or says that there is no time for it, and records what it came to."""
+        """Runs one part, unless no time is left for it, and records its outcome."""
         self.progress.begin(part)
         start = self.clock()
         stage_s = SHARE.get(part.stage, 1.0) * BUDGET_S
         limit_s = self.began + stage_s - start
-        of = f"the {format_s(stage_s)} were over that a start has until the end of this stage"
-        if limit_s < LEAST_S:
-            self._record(part, SKIPPED, f"Not begun: {of}. The same command goes on with it.", 0.0)
+        reason = f"this stage must end within {format_s(stage_s)} of the start. The same command continues with it."
+        if limit_s < MIN_LEFT_S:
+            self._record(part, SKIPPED, f"Not started: {reason}", 0.0)
             return
         words = (*part.words, f"--workdir={self.folder / part.run}")
         try:
             ended = self.launch(words, self.folder / "logs" / f"{part.run}.txt", limit_s)
         except KeyboardInterrupt:
-            self._record(part, STOPPED, "Interrupted. The same command goes on with it.", self.clock() - start)
+            self._record(part, STOPPED, "Interrupted. The same command continues with it.", self.clock() - start)
             raise
         outcome = OUTCOMES.get(ended.code, BROKEN)
-        said = f"Stopped: {of}. The same command goes on with it." if outcome == STOPPED else ended.said
-        self._record(part, outcome, said, self.clock() - start)
+        self._record(part, outcome, f"Stopped: {reason}" if outcome == STOPPED else ended.said, self.clock() - start)
 
     def _record(self, part: Part, outcome: str, said: str, seconds: float) -> None:
         documents.record(self.document, part, self.folder, outcome=outcome, seconds=seconds, said=said)

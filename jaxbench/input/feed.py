@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `input`: an object that hands out one batch per step, and says how long the step had to wait for it."""
+"""The lever `input`: a feed that supplies one batch per step and measures how long the step waited for it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import numpy as np
 from jaxbench.levers.input import INPUT
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 
-RING = 3  # batches that `host` hands out in turn: with one, a copy could be taken for the one before
+RING = 3  # batches that `host` cycles through: with only one, a stale copy would look like a new one
 
 
 class Feed:
-    """Batches on the devices, in the order of their numbers. Used by one thread.
+    """Batches on the devices, in the order of their numbers. For use by one thread.
 
-    waited_s: seconds spent inside `next`. Not all of it is lost: the devices may still be busy with the steps before.
-      What the input costs is the step's time less that of the arm with input=device.
+    waited_s: seconds spent inside `next`. Not all of them are lost: the devices may still be busy with earlier steps.
+      The cost of the input is the step's time less the step's time with input=device.
     """
 
     def __init__(
@@ -33,18 +33,18 @@ class Feed:
         close: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
     ):
-        """fetch: number -> batch on the devices. ahead: how many batches one background thread fetches before they are
-        asked for; 0: `next` fetches. close: gives back what `fetch` holds. clock: seconds, monotonic."""
+        """fetch: number -> batch on the devices. ahead: how many batches a background thread prefetches; 0: `next`
+        fetches. close: releases the resources of `fetch`. clock: seconds, monotonic."""
         self.waited_s = 0.0
         self._fetch, self._ahead, self._release, self._clock = fetch, ahead, close, clock
         self._next, self._closed = 0, False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="feed") if ahead else None
-        self._coming: deque[Future[Batch]] = deque()
+        self._prefetched: deque[Future[Batch]] = deque()
         if self._thread is not None:
-            self._coming.extend(self._thread.submit(fetch, number) for number in range(ahead))
+            self._prefetched.extend(self._thread.submit(fetch, number) for number in range(ahead))
 
     def next(self) -> Batch:
-        """The next batch. Raises what fetching it raised, in the background too; RuntimeError once closed."""
+        """The next batch. Raises the exception of fetching it, also from the background; RuntimeError once closed."""
         if self._closed:
             raise RuntimeError("this feed is closed")
         start = self._clock()
@@ -57,17 +57,17 @@ class Feed:
         number, self._next = self._next, self._next + 1
         if self._thread is None:
             return self._fetch(number)
-        coming = self._coming.popleft()
-        self._coming.append(self._thread.submit(self._fetch, number + self._ahead))
-        return coming.result()
+        batch = self._prefetched.popleft()
+        self._prefetched.append(self._thread.submit(self._fetch, number + self._ahead))
+        return batch.result()
 
     def close(self) -> None:
-        """Ends the threads, after the batch they are at; closing twice is harmless."""
+        """Ends the thread after its current batch; closing twice is harmless."""
         if not self._closed:
             self._closed = True
             if self._thread is not None:
                 self._thread.shutdown(cancel_futures=True)
-            self._coming.clear()
+            self._prefetched.clear()
             self._release()
 
 
@@ -83,16 +83,16 @@ def open(
     """Opens the feed that the lever names.
 
     Args:
-      kind: "device": one drawn batch lies on the devices and is handed out again and again. "host": RING drawn batches
-        lie on the host, and each step's is put on the devices. "pipeline:<k>": records are read, decoded, augmented
-        (images) and stacked on CPU threads and put, k batches ahead of the step that uses them (`pipeline`).
+      kind: "device": one synthetic batch stays on the devices and is reused. "host": RING synthetic batches stay on the
+        host, and each step copies one to the devices. "pipeline:<k>": CPU threads read, decode, augment (images) and
+        stack records and copy them to the devices, k batches ahead of the step that uses them (`pipeline`).
       batch: examples in a batch, all devices together.
       put: arrays on the host -> a batch on the devices (`Program.put`). A pipeline calls it from its own thread.
-      seed: of what is drawn, and of the pipeline's order and augmentation.
-      data: what a pipeline reads; None: drawn examples. The other kinds have no use for it.
+      seed: for synthetic data, and for the pipeline's order and augmentation.
+      data: for a pipeline; None: synthetic examples. Other kinds ignore it.
 
     Raises:
-      UserError: there is no such kind, or `data` do not look like the workload's examples.
+      UserError: the kind is unknown, or `data` do not fit the workload's examples.
     """
     source = INPUT.read(kind)
     if source.kind == "device":

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Images as they lie in files, and the way from there to what a model takes: PNG -> pixels -> augmented float32."""
+"""From images in files to the input of a model: PNG -> pixels -> augmented float32."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from PIL import Image
 
 from jaxbench.workloads.base import Field
 
-CHANNELS = (1, 3, 4)  # what a PNG holds: grey, RGB, RGBA
+CHANNELS = (1, 3, 4)  # of a PNG: grey, RGB, RGBA
 BORDER = 8  # an image is shifted by at most an eighth of its height and width: 4 of the 32 pixels of CIFAR-10
 MEAN, DEVIATION = 0.5, 0.25  # of pixels in [0, 1]
-BLOCK, NOISE = 8, 32  # drawn images: flat squares of this many pixels, under noise of this many of 256 levels
+BLOCK, NOISE = 8, 32  # synthetic images: flat squares with edges of BLOCK pixels, plus noise of NOISE of 256 levels
 
 
 def has_images(example: Mapping[str, Field]) -> bool:
@@ -27,7 +27,7 @@ def has_images(example: Mapping[str, Field]) -> bool:
 
 
 def draw(shape: tuple[int, int, int], generator: np.random.Generator) -> np.ndarray:
-    """One image of (height, width, channels), uint8: compresses about as well as a photograph, unlike plain noise."""
+    """One image of (height, width, channels), uint8, that compresses about as well as a photograph, unlike noise."""
     height, width, channels = shape
     squares = generator.integers(0, 256 - NOISE, (-(-height // BLOCK), -(-width // BLOCK), channels), np.uint8)
     flat = squares.repeat(BLOCK, axis=0).repeat(BLOCK, axis=1)[:height, :width]
@@ -35,7 +35,7 @@ def draw(shape: tuple[int, int, int], generator: np.random.Generator) -> np.ndar
 
 
 def to_pixels(image: np.ndarray) -> np.ndarray:
-    """Floats in [0, 1] -> uint8; what lies outside is cut off."""
+    """Floats in [0, 1] -> uint8; other values are clipped."""
     return np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
 
 
@@ -54,9 +54,9 @@ def decode(png: bytes) -> np.ndarray:
 
 
 def augment(pixels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Crops the image at random out of itself with a black border, and mirrors it left to right every other time.
+    """Shifts the image at random, with a black border, and mirrors it left to right with probability 1/2.
 
-    Digits are mirrored too: what is measured is the work, and no claim about accuracy is made of it.
+    Digits are mirrored too: only the work is measured, not the accuracy.
     """
     height, width, _ = pixels.shape
     down, right = (int(generator.integers(-(edge // BORDER), edge // BORDER + 1)) for edge in (height, width))

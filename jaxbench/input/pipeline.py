@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The input pipeline: records are read in a shuffled order by Grain, decoded and augmented on CPU threads, and stacked.
+"""The input pipeline: Grain reads records in a shuffled order; CPU threads decode, augment and stack them.
 
-A batch is a function of the seed and its number alone; how many are made ahead, and by how many threads, changes only
-the time. Images are PNG files in memory; any other example is its raw bytes, which are not augmented.
+A batch is a function of the seed and its number only; prefetching and the number of threads change only the time.
+Images are PNG files in memory; any other example is stored as raw bytes, which are not augmented.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from jaxbench.workloads.data.order import permutation
 Example = dict[str, np.ndarray]
 
 MAX_RECORDS = 4096
-MAX_BYTES = 2**25  # of the decoded records: small enough to stay out of the way, more than caches hold
+MAX_BYTES = 2**25  # of the decoded records: more than caches hold, but little memory
 
 
 class Raw:
-    """An example as its fields' bytes, one after the other, in the order of their names."""
+    """An example as the bytes of its fields, in the order of their names."""
 
     def __init__(self, example: Mapping[str, Field]):
         self._fields = [(name, field.shape, np.dtype(field.dtype), field) for name, field in sorted(example.items())]
@@ -53,7 +53,7 @@ class Raw:
 
 
 class Png:
-    """A labelled image: the raw bytes of all fields but the image, then the image as PNG."""
+    """A labelled image: the raw bytes of all other fields, then the image as PNG."""
 
     def __init__(self, example: Mapping[str, Field]):
         self._image = example["image"]
@@ -78,7 +78,7 @@ class Png:
 class Epochs:
     """An endless source: all records in a random order, then in another, and so on.
 
-    In place of Grain's own shuffle, which takes longer for each record than decoding a small image does.
+    It replaces Grain's own shuffle, which takes longer per record than decoding a small image.
     """
 
     def __init__(self, records: Sequence[bytes], seed: int):
@@ -104,11 +104,11 @@ class Pipeline:
 
     def batch(self, number: int) -> Example:
         """The batch of this number. Raises what decoding raises."""
-        parts = list(self._pool.map(functools.partial(self._some, number * self._size), self._parts))
-        made = [example for part in parts for example in part]
-        return {name: np.stack([example[name] for example in made]) for name in made[0]}
+        parts = list(self._pool.map(functools.partial(self._decode, number * self._size), self._parts))
+        examples = [example for part in parts for example in part]
+        return {name: np.stack([example[name] for example in examples]) for name in examples[0]}
 
-    def _some(self, start: int, part: np.ndarray) -> list[Example]:
+    def _decode(self, start: int, part: np.ndarray) -> list[Example]:
         return [self._examples[start + int(index)] for index in part]
 
     def close(self) -> None:
@@ -123,36 +123,36 @@ def open(
     data: Dataset | None = None,
     threads: int | None = None,
 ) -> Pipeline:
-    """Makes the records, once, and opens the pipeline over them.
+    """Makes the records once and opens the pipeline over them.
 
     Args:
       size: examples in a batch.
-      seed: of order, augmentation and, without `data`, the records.
+      seed: for the order, the augmentation and, without `data`, the records.
       data: real data, of which the training split is read, at most MAX_RECORDS and MAX_BYTES of it.
       threads: None: as many as this process has cores.
 
     Raises:
-      UserError: `data` do not look like the workload's examples.
+      UserError: `data` do not fit the workload's examples.
     """
-    form = Png(workload.example) if images.has_images(workload.example) else Raw(workload.example)
-    most = max(1, min(MAX_RECORDS, MAX_BYTES // Raw(workload.example).record_bytes))
-    found = _drawn(form, most, seed) if data is None else _real(workload, data, most)
-    source = grain.MapDataset.source(Epochs([form.encode(example) for example in found], seed))
-    return Pipeline(source.seed(seed).random_map(form.decode), size, threads or max(1, available_cores()))
+    codec = Png(workload.example) if images.has_images(workload.example) else Raw(workload.example)
+    limit = max(1, min(MAX_RECORDS, MAX_BYTES // Raw(workload.example).record_bytes))
+    examples = _drawn(codec, limit, seed) if data is None else _real(workload, data, limit)
+    source = grain.MapDataset.source(Epochs([codec.encode(example) for example in examples], seed))
+    return Pipeline(source.seed(seed).random_map(codec.decode), size, threads or max(1, available_cores()))
 
 
-def _drawn(form: Raw | Png, count: int, seed: int) -> list[Example]:
+def _drawn(codec: Raw | Png, count: int, seed: int) -> list[Example]:
     generator = np.random.default_rng(seed)
-    return [form.draw(generator) for _ in range(min(count, MAX_RECORDS // 4))]
+    return [codec.draw(generator) for _ in range(min(count, MAX_RECORDS // 4))]
 
 
-def _real(workload: TrainWorkload, data: Dataset, most: int) -> list[Example]:
+def _real(workload: TrainWorkload, data: Dataset, limit: int) -> list[Example]:
     train = data.train
     for name, field in workload.example.items():
         if name not in train or train[name].shape[1:] != field.shape:
-            found = str(train[name].shape[1:]) if name in train else "missing"
-            raise UserError(f"'{name}' of the data '{data.name}' is {found}: {workload.name} takes {field.shape}.")
-    count = min(most, len(next(iter(train.values()))))
+            shape = str(train[name].shape[1:]) if name in train else "missing"
+            raise UserError(f"'{name}' of the data '{data.name}' is {shape}: {workload.name} takes {field.shape}.")
+    count = min(limit, len(next(iter(train.values()))))
     return [{name: train[name][index] for name in workload.example} for index in range(count)]
 
 

@@ -1,2 +1,2 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The devices of a process: how they are faked, pinned, arranged and described."""
+"""The devices of a process: fake CPU devices, pinning, meshes and the manifest."""

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The processor cores this process really has. No jax: a process is pinned before libraries size their pools."""
+"""The processor cores this process may use. No jax: a process is pinned before libraries size their thread pools."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pathlib import Path
 def physical_cores(allowed: set[int] | None = None, topology: Path = Path("/sys/devices/system/cpu")) -> list[int]:
     """One logical CPU of each physical core this process may run on, in order.
 
-    Two hardware threads of one core share its arithmetic units: two "devices" on them would be one.
+    Two hardware threads share the arithmetic units of their core, so two "devices" on them would be as fast as one.
     """
-    if allowed is None:
-        allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     seen: dict[str, int] = {}
-    for cpu in sorted(allowed):
+    for cpu in sorted(_affinity() if allowed is None else allowed):
         try:
             siblings = (topology / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text().strip()
         except OSError:
@@ -25,10 +23,10 @@ def physical_cores(allowed: set[int] | None = None, topology: Path = Path("/sys/
 
 
 def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """The CPU time a container is limited to, in cores; None when it is not. Reads cgroup v2, then v1."""
+    """The limit of a container's CPU time, in cores; None without a limit. Reads cgroup v2, then v1."""
     try:
-        most, period = (cgroup / "cpu.max").read_text().split()
-        return None if most == "max" else int(most) / int(period)
+        limit, period = (cgroup / "cpu.max").read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         pass
     try:
@@ -39,17 +37,16 @@ def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
 
 
 def available_cores() -> int:
-    """How many devices can have a core each: physical cores in the affinity mask, and no more than the quota."""
+    """How many devices can have their own core: the physical cores in the affinity mask, limited by the quota."""
     cores, limit = len(physical_cores()), quota()
     return cores if limit is None else max(1, min(cores, int(limit)))
 
 
 def last_level_cache_bytes(cpus: Path = Path("/sys/devices/system/cpu")) -> int | None:
-    """The sum of the last-level caches of the processors this process may use; None where the system does not say."""
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    """The sum of the last-level caches of the CPUs this process may use; None where the system does not report them."""
     caches: dict[tuple[int, str], int] = {}
     try:
-        for cpu in allowed:
+        for cpu in _affinity():
             for index in (cpus / f"cpu{cpu}" / "cache").glob("index*"):
                 level, shared = (int((index / "level").read_text()), (index / "shared_cpu_list").read_text().strip())
                 if (index / "type").read_text().strip() != "Instruction":
@@ -60,6 +57,10 @@ def last_level_cache_bytes(cpus: Path = Path("/sys/devices/system/cpu")) -> int 
     return sum(size for (level, _), size in caches.items() if level == last) or None
 
 
+def _affinity() -> set[int]:
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
 def _cache_size(text: str) -> int:
     """ "32768K" -> bytes."""
     units = {"K": 2**10, "M": 2**20, "G": 2**30}
@@ -67,7 +68,7 @@ def _cache_size(text: str) -> int:
 
 
 def pin_to_cores(count: int) -> bool:
-    """Confines this process to its first `count` physical cores (all of them if fewer). False: this OS cannot."""
+    """Pins this process to its first `count` physical cores, or to all if there are fewer. False: the OS cannot."""
     if not hasattr(os, "sched_setaffinity"):
         return False
     os.sched_setaffinity(0, physical_cores()[:count])

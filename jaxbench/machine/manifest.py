@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a result was obtained with: versions, flags, devices, cores and source. Run as a child, so that the asking
-process never starts a backend (which would take an accelerator's memory from the workers)."""
+"""The environment of a result: versions, flags, devices, cores and source. Runs as a child, so that the parent never
+starts a backend, which would take an accelerator's memory from the workers."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -18,14 +19,14 @@ from jaxbench.errors import UserError
 from jaxbench.machine import source
 
 PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "absl-py")
-PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # beginnings of names
+PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # prefixes of names
 FLAGS = ("LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS")
 FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_")
-PROBE_LIMIT_S = 120.0  # starting JAX takes seconds; what takes longer waits for something that does not come
+PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for something that never comes
 
 
 def capture(platform: str) -> dict[str, Any]:
-    """Starts the backend of this process and describes it. `platform`: auto, cpu, gpu or tpu."""
+    """Starts the backend of this process and describes it. platform: auto, cpu, gpu or tpu."""
     import jax
 
     from jaxbench.machine import cores, start
@@ -57,16 +58,16 @@ def capture(platform: str) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    for distribution in metadata.distributions():
-        if distribution.name.lower().startswith(PLUGINS):
-            found[distribution.name.lower()] = distribution.version
-    return dict(sorted(found.items()))
+    installed = {each.name.lower(): each.version for each in metadata.distributions() if each.name}
+    plugins = {name: version for name, version in installed.items() if name.startswith(PLUGINS)}
+    return dict(sorted({**{name: _version(name) for name in PACKAGES}, **plugins}.items()))
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def git_state(folder: Path) -> dict[str, Any]:
@@ -94,24 +95,19 @@ def _cpu_model() -> str:
 
 
 def _device_memory_bytes(device: Any) -> int | None:
-    """What one accelerator lets JAX use; None where it does not say (a CPU)."""
-    stats = device.memory_stats() or {}
-    return stats.get("bytes_limit")
+    """The memory of one accelerator that JAX may use; None where it is not reported (a CPU)."""
+    return (device.memory_stats() or {}).get("bytes_limit")
 
 
 def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What the machine has, or what a container may use of it."""
-    found = []
+    """The machine's memory, or the container's limit."""
+    sizes = []
     for limit in (cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes"):
-        try:
-            found.append(int(limit.read_text()))
-        except (OSError, ValueError):  # no such file, or "max"
-            pass
-    try:
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (ValueError, OSError, AttributeError):
-        pass
-    return min(found, default=None)
+        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+            sizes.append(int(limit.read_text()))
+    with contextlib.suppress(ValueError, OSError, AttributeError):
+        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min(sizes, default=None)
 
 
 @functools.cache
@@ -119,15 +115,15 @@ def probe(platform: str) -> dict[str, Any]:
     """Asks a child process for `capture(platform)`.
 
     Raises:
-      UserError: the platform is absent, or JAX cannot start here, or does not in PROBE_LIMIT_S; the message says which.
+      UserError: the platform is absent, or JAX does not start within PROBE_LIMIT_S.
     """
     command, quiet = [sys.executable, "-P", "-m", __name__, platform], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=quiet, timeout=PROBE_LIMIT_S)
     except subprocess.TimeoutExpired as error:
         raise UserError(
-            f"JAX did not say within {PROBE_LIMIT_S:.0f} s which devices are here: on one host of a TPU slice it waits "
-            "for the others, so start this on every host at once by a launcher, or give this host's chips to it alone "
+            f"JAX did not report its devices within {PROBE_LIMIT_S:.0f} s. On one host of a TPU slice it waits for the "
+            "other hosts: start this on all hosts together with a launcher, or limit it to this host's chips "
             "(TPU_PROCESS_BOUNDS=1,1,1 with TPU_CHIPS_PER_PROCESS_BOUNDS)."
         ) from error
     lines = done.stdout.splitlines()
@@ -144,8 +140,8 @@ def probe(platform: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     try:
-        found = capture(sys.argv[1])
+        result = capture(sys.argv[1])
     except UserError as error:
-        found = {"error": str(error)}
-    sys.stdout.write(json.dumps({**found, "source": source.HERE}) + "\n")
-    sys.exit("error" in found)
+        result = {"error": str(error)}
+    sys.stdout.write(json.dumps({**result, "source": source.HERE}) + "\n")
+    sys.exit("error" in result)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Meshes with their axis types always said, and the groups of devices that collectives run over."""
+"""Meshes with explicit axis types, and the groups of devices over which collectives run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ AXES = ("x", "y")
 
 
 def arranged(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> np.ndarray:
-    """The devices of a mesh of `shape`: row by row in the order given; those of a TPU, which say where in its grid they
-    lie, so that neighbours on an axis are near."""
-    places = np.empty(len(devices), object)
-    places[:] = devices
-    where = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "core_on_chip")]
-    if len(where) == len(devices):
-        places = places[torus.order(where, shape)]
-    return places.reshape(shape)
+    """The devices of a mesh of `shape`, row by row in the given order; TPU devices, which report their place in the
+    torus, so that neighbours on an axis are near."""
+    array = np.empty(len(devices), object)
+    array[:] = devices
+    coordinates = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "core_on_chip")]
+    if len(coordinates) == len(devices):
+        array = array[torus.order(coordinates, shape)]
+    return array.reshape(shape)
 
 
 def data_mesh(devices: list[jax.Device], axis_type: AxisType) -> Mesh:
@@ -34,12 +34,12 @@ def data_mesh(devices: list[jax.Device], axis_type: AxisType) -> Mesh:
 
 
 def host_device() -> jax.Device:
-    """The CPU of this process, which is there beside accelerators too and has the host's memory."""
+    """The CPU device of this process, which exists beside accelerators too and uses the host's memory."""
     return jax.local_devices(backend="cpu")[0]
 
 
 def on_host() -> Any:
-    """A context in which programs run on the host's CPU, also inside that of a mesh of accelerators."""
+    """A context in which programs run on the host's CPU, also inside the context of a mesh of accelerators."""
     return jax.set_mesh(data_mesh([host_device()], AxisType.Auto))
 
 
@@ -49,38 +49,38 @@ def grid(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> Mesh:
 
 
 def groupings(count: int, shape_text: str) -> list[tuple[tuple[int, ...], str]]:
-    """The (mesh shape, axis) pairs that collectives over `count` devices are measured on. Touches no device.
+    """The (mesh shape, axis) pairs on which collectives over `count` devices are measured. Touches no device.
 
     shape_text: "" for all devices as one group; "auto" for that and both axes of the squarest 2-D mesh, if there is
       one; "2x4" for the axes of exactly that mesh.
 
     Raises:
-      UserError: the text is no mesh, or a mesh that does not have `count` places.
+      UserError: the text is not a mesh, or its size is not `count`.
     """
-    whole: list[tuple[tuple[int, ...], str]] = [((count,), AXES[0])]
+    one_group: list[tuple[tuple[int, ...], str]] = [((count,), AXES[0])]
     if not shape_text:
-        return whole
+        return one_group
     if shape_text == "auto":
         square = squarest(count)
-        return whole + [(square, axis) for axis in AXES[: len(square)] if len(square) > 1]
+        return one_group + [(square, axis) for axis in AXES[: len(square)] if len(square) > 1]
     shape = _read(shape_text)
     if math.prod(shape) != count:
         raise UserError(
-            f"--config.mesh.shape={shape_text} has {math.prod(shape)} places, there are {count} devices: "
-            f"use {mesh_text(squarest(count))}, for example."
+            f"--config.mesh.shape={shape_text} needs {math.prod(shape)} devices, but there are {count}: use "
+            f"{mesh_text(squarest(count))}, for example."
         )
     return [(shape, axis) for axis in AXES[: len(shape)]]
 
 
 def groups(shape: tuple[int, ...], axis: str) -> list[tuple[int, ...]]:
-    """The places of a mesh that communicate along `axis`, group by group: (2, 4), "x" -> (0, 4), (1, 5), ..."""
+    """The positions in a mesh that communicate along `axis`, by group: (2, 4), "x" -> (0, 4), (1, 5), ..."""
     places = np.arange(math.prod(shape)).reshape(shape)
     lines = np.moveaxis(places, AXES.index(axis), -1).reshape(-1, shape[AXES.index(axis)])
     return [tuple(line) for line in lines.tolist()]
 
 
 def squarest(count: int) -> tuple[int, ...]:
-    """The 2-D mesh of `count` places that is closest to a square, its longer side last: 8 -> (2, 4). A prime: (7,)."""
+    """The 2-D mesh of `count` devices closest to a square, its longer side last: 8 -> (2, 4). A prime: (7,)."""
     rows = next(n for n in range(math.isqrt(count), 0, -1) if count % n == 0)
     return (rows, count // rows) if rows > 1 else (count,)
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which copy of this package a process runs, so that no run is planned with one copy and measured with another."""
+"""The copy of this package that a process runs, so that no run is planned with one copy and measured with another."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def _digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-# Where this process's copy lies, and the sha256 over the names and texts of its Python files when the process began.
+# The folder of this process's copy, and the sha256 over the names and texts of its Python files at the process's start.
 HERE = {"folder": str(PACKAGE), "sha256": _digest(PACKAGE)}
 
 
 def require_same(child: dict[str, str]) -> None:
-    """Raises UserError where a child process runs another copy than this one, or the same copy edited since."""
+    """Raises UserError if a child process runs another copy than this process, or the same copy with later edits."""
     if child["folder"] != HERE["folder"]:
         raise UserError(
-            f"this process runs jaxbench from '{HERE['folder']}', its worker processes from '{child['folder']}': start "
-            "it from another folder, or install this copy."
+            f"this process runs jaxbench from '{HERE['folder']}', but its worker processes run it from "
+            f"'{child['folder']}': start it from another folder, or install this copy."
         )
     if child["sha256"] != HERE["sha256"]:
         before, now = HERE["sha256"][:12], child["sha256"][:12]

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Devices that are not here, for compiling only: JAX's topologies of the targets in `catalog/targets.py`.
+"""Absent devices, only for compiling: JAX's topologies of the targets in `catalog/targets.py`.
 
-In a process of its own: a TPU's library and a GPU's plug-in change how the rest of a process behaves, and a compiler
-that fails a check of its own ends the process.
+They need a separate process: a TPU's library and a GPU's plug-in change the rest of a process, and a compiler whose
+internal check fails kills it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 from jaxbench.catalog.targets import Target
 from jaxbench.errors import UserError
 
-# A process that compiles for a TPU asks no cloud who it is, and takes no lock that another could hold.
+# When compiling for a TPU, do not query a cloud's metadata server, and take no lock that another process may hold.
 _TPU = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
-# Trying out kernels needs the GPU.
+# Autotuning would need the GPU.
 _GPU = ("--xla_gpu_autotune_level=0", "--xla_gpu_enable_triton_gemm=false")
 _NEEDS = {"tpu": (("libtpu",), "target-tpu"), "gpu": (("jax_plugins.xla_cuda12", "nvidia.cuda_nvcc"), "target-cuda")}
 
 
 def require(target: Target) -> None:
-    """Raises UserError, which says what to install, where the compiler for this target is not installed."""
+    """Raises UserError, which says what to install, if the compiler for this target is missing."""
     modules, extra = _NEEDS[target.platform]
     if not all(map(_installed, modules)):
         raise UserError(
@@ -34,20 +34,19 @@ def require(target: Target) -> None:
 def _installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that it is in
+    except ModuleNotFoundError:  # its parent package is missing
         return False
 
 
 def environment(target: Target) -> dict[str, str]:
-    """What the process must find in its environment before it imports JAX."""
-    found = {"JAX_PLATFORMS": "cpu"}
+    """Environment variables that the process needs before it imports JAX."""
     if target.platform == "tpu":
-        return found | _TPU
-    return found | {"XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *_GPU]).strip()}
+        return {"JAX_PLATFORMS": "cpu", **_TPU}
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *_GPU]).strip()}
 
 
 def devices(target: Target) -> list[Any]:
-    """Its devices, which nothing can run on. Call in a process with `environment(target)`."""
+    """Its devices, on which nothing can run. Call in a process with `environment(target)`."""
     from jax.experimental import topologies
 
     platform, about = target.topology()

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which device of a TPU's grid lies where in a mesh, so that neighbours on an axis are neighbours in the grid.
+"""Arranges the devices of a TPU's grid in a mesh, so that neighbours on an axis are neighbours in the grid.
 
-A TPU lists its devices tray by tray, so the next of a list may be two or more links away. JAX's own
-`mesh_utils.create_device_mesh` knows some shapes of some kinds, refuses others (2x8 on a grid of 4x4) and leaves others
-as they are (eight on 2x4 or on 2x2x2). Here all are weighed by the links between neighbours on every axis, its ends
-among them. A line's ends count as neighbours also where no link closes the torus: between them runs the way back, on
-links that carry as much the other way.
+A TPU lists its devices tray by tray, so successive devices may be two or more links apart. JAX's own
+`mesh_utils.create_device_mesh` supports some shapes, refuses others (2x8 on a grid of 4x4) and leaves others unchanged
+(eight devices on 2x4 or on 2x2x2). Here every arrangement is scored by the links between neighbours on every axis, its
+two ends included. The ends count as neighbours even where no link closes the torus: a ring then returns over the same
+links in the other direction.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Box = tuple[int, ...]
 
 
 def order(coordinates: Sequence[tuple[int, ...]], shape: tuple[int, ...]) -> list[int]:
-    """The number of the device at each place of a mesh of `shape`, row by row, with the fewest links between
-    neighbours; in the order given where the devices do not fill a box.
+    """The index of the device at each position of a mesh of `shape`, row by row, with the fewest links between
+    neighbours; the given order if the devices do not fill a box.
     """
     places = np.array(coordinates) - np.min(coordinates, axis=0)
     box = tuple(int(extent) for extent in places.max(axis=0) + 1)
@@ -54,7 +54,7 @@ def _arrangements(box: Box, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 
 
 def _factorings(length: int, count: int) -> list[tuple[int, ...]]:
-    """Every way to write `length` as a product of so many factors, in order."""
+    """Every way to write `length` as an ordered product of `count` factors."""
     if count == 1:
         return [(length,)]
     heads = (head for head in range(1, length + 1) if length % head == 0)
@@ -62,12 +62,12 @@ def _factorings(length: int, count: int) -> list[tuple[int, ...]]:
 
 
 def _nestings(factors: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The axes that share a dimension, from the one with the longest steps to the one with steps of one link."""
+    """The orders of the axes that share a dimension, from the longest steps to steps of one link."""
     return list(itertools.permutations(axis for axis, factor in enumerate(factors) if factor > 1))
 
 
 def _laid(split: tuple[Box, ...], nested: tuple[tuple[int, ...], ...], shape: tuple[int, ...]) -> np.ndarray:
-    """(*shape, dimensions): split[d][a] of dimension d go to axis a, nested[d] says with which steps."""
+    """(*shape, dimensions) coordinates: split[d][a] of dimension d go to axis a, in the order nested[d]."""
     grid = np.zeros((*shape, len(split)), int)
     for axis, length in enumerate(shape):
         box = tuple(factors[axis] for factors in split)
@@ -77,25 +77,25 @@ def _laid(split: tuple[Box, ...], nested: tuple[tuple[int, ...], ...], shape: tu
 
 
 def _step(factors: tuple[int, ...], axes: tuple[int, ...], axis: int) -> int:
-    """The links between two neighbours of `axis` in a dimension that `axes` share; 0: it has no part of it."""
+    """The links between two neighbours of `axis` in a dimension that `axes` share; 0 if it has no part of it."""
     return math.prod(factors[inner] for inner in axes[axes.index(axis) + 1 :]) if axis in axes else 0
 
 
 def _ring(box: Box) -> list[Box]:
-    """Every place of a box, each a link from the one before; the last from the first too where that is possible."""
+    """Every position of a box, each one link from the previous; the last one link from the first if possible."""
     rows = next((d for d, length in enumerate(box) if length % 2 == 0), None)
     if rows is None:
         return _snake(box)
     line = _snake((*box[:rows], 1, *box[rows + 1 :]))
     if len(line) == 1:
         return _snake(box)
-    out = [(row, 0) for row in range(box[rows])]  # along the line's first place, and back through all the others
+    out = [(row, 0) for row in range(box[rows])]  # along the line's first position, then back through the others
     back = [(box[rows] - 1 - row, 1 + place) for row, place in _snake((box[rows], len(line) - 1))]
     return [(*line[place][:rows], row, *line[place][rows + 1 :]) for row, place in out + back]
 
 
 def _snake(box: Box) -> list[Box]:
-    """Every place of a box, each a link from the one before."""
+    """Every position of a box, each one link from the previous."""
     if not box:
         return [()]
     rest = _snake(box[1:])

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From a point's levers to what is measured: the workload they make of the experiment, and its Program."""
+"""Applies a point's levers to the experiment: builds the workload and the Program that are measured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
-# XLA's fusion passes, by the names that its CPU and GPU compilers know them by.
+# The names of the fusion passes of XLA's CPU and GPU compilers.
 FUSION_PASSES = (
     *("fusion", "priority-fusion", "multi_output_fusion"),
     *("horizontal_loop_fusion", "horizontal_input_fusion"),
@@ -38,15 +38,15 @@ FUSION_PASSES = (
 
 
 def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> TrainWorkload:
-    """Loads the experiment (a name or a path) and builds its workload. grown: for how many devices its model is made
-    larger, by its own `grow`.
+    """Loads the experiment (a name or a path) and builds its workload. grown: the device count for which its own `grow`
+    enlarges the model.
 
-    Raises UserError if it returns another thing than a TrainWorkload, or has no `grow`.
+    Raises UserError if it does not return a TrainWorkload, or has no `grow`.
     """
     if grown > 1:
         module = discovery.load_experiment(experiment)
         if not hasattr(module, "grow"):
-            raise UserError(f"--config.weak=model: '{experiment}' defines no grow(config, devices): use batch.")
+            raise UserError(f"--config.weak=model needs grow(config, devices), which '{experiment}' lacks: use batch.")
         with discovery.explained(module):
             config = module.grow(copy.deepcopy(config), grown)
     workload = discovery.build(experiment, config)
@@ -56,22 +56,22 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
 
 
 def inspected(config: ConfigDict, experiment: str) -> TrainWorkload:
-    """`build_workload`, and a look at what it made. Raises UserError for the first thing that is not as it must be."""
+    """`build_workload`, and an inspection of the workload. Raises UserError for the first thing that is wrong."""
     workload = build_workload(config, experiment)
     inspection.inspect(workload, batch=config.batch)
     return workload
 
 
 class Arms:
-    """The workloads that the arms of one experiment are, each built once."""
+    """The workloads of one experiment's arms, each built once."""
 
     def __init__(self, config: ConfigDict, experiment: str, device: jax.Device):
-        """Raises UserError when the experiment's own settings make no workload."""
+        """Builds nothing yet."""
         self._config, self._experiment, self._device = config, experiment, device
         self._built: dict[str, TrainWorkload] = {}
 
     def config(self, levers: dict[str, str]) -> ConfigDict:
-        """The experiment's config with one value for each lever: the arm's, or the default."""
+        """The experiment's config with one value per lever: the arm's, or the default."""
         config = copy.deepcopy(self._config)
         with config.unlocked():
             config.lever.update({**DEFAULTS, **levers, "ladder": ""})
@@ -87,10 +87,10 @@ class Arms:
         return self._built[key]
 
     def reference(self, levers: dict[str, str], grown: int = 1, *, draws: bool = False) -> TrainWorkload:
-        """The same mathematics without any lever that must not change it: what a correct arm agrees with.
+        """The workload with which a correct arm agrees: without the levers that must not change the result.
 
-        Micro-batches change nothing but the statistics of a model that has some, as each is normalised by its own, and
-        what a loss draws, as each has a key of its own. draws: the loss does.
+        Micro-batches change only batch statistics (each micro-batch has its own) and random numbers (each micro-batch
+        has its own key); for these they are kept. draws: the loss draws random numbers.
         """
         plain = self.workload({**levers, REMAT.name: REMAT.default, ACCUMULATE.name: ACCUMULATE.default}, grown)
         _, model_state = jax.eval_shape(plain.init, KEY)
@@ -98,20 +98,20 @@ class Arms:
 
 
 def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:
-    """The Program of an arm. Raises UserError for levers that this strategy cannot follow."""
+    """The Program of an arm. Raises UserError for levers that this strategy does not support."""
     part, execution, mean = PART.of(levers), EXECUTION.of(levers), REDUCTION.of(levers)
     settings = parallel.settings(
         strategy, len(devices), MESH.of(levers), SCHEDULE.of(levers), sequence=SEQUENCE_PARALLEL.of(levers)
     )
     if mean is not None and (strategy != "shard_map" or part != "step" or execution not in ("donated", "unfused")):
         raise UserError(
-            f"--config.lever.reduction={levers[REDUCTION.name]} is another reduction of the strategy shard_map, in a "
-            "whole compiled step: use --config.strategy=shard_map, part=step and execution=donated."
+            f"--config.lever.reduction={levers[REDUCTION.name]} needs the strategy shard_map and a whole compiled "
+            "step: use --config.strategy=shard_map, part=step and execution=donated."
         )
     if part != "step":
         if strategy != "shard_map":
             raise UserError(
-                f"--config.lever.part={part} takes a step apart that states its communication itself: use "
+                f"--config.lever.part={part} needs a strategy with explicit communication: use "
                 "--config.strategy=shard_map."
             )
         return step_phases.build(workload, devices, part)
@@ -129,7 +129,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
 
 
 def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]:
-    """The compiler's passes that an arm is compiled without, its Program's own among them."""
+    """The compiler passes that are disabled for an arm, including those of its Program."""
     passes = program.disabled_passes
     if EXECUTION.of(levers) in ("unfused", "eager"):
         passes += FUSION_PASSES

@@ -35,7 +35,7 @@ from jaxbench.runner.stages import stage
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
-LATENCIES = 200  # samples of a latency over all rounds: 99 % of them has two beyond it
+LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Bench:
         self.arms = Arms(self.config, experiment, devices[0])
         self.key = jax.random.PRNGKey(self.config.seed)
         self.timer = Timer(blocks=self.config.measure.blocks)
-        with stage("model"):  # before any point, so that a model that cannot be built is said once
+        with stage("model"):  # before any point, so that a model that cannot be built is reported once
             self.plain = inspected(self.arms.config({}), experiment)
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self._inits: dict[tuple[Any, ...], Any] = {}
@@ -68,14 +68,14 @@ class Bench:
         self.proof = Proof(self.arms, self.plain, devices[0], self.key, own=own, keep=worker == "try")
 
     def _grown(self, point: Point) -> int:
-        """For how many devices the model is made larger."""
+        """The device count for which the model is enlarged."""
         return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
 
     def _build(self, workload: TrainWorkload, point: Point) -> Program:
         """A new Program, whose step has never been traced, with the compiled `init` of an earlier one like it."""
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
-        where = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
-        key = point.strategy, point.devices, id(workload), where
+        layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+        key = point.strategy, point.devices, id(workload), layout
         return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
 
     @functools.cached_property
@@ -83,8 +83,8 @@ class Bench:
         """The real data, read once."""
         return None if self.plain.data is None else own.read(self.plain, seed=self.config.seed)
 
-    def compile(self, point: Point, told: dict[str, Any] | None = None) -> tuple[TrainWorkload, Program, CompiledStep]:
-        """Builds and compiles; runs nothing. told: what the compiler is told besides. Raises StageError."""
+    def compile(self, point: Point, extra: dict[str, Any] | None = None) -> tuple[TrainWorkload, Program, CompiledStep]:
+        """Builds and compiles; runs nothing. extra: further compiler options. Raises StageError."""
         with stage("model"):
             kind = self.proof.loss_kind
         with stage("build"):
@@ -92,27 +92,26 @@ class Bench:
             program = self._build(workload, point)
             pieces.require(workload, program, kind)
         with stage("compile"):
-            options = {**without(disabled_passes(point.levers, program)), **(told or {})}
+            options = {**without(disabled_passes(point.levers, program)), **(extra or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options)
             require_threads(point.devices, concurrent_collectives(compiled.hlo))
             return workload, program, compiled
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
-        """What a dry run wants to know of a point. Raises StageError."""
+        """The numbers that a dry run shows of a point. Raises StageError."""
         _, program, compiled = self.compile(Point(**placed))
         passport = compiled.passport
-        seconds = (passport.trace_s or 0) + passport.lower_s + passport.compile_s
         return {
-            "compile_s": seconds,
+            "compile_s": (passport.trace_s or 0) + passport.lower_s + passport.compile_s,
             "peak_bytes": passport.peak_bytes,
             "temp_bytes": passport.temp_bytes,
             "flops": passport.flops_per_step,
-            # what one device takes with the activations of all parts of the batch, to compare with
+            # the memory of one device that computes the reference, with the activations of the whole batch
             "whole_bytes": (passport.peak_bytes or 0) + (program.parts - 1) * (passport.temp_bytes or 0),
         }
 
     def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
-        """What a target's compiler says of a point, and whether that communicates what it must. Raises StageError."""
+        """Compiles a point for a target, and checks its collectives. Raises StageError."""
         point = Point(**placed)
         workload, program, compiled = self.compile(point)
         passport = compiled.passport
@@ -158,26 +157,26 @@ class Bench:
         return self._record(point, passport, checks, outcome=outcome, facts=facts)
 
     def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
-        """Takes a point through a step in at most `limit_bytes`, on a CPU enforced, and says what it took.
+        """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
 
-        Raises StageError, or dies, when it does not fit: the process is not used again.
+        Raises StageError, or kills the process, when the step does not fit. The process must not be used again.
         """
         point = Point(**placed)
         _, program, compiled = self.compile(point)
         with stage("measure"), jax.set_mesh(program.mesh):
             host = jax.device_get(self.batch(point))
             if self.devices[0].platform == "cpu":
-                jax.block_until_ready(program.init(self.key))  # so that its compilation is not counted
+                jax.block_until_ready(program.init(self.key))  # so that compiling it is not counted
                 memory.limit_growth(limit_bytes)
             watch = memory.Watch(self.devices[0])
             state, batch = program.init(self.key), program.put(host)
             watch.step_begins((state, batch))
-            # One step: a CPU takes the scratch of the next when that is asked for, maybe before it gave back the last.
+            # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
             jax.block_until_ready(compiled.call(state, batch))
             return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
 
     def round(self, point: str, number: int, steps: int | None = None) -> RoundRecord:
-        """Measures one round of a prepared point on a fresh state. steps: in a block, if not as many as were found.
+        """Measures one round of a prepared point on a fresh state. steps: of a block; None: as `prepare` found.
 
         Raises StageError.
         """
@@ -207,7 +206,7 @@ class Bench:
 
     @contextlib.contextmanager
     def _running(self, ready: Prepared) -> Iterator[tuple[Any, Any, Any]]:
-        """(call, a fresh state, what each step is fed with: a batch on the devices, or a feed)."""
+        """(call, a fresh state, the input of every step: a batch on the devices, or a feed)."""
         program, point, call = ready.program, ready.point, ready.compiled.call
         memory.give_back()
         with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
@@ -233,7 +232,7 @@ class Bench:
             yield (lambda state, feed: call(state, feed.next())), state, feed
 
     def _timer(self, point: Point) -> Timer:
-        """A latency is that of one call: blocks of one step, and enough of them for a percentile."""
+        """A latency is the time of one call, so its blocks have one step, and there are enough for a percentile."""
         if PART.of(point.levers) != "inference":
             return self.timer
         blocks = max(self.timer.blocks, -(-LATENCIES // self.config.measure.rounds))
@@ -258,8 +257,7 @@ class Bench:
     def batch(self, point: Point) -> Batch:
         """The synthetic batch of a point: the same values in every round, strategy and process.
 
-        For accelerators it is drawn by the host and kept there: no device should hold the whole batch, and inside the
-        context of a mesh each would.
+        For accelerators the host draws and keeps it: inside the context of a mesh each device would hold all of it.
         """
         if self.devices[0].platform == "cpu":
             return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
@@ -267,7 +265,7 @@ class Bench:
             return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
 
     def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float], Any]:
-        """(seconds, what the step shows besides, its outputs)."""
+        """(seconds, further facts about the step, its outputs)."""
         with jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
@@ -306,7 +304,7 @@ def _fed(point: Point) -> bool:
 
 
 def op_by_op(passport: Passport) -> Passport:
-    """The passport of a step that is never compiled as a whole: what the compiler says of it is not known."""
+    """The passport of a step that is never compiled as a whole, without the compiler's numbers."""
     return dataclasses.replace(
         passport,
         compiler_flops_per_step=None,

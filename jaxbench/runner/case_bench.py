@@ -27,12 +27,12 @@ from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelW
 from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
 
 MAX_STEPS = 2**14
-CHECKED_STEPS = 2  # the second runs on what the first has left behind
+CHECKED_STEPS = 2  # the second step runs on the result of the first
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A case ready to be measured. `steps` of one block, `loop_steps` of one loop."""
+    """A case that is ready to be measured. steps: of one block. loop_steps: of one loop."""
 
     placement: Placement
     ready: Runnable
@@ -65,10 +65,9 @@ class CaseBench:
             return runnable.compile_chain(self._chain(case, placement), self.devices[0])
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
-        """What a dry run wants to know of a case. What is made of calls would run, so nothing is done. StageError."""
+        """The numbers that a dry run shows of a case; calls would run, so they are skipped. Raises StageError."""
         placement = Placement(**placed)
-        case = self.cases[placement.case]
-        calls = isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None)
+        calls = makes_calls(self.cases[placement.case])
         with double_precision(placement.dtype):
             facts = Facts() if calls else self.compile(placement).facts
         return {
@@ -79,12 +78,12 @@ class CaseBench:
         }
 
     def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
-        """What the compiler of a target says of a case, and whether it is the collective it is called. StageError."""
+        """Compiles a case for a target, and checks that a collective is the requested one. Raises StageError."""
         placement = Placement(**placed)
         case = self.cases[placement.case]
         with double_precision(placement.dtype), stage("compile"):
-            if isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None):
-                raise UserError("what is made of calls is not compiled as a whole: only a run can tell.")
+            if makes_calls(case):
+                raise UserError("a case that consists of calls is not compiled as a whole: leave out --target.")
             chain = self._chain(case, placement)
             compiled = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
@@ -102,7 +101,7 @@ class CaseBench:
         return collectives.build(case, self.devices, mesh_shape, placement.axis)
 
     def prepare(self, placed: dict[str, Any]) -> CaseRecord:
-        """Compiles, compares the result with the right answer, finds the block length. Raises StageError."""
+        """Compiles, checks the result, finds the block length. Raises StageError."""
         placement = Placement(**placed)
         with double_precision(placement.dtype):
             return self._prepare(placement)
@@ -130,7 +129,7 @@ class CaseBench:
         return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s)
 
     def launch_s(self) -> float:
-        """What a call of an empty program costs in this process, measured once."""
+        """Seconds of a call of an empty program in this process, measured once."""
         if self._launch_s is None:
             self._launch_s = runnable.launch_s(self.devices[0], self.timer)
         return self._launch_s
@@ -166,48 +165,53 @@ class CaseBench:
 
 
 def double_precision(dtype: str) -> contextlib.AbstractContextManager[Any]:
-    """JAX makes float32 of float64 unless told otherwise."""
+    """JAX turns float64 into float32 by default."""
     return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
 def fence_of_blocks(ready: Runnable) -> Callable[[Any], Any]:
-    """What ends a block: waiting until the state of its last step is computed."""
+    """What ends a block: waiting for the state of its last step. A function, so that a test can replace it."""
     return ready.fence
+
+
+def makes_calls(case: Any) -> bool:
+    """Whether a case consists of calls, such as copies, so that there is no program to compile."""
+    return isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None)
 
 
 def verdict(ready: Runnable, wrong: int | None) -> Verdict:
     """Whether the result of the measured program is right."""
     if wrong is None:
-        why = ready.why_unchecked or "its answer is not known"
+        why = ready.why_unchecked or "the right result is not known"
         return Verdict(name="result", ok=bool(ready.why_unchecked), reason=f"not compared: {why}")
-    said = f"{wrong:,} of {ready.values:,} values are wrong after {CHECKED_STEPS} steps"
-    return Verdict(name="result", ok=wrong == 0, reason=said, value=float(wrong), limit=0.0)
+    reason = f"{wrong:,} of {ready.values:,} values are wrong after {CHECKED_STEPS} steps"
+    return Verdict(name="result", ok=wrong == 0, reason=reason, value=float(wrong), limit=0.0)
 
 
-def implementation(asked: str, found: tuple[str, ...]) -> Verdict:
+def implementation(requested: str, compiled: tuple[str, ...]) -> Verdict:
     """Whether the compiled step of a collective holds that collective and no other."""
-    ok = found == (asked,)
-    reason = f"the compiled step holds {' and '.join(found) or 'no collective'}"
-    return Verdict(name="implementation", ok=ok, reason=reason if ok else f"{reason}, NOT {asked}")
+    ok = compiled == (requested,)
+    reason = f"the compiled step holds {' and '.join(compiled) or 'no collective'}"
+    return Verdict(name="implementation", ok=ok, reason=reason if ok else f"{reason}, NOT {requested}")
 
 
 def build_cases(config: ConfigDict, experiment: str) -> CaseSet:
-    """Loads the experiment and builds its cases. Raises UserError if it fails or returns what cannot be measured."""
+    """Loads the experiment and builds its cases. Raises UserError if it fails or a case cannot be measured."""
     cases = discovery.build(experiment, config)
     if not isinstance(cases, CaseSet):
         raise UserError(
-            f"build(config) of '{experiment}' returned {type(cases).__name__}, not a CaseSet, as its "
-            'config.measures="cases" says.'
+            f"build(config) of '{experiment}' returned {type(cases).__name__}: with config.measures=\"cases\" it must "
+            "return a CaseSet."
         )
     if cases.view not in VIEWS:
         raise UserError(f"'{experiment}' has the view '{cases.view}': {did_you_mean(str(cases.view), VIEWS)}")
     if not isinstance(cases.cases, tuple):
         raise UserError(f"the cases of '{experiment}' are a {type(cases.cases).__name__}: they must be a tuple.")
     if not cases.cases:
-        raise UserError(f"the settings leave '{experiment}' no case: no implementation has all that they ask for.")
+        raise UserError(f"no implementation of '{experiment}' supports these settings: change --config.ops or dtypes.")
     seen: set[str] = set()
     for case in cases.cases:
-        why = unsound(case) or ("it is there twice: two sizes may come to the same." if case.key in seen else "")
+        why = unsound(case) or ("it occurs twice: two sizes may be rounded to the same." if case.key in seen else "")
         if why:
             raise UserError(f"'{experiment}' has the case {getattr(case, 'key', repr(case))}, but {why}")
         seen.add(case.key)
@@ -218,11 +222,11 @@ def unsound(case: Any) -> str:
     """What is wrong with a case, as the end of a sentence; empty if nothing is."""
     if isinstance(case, KernelWorkload):
         if (case.function is None) == (case.prepare is None):
-            return "a kernel has either a function or a prepare."
+            return "a kernel must have either a function or a prepare."
         empty = not case.arguments or 0 in case.arguments[0].shape
         return "its first argument must have at least one element." if empty else ""
     if not isinstance(case, TransferWorkload | CollectiveWorkload):
-        return f"{type(case).__name__} is no KernelWorkload, TransferWorkload or CollectiveWorkload."
+        return f"{type(case).__name__} is not a KernelWorkload, TransferWorkload or CollectiveWorkload."
     legal = TRANSFERS if isinstance(case, TransferWorkload) else COLLECTIVES
     if case.op not in legal:
         return f"its op is unknown: {did_you_mean(str(case.op), legal)}"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The asking side of a worker process."""
+"""The parent's side of a worker process."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ANSWER_LIMIT_S = 1800.0
 
 
 class WorkerError(Exception):
-    """The worker answered that it failed, died or hung. `stage` and `detail` go into the failure record, and whether it
-    is `unsupported`: that the strategy cannot take the model."""
+    """The worker failed, died or hung. `stage`, `detail` and `unsupported` (the strategy cannot take the model) go into
+    the failure record."""
 
     def __init__(
         self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True, unsupported: bool = False
@@ -34,7 +34,7 @@ class Worker:
 
     def __init__(self, setup: dict[str, Any], log: Path):
         self.log = log
-        self.restarts = 0  # by its own wish; what it had prepared is lost
+        self.restarts = 0  # on its own request; each discards the prepared points
         self._setup = setup
         self._start()
 
@@ -55,13 +55,13 @@ class Worker:
 
     @property
     def learned(self) -> dict[str, Any]:
-        """What of its setup it found out itself, for the process that takes its place."""
+        """The part of the setup that the worker found out itself, for the process that replaces it."""
         return {key: value for key, value in self._setup.items() if key == "concurrent_collectives"}
 
     def wait_ready(self) -> None:
-        """Waits until the worker has its devices, or has failed to get them, which the first `ask` will raise.
+        """Waits until the worker has its devices. If it fails to get them, the first `ask` raises that.
 
-        Raises UserError where it runs another copy of this package.
+        Raises UserError if the worker runs another copy of this package.
         """
         if not self._started:
             self._started = True
@@ -79,7 +79,7 @@ class Worker:
         answer = self._receive("measure" if request["do"] == "round" else "compile", limit_s)
         if "concurrent_collectives" not in answer:
             return answer
-        self.close()  # it has too few threads for this program
+        self.close()  # its thread pool is too small for this program
         self._setup = {**self._setup, "concurrent_collectives": answer["concurrent_collectives"]}
         self.restarts += 1
         self._start()
@@ -91,15 +91,14 @@ class Worker:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # the worker is gone; the read that follows says how
+            pass  # the worker is gone; the next read reports how it ended
 
     def _receive(self, stage: str, limit_s: float) -> dict[str, Any]:
         answer = json.loads(self._read_line(stage, limit_s))
         if "source" in answer:
             source.require_same(answer["source"])
         if "failed" in answer:
-            failed = answer["failed"]
-            raise WorkerError(**failed)
+            raise WorkerError(**answer["failed"])
         return answer
 
     def _read_line(self, stage: str, limit_s: float) -> bytes:
@@ -109,21 +108,21 @@ class Worker:
             while b"\n" not in self._buffer:
                 if not selector.select(limit_s):
                     self.kill()
-                    raise WorkerError(f"no answer for {limit_s:.0f} s: worker stopped", stage=stage, alive=False)
+                    raise WorkerError(f"no answer within {limit_s:.0f} s: worker stopped", stage=stage, alive=False)
                 data = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not data:
-                    raise WorkerError(self._epitaph(), stage=stage, detail=self._log_tail(), alive=False)
+                    raise WorkerError(self._cause_of_death(), stage=stage, detail=self._log_tail(), alive=False)
                 self._buffer += data
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line
 
-    def _epitaph(self) -> str:
+    def _cause_of_death(self) -> str:
         code = self._process.wait()
         if code >= 0:
             return f"the worker process ended with exit code {code}"
         name = signal.Signals(-code).name
-        hint = " (the system kills so when memory runs out)" if name == "SIGKILL" else ""
-        return f"the worker process was ended by {name}{hint}"
+        hint = " (as by the system when memory runs out)" if name == "SIGKILL" else ""
+        return f"the worker process was killed by {name}{hint}"
 
     def _log_tail(self) -> str:
         return self.log.read_bytes()[-4000:].decode(errors="replace")

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench run EXPERIMENT --dry_run --target=h100:8`: every point compiled for hardware that is not here.
+"""`jaxbench run EXPERIMENT --dry_run --target=h100:8`: compiles every point for absent hardware.
 
-Each device count has a process of its own, whose devices are a topology of that many: a part of a larger one is not a
-program's to have. A compiler that refuses, ends its process or takes too long is an answer, and is recorded.
+Each device count has its own process with a topology of that size, because a program cannot use a part of a topology. A
+compiler that refuses, ends its process or takes too long is a result, and is recorded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jaxbench.records import schema
 from jaxbench.records.schema import CompiledRecord, FailureRecord
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import placement, plan
-from jaxbench.runner.case_bench import build_cases
+from jaxbench.runner.case_bench import build_cases, makes_calls
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.progress import SweepProgress
 from jaxbench.runner.run import absolute
@@ -36,7 +36,7 @@ LIMIT_S = 900.0  # of one compilation
 
 
 def run(experiment: str, config: ConfigDict, text: str, workdir: Path, console: Console) -> None:
-    """Compiles what the folder lacks for the target `text`. Raises UserError; KeyboardInterrupt loses nothing."""
+    """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing."""
     target = targets.parse(text)
     target_lib.require(target)
     points = _points(experiment, config, target)
@@ -47,14 +47,14 @@ def run(experiment: str, config: ConfigDict, text: str, workdir: Path, console: 
         done = {record.point for record in folder.records() if isinstance(record, CompiledRecord | FailureRecord)}
         todo = [point for point in points if point.point not in done]
         console.print(
-            f"{config.experiment}: {len(points)} points compiled for {text}, nothing is run, into {workdir}",
+            f"{config.experiment}: compiling {len(points)} points for {text} into {workdir}; nothing is run",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         setup = {"experiment": absolute(experiment), "config": config_lib.plain(config), "worker": f"compile/{text}"}
         with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
             for devices in sorted({_devices(point) for point in todo}):
-                mine = [point for point in todo if _devices(point) == devices]
-                _Compiler(folder, target.part(devices), setup, progress).compile(mine)
+                group = [point for point in todo if _devices(point) == devices]
+                _Compiler(folder, target.part(devices), setup, progress).compile(group)
     finally:
         folder.close()
 
@@ -64,22 +64,21 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
     if config.get("measures") == "cases":
         cases = build_cases(config, experiment)
         placed, _ = placement.place(cases, config_lib.parse_cases(config), machine)
-        called = {case.key for case in cases.cases if getattr(case, "prepare", None) is not None}
-        found = [one for one in placed if one.platform == target.platform and one.case not in called]
-        found = [one for one in found if one.family != "transfer"]
-        if not found:
-            raise UserError(f"'{experiment}' has nothing to compile: its cases are copies and calls, which only run.")
-        return found
+        calls = {case.key for case in cases.cases if makes_calls(case)}
+        points = [point for point in placed if point.platform == target.platform and point.case not in calls]
+        if not points:
+            raise UserError(f"'{experiment}' has nothing to compile: it has only copies and calls; leave out --target.")
+        return points
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     if settings.platform not in ("auto", target.platform):
         raise UserError(
-            f"--config.mesh.platform={settings.platform} and --target={target.text} exclude each other: leave one out."
+            f"--config.mesh.platform={settings.platform} contradicts --target={target.text}: leave one out."
         )
     return plan.make(settings, machine)
 
 
 def _devices(point: plan.Placed) -> int:
-    """Of the process that compiles it."""
+    """The device count of the process that compiles the point."""
     return int(point.worker()[1]["devices"])
 
 
@@ -99,7 +98,7 @@ def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed])
 
 
 class _Compiler:
-    """The process that compiles for one part of a target, started anew when a compiler ends it."""
+    """The process that compiles for one device count of a target, restarted when a compiler kills it."""
 
     def __init__(self, folder: RunFolder, target: Target, setup: dict[str, Any], progress: SweepProgress):
         self._folder, self._target, self._progress = folder, target, progress

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where each case of a case set is measured: platform, cores, devices, mesh axis, pair. No device is touched here."""
+"""Where each case is measured: platform, cores, devices, mesh axis, pair of devices. Touches no device."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,25 +17,25 @@ from jaxbench.records.place import CasePlace
 from jaxbench.runner.plan import KEEP_MEMORY, device_counts
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
-# The number formats a backend multiplies natively; others would measure a conversion.
+# The number formats that a backend multiplies natively; others would measure a conversion.
 DTYPES = {
     "cpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32"),
     "gpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
     "tpu": ("float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
 }
-AUTO_BYTES = {"cpu": 2**30, "gpu": 2**33, "tpu": 2**33}  # sizes that nobody typed stay below
-CPU_FLOPS = 2e10  # and below this on a CPU, a second or so
+AUTO_BYTES = {"cpu": 2**30, "gpu": 2**33, "tpu": 2**33}  # limit for sizes that the user did not choose
+CPU_FLOPS = 2e10  # a further limit for these on a CPU, about a second
 CPU_TRANSFER_DEVICES = 4  # twelve pairs of fake devices show as much as fifty-six
 
-# A process holds more than the case itself: what was drawn on the host, the right result in double precision, scratch
-# of compiler and libraries. Seen on a CPU (`VmHWM`): of kernels up to 7.9 times as much (a softmax, a product in
-# bfloat16), of transfers and collectives up to 4.5 times. The host must have this many times what a case holds.
+# A process holds more than the case itself: inputs drawn on the host, the right result in double precision, scratch of
+# compiler and libraries. Measured on a CPU (`VmHWM`): up to 7.9 times the case for kernels (a softmax, a product in
+# bfloat16), up to 4.5 times for transfers and collectives. The host's memory must be this multiple of the case.
 HOST_SHARE = {"kernel": 8, "other": 5}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placement(CasePlace):
-    """One case in one place. `case` is the key of the case in its case set."""
+    """One case in one place. case: its key in the case set."""
 
     case: str
     devices: int = 1
@@ -46,7 +47,7 @@ class Placement(CasePlace):
         return asdict(self)
 
     def worker(self) -> tuple[str, dict[str, Any]]:
-        """The name of the process that measures it, and how that is started."""
+        """The name of the process that measures it, and the setup of that process."""
         count = _places(self.mesh) or 1
         if self.family == "transfer":
             places = [p for p in (self.source, self.target) if p != "host"]
@@ -64,7 +65,7 @@ class Placement(CasePlace):
 
     @property
     def bytes_per_device(self) -> int:
-        """Of what is held at once; of a transfer, all of it."""
+        """One device's part of `resident_bytes`; for a transfer, all of them."""
         return self.resident_bytes // (_places(self.mesh) or 1)
 
     @property
@@ -78,7 +79,7 @@ class Placement(CasePlace):
 
 @dataclass
 class _Fit:
-    """What fits, and what was left out and why."""
+    """Decides which cases fit, and keeps what was left out and why."""
 
     settings: CaseSettings
     machine: dict[str, Any]
@@ -86,63 +87,60 @@ class _Fit:
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
     def memory(self, case: Case, platform: str) -> tuple[int, str]:
-        """What a case may hold at once, bytes, and what that is in words: a part of the host's memory (`HOST_SHARE`),
-        and at most half a device's."""
+        """(the bytes that a case may hold at the same time, the reason): a part of the host's memory (`HOST_SHARE`),
+        and at most half of a device's."""
         host = self.machine.get("memory_bytes") or 2**33
         share = HOST_SHARE["kernel" if isinstance(case, KernelWorkload) else "other"]
         device = self.machine.get("device_memory_bytes") if platform != "cpu" else None
         if device and device // 2 < host // share:
             return device // 2, f"half the memory of a device is {_bytes(device // 2)}"
-        why = f"measuring and checking it takes up to {share} times that, of the {_bytes(host)} of memory here"
+        why = f"measuring and checking it takes up to {share} times as much, of {_bytes(host)} of memory"
         return host // share, why
 
     def __call__(self, case: Case, platform: str, resident: int) -> bool:
-        """Whether the case is measured. Raises UserError when someone typed its size and it cannot be."""
-        most, in_words = self.memory(case, platform)
-        if self.typed and resident > most:
+        """Whether the case is measured. Raises UserError when the user chose its size and it does not fit."""
+        limit, reason = self.memory(case, platform)
+        if self.typed and resident > limit:
             raise UserError(
-                f"{case.key} would hold {_bytes(resident)} at once ({_sum(case, resident)}), and {in_words}: "
-                "ask for smaller --config.sizes."
+                f"{case.key} would hold {_bytes(resident)} at the same time ({_sum(case, resident)}), and {reason}: "
+                "use smaller --config.sizes."
             )
-        why = self._why_not(case, platform, resident, most)
+        why = self._why_not(case, platform, resident, limit)
         if why:
             self.left_out.setdefault(why, []).append(case.key)
         return not why
 
-    def _why_not(self, case: Case, platform: str, resident: int, most: int) -> str:
-        asked = self.settings.max_bytes
-        limit = min(asked, most) if asked else min(most, AUTO_BYTES[platform])
-        if (asked or not self.typed) and resident > limit:
-            return f"they would hold more than {_bytes(limit)} at once (config.max_bytes)"
+    def _why_not(self, case: Case, platform: str, resident: int, memory: int) -> str:
+        max_bytes = self.settings.max_bytes
+        limit = min(memory, max_bytes or AUTO_BYTES[platform])
+        if (max_bytes or not self.typed) and resident > limit:
+            return f"they would hold more than {_bytes(limit)} at the same time (config.max_bytes)"
         flops = case.flops if isinstance(case, KernelWorkload) else None
         if not self.typed and platform == "cpu" and flops and flops > CPU_FLOPS:
-            return f"a call has more than {CPU_FLOPS:.0e} FLOPs, too long for a CPU unless --config.sizes asks for it"
+            return f"a call has more than {CPU_FLOPS:.0e} FLOPs, too many for a CPU unless --config.sizes names it"
         return ""
 
     def thinned(self, cases: list[CollectiveWorkload]) -> list[CollectiveWorkload]:
-        """Every second size, unless the sizes were typed: more devices than cores show bytes and no speed."""
+        """Every second size, unless the user chose the sizes: oversubscribed devices show bytes but no speed."""
         sizes = sorted({case.payload_bytes for case in cases})
-        kept = [case for case in cases if self.typed or case.payload_bytes in sizes[::2]]
-        why = "of more devices than cores every second size is enough, they show bytes and not speed"
-        keys = [f"{case.key} on more devices than cores" for case in cases if case not in kept]
+        thinned = [case for case in cases if self.typed or case.payload_bytes in sizes[::2]]
+        why = "with more devices than cores they show bytes but not speed, so every second size is enough"
+        keys = [f"{case.key} on more devices than cores" for case in cases if case not in thinned]
         if keys:
             self.left_out.setdefault(why, []).extend(keys)
-        return kept
+        return thinned
 
     def sentences(self) -> list[str]:
         return [f"Left out: {_few(keys)}: {why}." for why, keys in self.left_out.items()]
 
 
 def place(cases: CaseSet, settings: CaseSettings, machine: dict[str, Any]) -> tuple[list[Placement], list[str]]:
-    """Returns the points, and sentences about what was left out.
-
-    Args:
-      machine: a manifest.
+    """Returns the points, and sentences about what was left out. machine: a manifest.
 
     Raises:
-      UserError: a dtype that the backend lacks, a typed size that does not fit, a mesh that does not factor the
-        devices.
-      NothingToMeasure: all was left out, or there is one device and only collectives.
+      UserError: a dtype that the backend lacks, a chosen size that does not fit, a mesh that does not factor the
+        device count.
+      NothingToMeasure: everything was left out, or there is one device and only collectives.
     """
     fits = _Fit(settings, machine, cases.typed)
     kernels = [c for c in cases.cases if isinstance(c, KernelWorkload)]
@@ -167,8 +165,8 @@ def _kernels(
         host = case.host or accelerator is None
         if accelerator and not (case.host or case.cpu_only) and fits(case, accelerator, case.resident_bytes):
             yield _kernel(case, case.key, accelerator, machine["cores"])
-        beside = settings.platform == "auto" and case.dtype in DTYPES["cpu"]  # the same on the CPU, to compare
-        if (host or beside) and fits(case, "cpu", case.resident_bytes):
+        compare = settings.platform == "auto" and case.dtype in DTYPES["cpu"]  # also on the CPU, for comparison
+        if (host or compare) and fits(case, "cpu", case.resident_bytes):
             counts = (machine["cores"] if cores == "all" else 1 for cores in settings.cores)
             for count in dict.fromkeys(counts):  # on a machine of one core both are the same
                 suffix = f"/cores{count}" if len(settings.cores) > 1 else ""
@@ -179,7 +177,7 @@ def _kernels(
 def _require_dtype(case: Case, platform: str) -> None:
     if case.dtype not in DTYPES[platform]:
         raise UserError(
-            f"--config.dtypes={case.dtype}: a {platform} does not compute in it; choose from "
+            f"--config.dtypes={case.dtype}: a {platform} does not compute in this dtype; choose from "
             f"{', '.join(DTYPES[platform])}."
         )
 
@@ -195,16 +193,16 @@ def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Plac
 def _transfers(
     transfers: list[TransferWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
 ) -> Iterator[Placement]:
-    """Every size on the first device, or pair of devices; all devices, or pairs, with the largest that fits."""
+    """Every size on the first device, or pair of devices; the largest size that fits on all devices or pairs."""
     platform = machine["platform"]
-    most = max(device_counts(settings, machine))
+    devices = max(device_counts(settings, machine))
     if platform == "cpu" and settings.devices is None:
-        most = min(most, CPU_TRANSFER_DEVICES)
-    kept = [case for case in transfers if fits(case, platform, case.resident_bytes)]
-    largest = {case.op: max(c.payload_bytes for c in kept if c.op == case.op) for case in kept}
-    for case in kept:
+        devices = min(devices, CPU_TRANSFER_DEVICES)
+    fitting = [case for case in transfers if fits(case, platform, case.resident_bytes)]
+    largest = {case.op: max(c.payload_bytes for c in fitting if c.op == case.op) for case in fitting}
+    for case in fitting:
         _require_dtype(case, platform)
-        pairs = transfer.pairs(case.op, transfer.places(platform, most))
+        pairs = transfer.pairs(case.op, transfer.places(platform, devices))
         for source, target in pairs if case.payload_bytes == largest[case.op] else pairs[:1]:
             yield Placement(
                 point=f"{case.key}/{source}->{target}", case=case.key, family="transfer", op=case.op, dtype=case.dtype,
@@ -222,14 +220,14 @@ def _collectives(
     swept = [n for n in device_counts(settings, machine) if n > 1 or typed]
     if collectives and not swept:
         raise NothingToMeasure(
-            "a collective needs at least 2 devices and this machine has 1: for fake ones, --config.mesh.platform=cpu."
+            "a collective needs at least 2 devices, and this machine has 1: --config.mesh.platform=cpu uses fake ones."
         )
     for devices in swept:
         shape_text = settings.mesh_shape if devices == max(swept) else ""
-        crowded = platform == "cpu" and devices > machine["cores"]
-        chosen = fits.thinned(collectives) if crowded else collectives
+        oversubscribed = platform == "cpu" and devices > machine["cores"]
+        cases = fits.thinned(collectives) if oversubscribed else collectives
         for mesh_shape, axis in groupings(devices, shape_text):
-            for case in chosen:
+            for case in cases:
                 _require_dtype(case, platform)
                 resident = resident_bytes(case, devices, mesh_shape[AXES.index(axis)], platform)
                 if fits(case, platform, resident if platform == "cpu" else resident // devices):
@@ -251,14 +249,11 @@ def _collective(
 
 
 def _places(mesh: str) -> int:
-    product = 1
-    for side in filter(None, mesh.split("x")):
-        product *= int(side)
-    return product if mesh else 0
+    return math.prod(int(side) for side in mesh.split("x")) if mesh else 0
 
 
 def _sum(case: Case, resident: int) -> str:
-    """Where the bytes come from."""
+    """The parts of `resident`, in words."""
     if isinstance(case, KernelWorkload):
         arguments = " + ".join(_bytes(a.nbytes) for a in case.arguments)
         return f"arguments {arguments}, results and buffers {_bytes(resident - sum(a.nbytes for a in case.arguments))}"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a run will measure: the points, in the order they are prepared, and which process measures each."""
+"""The points of a run, in the order in which they are prepared, and the process that measures each."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from jaxbench.records.place import StepPlace
 
 CPU_DEVICES = (1, 2, 4, 8)
 
-# By default glibc takes large blocks from the system and gives them back in every call, page by page. XLA's CPU client
-# allocates a program's scratch at each execution: a gpt step took a quarter longer, a collective up to four times
-# as long. The machine is measured, not that; a training script of one's own gains from the same variables.
+# By default glibc takes large blocks from the system and returns them in every call, page by page. XLA's CPU client
+# allocates a program's scratch at each execution: a gpt step took a quarter longer, a collective up to four times as
+# long. That is not the machine's speed; other training scripts on a CPU gain from the same variables.
 KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 
 
@@ -30,21 +30,21 @@ KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_TH
 class Point(StepPlace):
     """One thing to measure."""
 
-    platform: str = ""  # the worker is not told: its record has the platform from the device itself
+    platform: str = ""  # not sent to the worker, whose record takes the platform from the device itself
 
     def to_json(self) -> dict[str, Any]:
-        """The point's fields as they stand in its record, without the platform."""
+        """The point's fields as in its record, without the platform."""
         return {name: value for name, value in asdict(self).items() if name != "platform"}
 
     def worker(self) -> tuple[str, dict[str, Any]]:
-        """The name of the process that measures it, and how that is started.
+        """The name of the process that measures it, and the setup of that process.
 
-        A CPU process has one device count for life, pinned to as many cores. An accelerator belongs to one process at a
-        time, so there one worker measures every count on a part of the devices.
+        A CPU process keeps one device count, pinned to as many cores. An accelerator belongs to one process at a time,
+        so one worker measures every count on a part of the devices.
         """
         if self.platform != "cpu":
             return self.platform, {"platform": self.platform, "devices": self.devices}
-        # As few threads as data parallelism needs; a program that needs more asks for them.
+        # As few threads as data parallelism needs; a program that needs more requests them.
         setup = {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
         return f"cpu{self.devices}", setup
 
@@ -61,7 +61,7 @@ class Point(StepPlace):
 
 
 class Placed(Protocol):
-    """What the sweep needs to know of a point, of a training or of a case."""
+    """What the sweep uses of a point, either a training step or a case."""
 
     @property
     def point(self) -> str: ...
@@ -77,34 +77,33 @@ class Placed(Protocol):
 
 
 def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) -> tuple[int, ...]:
-    """The counts to sweep. `machine`: a manifest. Raises UserError for devices that are not there or not alike."""
+    """The counts to sweep. machine: a manifest. Raises UserError for devices that are absent or of different kinds."""
     if machine["platform"] != "cpu":
         _require_accelerators(settings, machine)
     if settings.devices is not None:
         return settings.devices
-    most = settings.max_devices or max(machine["devices"], *CPU_DEVICES)
+    limit = settings.max_devices or max(machine["devices"], *CPU_DEVICES)
     if machine["platform"] == "cpu":
-        most = min(most, machine["cores"]) if not getattr(settings, "oversubscribe", True) else most
-        return tuple(n for n in CPU_DEVICES if n <= most)
-    return tuple(2**i for i in range(12) if 2**i <= min(most, machine["devices"]))
+        limit = min(limit, machine["cores"]) if not getattr(settings, "oversubscribe", True) else limit
+        return tuple(n for n in CPU_DEVICES if n <= limit)
+    return tuple(2**i for i in range(12) if 2**i <= min(limit, machine["devices"]))
 
 
 def _require_accelerators(settings: Settings | CaseSettings, machine: dict[str, Any]) -> None:
-    have, kinds = machine["devices"], machine["device_kinds"]
-    if max(settings.devices or (1,)) > have:
+    available, kinds = machine["devices"], machine["device_kinds"]
+    if max(settings.devices or (1,)) > available:
         raise UserError(
-            f"--config.mesh.devices asks for {max(settings.devices or (1,))} devices, this machine has {have} "
-            f"({machine['device_kind']}): ask for at most {have}, or for fake ones with --config.mesh.platform=cpu."
+            f"--config.mesh.devices asks for {max(settings.devices or (1,))} devices, this machine has {available} "
+            f"({machine['device_kind']}): use at most {available}, or fake devices with --config.mesh.platform=cpu."
         )
     if len(kinds) > 1:
         raise UserError(
-            f"this machine has different accelerators ({', '.join(kinds)}): choose some of one kind with "
-            "CUDA_VISIBLE_DEVICES."
+            f"this machine has different accelerators ({', '.join(kinds)}): select one kind with CUDA_VISIBLE_DEVICES."
         )
 
 
 def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
-    """All points of the sweep. Raises UserError when a batch does not divide over a device count that was typed."""
+    """All points of the sweep. Raises UserError when a batch does not divide over a device count that was chosen."""
     points = []
     for devices in divisible(settings, device_counts(settings, machine)):
         for strategy in settings.strategies:
@@ -112,10 +111,10 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                 for arm in possible(arms_of(settings, strategy, devices), machine):
                     parts = axes.batch_parts(parallel.mesh_sizes(strategy, devices, MESH.of(arm.levers)))
                     grows = scaling == "weak" and settings.weak == "batch"
-                    own = BATCH.of(arm.levers)
-                    asked = (own or settings.batch) * (devices if grows else 1)
-                    field = "lever.batch" if own else "batch"
-                    require_equal_parts(field, asked, parts=parts, micro_batches=ACCUMULATE.of(arm.levers))
+                    lever = BATCH.of(arm.levers)
+                    batch = (lever or settings.batch) * (devices if grows else 1)
+                    field = "lever.batch" if lever else "batch"
+                    require_equal_parts(field, batch, parts=parts, micro_batches=ACCUMULATE.of(arm.levers))
                     name = f"{strategy}/{scaling}/{devices}" + (f"/{arm.name}" if arm.name else "")
                     points.append(
                         Point(
@@ -123,7 +122,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                             strategy=strategy,
                             scaling=scaling,
                             devices=devices,
-                            global_batch=asked,
+                            global_batch=batch,
                             oversubscribed=machine["platform"] == "cpu" and devices > machine["cores"],
                             arm=arm.name,
                             levers=arm.levers,
@@ -136,7 +135,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
 def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: int) -> None:
     """Raises UserError unless a global batch divides into parts for devices, and these into micro-batches.
 
-    field: where the batch was typed, such as "lever.batch".
+    field: the config field that sets the batch, such as "lever.batch".
     """
     if batch % parts:
         near = max(parts, round(batch / parts) * parts)
@@ -145,42 +144,42 @@ def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: in
         near = parts * micro_batches * max(1, round(batch / parts / micro_batches))
         raise UserError(
             f"--config.lever.accumulate={micro_batches} does not divide the {batch // parts} examples that each "
-            f"of {parts} devices gets: use a global batch of {near}, for example."
+            f"of {parts} devices receives: use a global batch of {near}, for example."
         )
 
 
 def possible(arms: list[Arm], machine: dict[str, Any]) -> list[Arm]:
-    """The arms that mean something on this platform. Raises UserError where none is left."""
+    """The arms that this platform supports. Raises UserError if none is left."""
     if machine["platform"] != "tpu":
         return arms
-    kept = [arm for arm in arms if EXECUTION.of(arm.levers) != "unfused"]
-    if not kept:
+    supported = [arm for arm in arms if EXECUTION.of(arm.levers) != "unfused"]
+    if not supported:
         raise UserError(UNFUSED)
-    return kept
+    return supported
 
 
-# Tried: 25 fusions in a step with the passes that can be named left out, and 25 with them.
+# Tried: a step has 25 fusions with the passes that can be named disabled, and 25 with them enabled.
 UNFUSED = (
-    "--config.lever.execution=unfused changes nothing on a TPU, whose compiler has no pass to leave out for it: use "
-    "eager or jit."
+    "--config.lever.execution=unfused has no effect on a TPU, whose compiler has no fusion pass to disable: use eager "
+    "or jit."
 )
 
 
 def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
-    """The arms at one place: a mesh "all" is every mesh of so many devices."""
-    found = []
+    """The arms of a strategy on so many devices; the mesh "all" stands for every mesh of that size."""
+    arms = []
     for arm in settings.arms:
         if MESH.of(arm.levers) != EVERY_MESH or not parallel.takes_any_mesh(strategy):
-            found.append(arm)
+            arms.append(arm)
             continue
         for sizes in axes.meshes(devices):
             mesh = axes.text(sizes)
-            found.append(Arm(arm.name.replace(f"mesh={EVERY_MESH}", f"mesh={mesh}"), {**arm.levers, "mesh": mesh}))
-    return found
+            arms.append(Arm(arm.name.replace(f"mesh={EVERY_MESH}", f"mesh={mesh}"), {**arm.levers, "mesh": mesh}))
+    return arms
 
 
 def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Of counts that nobody typed, those that divide the batch of strong scaling; typed ones are all kept."""
+    """The counts that divide the batch of strong scaling; all counts if the user chose them."""
     if settings.devices is not None or "strong" not in settings.scalings:
         return counts
     if {*settings.strategies} - {*parallel.of_any_model()}:
@@ -190,11 +189,11 @@ def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any]]]:
-    """The worker processes: (ids of the points it measures, how it is started) by name."""
-    found: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    """The worker processes by name: (ids of the points that it measures, its setup)."""
+    workers: dict[str, tuple[list[str], dict[str, Any]]] = {}
     for point in points:
         name, setup = point.worker()
-        members, known = found.setdefault(name, ([], setup))
+        members, common = workers.setdefault(name, ([], setup))
         members.append(point.point)
-        known["devices"] = max(known["devices"], setup["devices"])
-    return found
+        common["devices"] = max(common["devices"], setup["devices"])
+    return workers

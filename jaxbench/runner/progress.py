@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The live line: what is being measured, how much is done, the time left; drawn between measurements only."""
+"""The live progress line: the current task, how much is done, the time left. Drawn only between measurements."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-# First guesses, seconds; replaced by what is seen.
+# First guesses, seconds; replaced by measured times.
 GUESS_S = {"prepare": 5.0, "round": 0.6, "profile": 5.0}
 
 
 class SweepProgress:
-    """Counts tasks (`prepare`, `round`, `profile`) by point, and guesses the time left from those that ended."""
+    """Counts tasks (`prepare`, `round`, `profile`) by point, and estimates the time left from finished ones."""
 
     def __init__(self, console: Console, tasks: list[tuple[str, str]]):
-        """`tasks`: (kind, point) of everything to come."""
+        """tasks: (kind, point), all that are to be done."""
         self._left = list(tasks)
         self._seen: dict[tuple[str, str], float] = {}
         self._begun = time.monotonic()
@@ -52,18 +52,18 @@ class SweepProgress:
         self._bar.update(self._task, advance=1)
 
     def add(self, kind: str, point: str) -> None:
-        """Something has to be done again."""
+        """Adds a task that has to be repeated."""
         self._left.append((kind, point))
         self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
 
     def drop(self, point: str) -> None:
-        """A point failed: what was to come for it is no longer counted."""
+        """Removes the remaining tasks of a failed point."""
         self._left = [task for task in self._left if task[1] != point]
         done = self._bar.tasks[0].completed
         self._bar.update(self._task, total=done + len(self._left))
 
     def left_s(self) -> float:
-        """Seconds: each task as long as the same one took before, else as the mean of its kind, else as a guess."""
+        """Seconds: each task takes as long as the same one before, else the mean of its kind, else the first guess."""
         by_kind = defaultdict(list)
         for (kind, _), seconds in self._seen.items():
             by_kind[kind].append(seconds)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a compiled point computes and sends what it must: what every measured row carries beside its time."""
+"""Checks that a compiled point computes and communicates what it must. Every measured row carries the verdicts."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
-MOST_FLOPS_OF_A_CPU = 1e12  # unoptimised: about a minute
+MAX_CPU_FLOPS = 1e12  # unoptimised: about a minute
 
 
 class Proof:
     """Judges the points of one experiment.
 
-    own: it is one of the suite's, which may communicate nothing that it need not. keep: every answer of one device is
-    kept, not only the newest: where there is memory for them.
+    own: it is one of the suite's, which must not communicate more than necessary. keep: keep the references (results of
+    one device) of all points, not only of the newest, where memory allows.
     """
 
     def __init__(
         self, arms: Arms, plain: TrainWorkload, device: jax.Device, key: jax.Array, *, own: bool, keep: bool = False
     ):
         self.arms, self.plain, self.device, self.key, self.own, self.keep = arms, plain, device, key, own, keep
-        self._references: dict[tuple[Any, ...], oracle.Reference] = {}  # by what they are of
+        self._references: dict[tuple[Any, ...], oracle.Reference] = {}  # by everything that changes the result
         self._starts: dict[int, TrainState] = {}  # by workload
 
     @functools.cached_property
     def loss_kind(self) -> LossKind:
-        """Of the experiment's loss, which no lever changes. Raises UserError for a loss that is no mean.
+        """The kind of the experiment's loss, which no lever changes. Raises UserError for a loss that is not a mean.
 
-        Not looked for on devices that are not here, in a model that does not fit one, or for minutes of a CPU: then a
-        strategy that is wrong with it is found by its results alone.
+        Not determined on absent devices, for a model that does not fit one device, or if it takes minutes on a CPU.
+        Then only its results show that a strategy is wrong with the loss.
         """
-        slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > MOST_FLOPS_OF_A_CPU
+        slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > MAX_CPU_FLOPS
         if slow or self.device not in jax.devices():
             return LossKind(name=loss_kind.UNTRIED)
         try:
@@ -62,7 +62,7 @@ class Proof:
         return needed.draws(self.plain)
 
     def start(self, workload: TrainWorkload) -> TrainState:
-        """The canonical state (host arrays) before the first update, made once and kept."""
+        """The canonical state (host arrays) before the first update, made once."""
         if id(workload) not in self._starts:
             self._starts[id(workload)] = oracle.initial_state(workload, self.key, device=self.device)
         return self._starts[id(workload)]
@@ -70,7 +70,7 @@ class Proof:
     def verdicts(
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
-        """What is found wrong or right, or could not be found out."""
+        """What is right, wrong or could not be checked."""
         workload = self.arms.reference(point.levers, grown, draws=self.draws)
         lies, platform = oracle.Lies.of(program, draws=self.draws), self.device.platform
         part, passport = PART.of(point.levers), compiled.passport
@@ -90,8 +90,8 @@ class Proof:
             return check.unchecked(str(error)), *products, census()
         memory.give_back()
         actual = check.train(program, compiled.call, self.key, batch)
-        where: dict[str, Any] = {"device": self.device, "lies": lies, "platform": platform}
-        again = functools.cache(functools.partial(oracle.again, expected, workload, **about, **where))
+        about |= {"device": self.device, "lies": lies, "platform": platform}
+        again = functools.cache(functools.partial(oracle.again, expected, workload, **about))
 
         def rounding() -> float:
             return oracle.relative_l2(again().params, expected.end.params)
@@ -107,13 +107,13 @@ class Proof:
     def _expected(
         self, workload: TrainWorkload, batch: Batch, point: Point, lies: oracle.Lies, flops: float
     ) -> oracle.Reference:
-        """One device's answer, which is kept for the next points, whose may be the same."""
-        made: tuple[Any, ...] = (point.global_batch, id(workload), *self._matters(workload, point, lies))
-        if made not in self._references:
+        """The result of one device, kept for the next points, which may have the same."""
+        key: tuple[Any, ...] = (point.global_batch, id(workload), *self._layout(workload, point, lies))
+        if key not in self._references:
             if not self.keep:
                 self._references.clear()
             memory.give_back()
-            self._references[made] = oracle.reference_that_fits(
+            self._references[key] = oracle.reference_that_fits(
                 workload,
                 self.key,
                 batch,
@@ -123,17 +123,17 @@ class Proof:
                 apart=functools.partial(self._in_parts, workload),
                 start=self._starts.get(id(workload)),
             )
-        return self._references[made]
+        return self._references[key]
 
-    def _matters(self, workload: TrainWorkload, point: Point, lies: oracle.Lies) -> tuple[Any, ...]:
-        """What of how a batch lies makes another answer: its parts for batch statistics, and all of it for what is
-        drawn."""
+    def _layout(self, workload: TrainWorkload, point: Point, lies: oracle.Lies) -> tuple[Any, ...]:
+        """The part of the batch's layout that changes the result: for batch statistics its parts, for random numbers
+        all of it."""
         if self.draws:
             return lies.identity(self.key, point.global_batch)
         return (lies.parts,) if stateful(self._model_state(workload)) else ()
 
     def _in_parts(self, workload: TrainWorkload) -> bool:
-        """Whether one device may find its answer part by part."""
+        """Whether one device may compute the reference part by part."""
         whole = stateful(self._model_state(workload)) and not workload.independent
         return self.loss_kind.in_parts and not whole and not self.draws
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench run`: from an experiment and a config to a run folder, or, for a dry run, to what it would hold."""
+"""`jaxbench run`: from an experiment and a config to a run folder or, in a dry run, to a list of its points."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from jaxbench.runner.progress import GUESS_S, format_s
 from jaxbench.runner.studies import memory_by_depth
 from jaxbench.runner.studies.study import Study, limit
 
-# A run folder is one machine and one software: continuing it on another would mix two answers.
+# A run folder belongs to one machine and one set of software: continuing it with others would mix two results.
 SAME_SESSION_KEYS = (
     "platform",
     "device_kind",
@@ -51,17 +51,17 @@ SAME_SESSION_KEYS = (
 
 @dataclass(frozen=True)
 class Asked:
-    """What a config asks for on this machine. notes: sentences for the person who asked."""
+    """What a config asks for on this machine. notes: sentences for the user."""
 
     settings: Settings | CaseSettings
     machine: dict[str, Any]
     points: Sequence[plan.Placed]
     notes: list[str]
-    facts: dict[str, Any]  # further fields of the plan in the manifest
+    facts: dict[str, Any]  # further fields of the manifest's plan
 
 
 def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
-    """Reads the config and looks at the machine. Raises UserError."""
+    """Parses the config and probes the machine. Raises UserError."""
     if config.get("measures") == "cases":
         chosen = config_lib.parse_cases(config)
         cases = build_cases(config, experiment)
@@ -75,16 +75,16 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     points = plan.make(settings, machine)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
-    notes = [f"Left out: {counts} devices, over which a batch of {settings.batch} does not divide."] if missing else []
-    asked = [arm.name for arm in settings.arms if arm.levers["execution"] == "unfused"]
-    if asked and machine["platform"] == "tpu":
-        notes.append(f"Left out: {', '.join(asked)}: {plan.UNFUSED}")
+    notes = [f"Left out: {counts} devices: a batch of {settings.batch} does not divide over them."] if missing else []
+    unfused = [arm.name for arm in settings.arms if arm.levers["execution"] == "unfused"]
+    if unfused and machine["platform"] == "tpu":
+        notes.append(f"Left out: {', '.join(unfused)}: {plan.UNFUSED}")
     facts = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
     return Asked(settings, machine, points, notes, facts)
 
 
 def refuse_early(experiment: str, config: ConfigDict) -> None:
-    """Raises UserError for settings that the model refuses, in a second and before any process is started."""
+    """Raises UserError for settings that the model refuses, within a second and before any process starts."""
     start.only_cpu_here()
     plain = copy.deepcopy(config)
     with plain.unlocked():
@@ -96,14 +96,14 @@ def refuse_early(experiment: str, config: ConfigDict) -> None:
 
 
 def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
-    """Measures every point of the sweep that the folder lacks. Raises UserError; KeyboardInterrupt loses nothing."""
+    """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing."""
     asked = ask(experiment, config, console)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
         session = begin_session(folder, session_of(asked, experiment))
         job = job_of(folder, asked.points, config, experiment, session=session)
-        said = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds, into {workdir}"
-        console.print(said, highlight=False, soft_wrap=True)
+        title = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds, into {workdir}"
+        console.print(title, highlight=False, soft_wrap=True)
         for note in (*folder.notes, *asked.notes):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         signal.signal(signal.SIGTERM, interrupt)
@@ -124,7 +124,7 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
 
 
 def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
-    """Compiles every point, runs and writes nothing; says what, how long and how much memory. True: all compile."""
+    """Compiles every point and prints its expected memory and time; runs and writes nothing. True: all compile."""
     asked = ask(experiment, config, console)
     title = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
@@ -134,8 +134,8 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
         with sweep.Workers(job, asked.points) as workers:
             for point in asked.points:
                 cells, guess_s = _dry_point(point, workers, asked, every=config.get("strategy") == "all")
-                over = getattr(point, "oversubscribed", False)
-                table.add_row(Text(point.point + (" (oversubscribed)" if over else "")), *map(Text, cells))
+                mark = " (oversubscribed)" if getattr(point, "oversubscribed", False) else ""
+                table.add_row(Text(point.point + mark), *map(Text, cells))
                 seconds.append(guess_s)
     console.print(table)
     for note in asked.notes:
@@ -147,16 +147,16 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
         total = format_s(sum(s for s in seconds if s is not None))
         console.print(f"Measuring would take roughly {total}. Nothing was run or written.")
     else:
-        console.print("How long the steps take is not known before they run. Nothing was run or written.")
+        console.print("The time of the steps is not known before they run. Nothing was run or written.")
     return not failing
 
 
 def _dry_point(
     point: plan.Placed, workers: sweep.Workers, asked: Asked, *, every: bool
 ) -> tuple[list[str], float | None]:
-    """The cells of a point's row, and a guess of the seconds it would take on a CPU; None if it would fail.
+    """The cells of a point's row, and a guess of its seconds on a CPU; None if it would fail.
 
-    every: all strategies were asked for, so that one which cannot take the model takes no time and fails nothing.
+    every: --config.strategy=all, so a strategy that cannot take the model is not a failure.
     """
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})
@@ -164,8 +164,8 @@ def _dry_point(
         if error.stage == "model":
             raise UserError(str(error)) from error
         if fits.refused(error):
-            said = fits.said_bytes(error)
-            return ["does not fit the device", "not said" if said is None else f"{said / 1e6:.1f} MB"], None
+            needed = fits.needed_bytes(error)
+            return ["does not fit the device", "unknown" if needed is None else f"{needed / 1e6:.1f} MB"], None
         if error.unsupported:
             return [f"not supported: {error}"], 0.0 if every else None
         return [f"would fail: {error}"], None
@@ -174,8 +174,8 @@ def _dry_point(
         asked.notes.append(f"{point.point}: {note}")
     cores = min(getattr(point, "devices", 1), asked.machine["cores"])
     step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * cores)
-    blocks = 2 + 3 * settings.blocks  # two to warm up; K and 2 K for each pair
-    if answer.get("loop"):  # the second clock of a case
+    blocks = 2 + 3 * settings.blocks  # two for warm-up; each pair has K and 2 K steps
+    if answer.get("loop"):  # cases are also timed in a loop on the device
         blocks += 1 + 3 * settings.blocks
     cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]
     prepare_s = GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2
@@ -183,28 +183,28 @@ def _dry_point(
 
 
 def _too_large_to_check(whole_bytes: float, machine: dict[str, Any]) -> str:
-    """A sentence where one device's answer to the whole batch, which a point is compared with, does not fit."""
-    has = machine.get("device_memory_bytes") or machine.get("memory_bytes")
-    if not has or whole_bytes <= has:
+    """A sentence if the reference, the whole batch on one device, does not fit the device's memory."""
+    available = machine.get("device_memory_bytes") or machine.get("memory_bytes")
+    if not available or whole_bytes <= available:
         return ""
     return (
-        f"one device's answer to the whole batch takes about {whole_bytes / 2**30:.1f} GiB of {has / 2**30:.1f}: it is "
-        "found in parts if the loss is a mean over examples, or by the host, else the point stays unchecked."
+        f"the reference on one device takes about {whole_bytes / 2**30:.1f} GiB of {available / 2**30:.1f}: it is "
+        "computed in parts if the loss is a mean over examples, or by the host, else the point stays unchecked."
     )
 
 
-# For the dry run only, never printed as a result: what a CPU core does on a small model.
+# Only for the estimate of a dry run, never a result: the speed of a CPU core on a small model.
 GUESS_FLOP_PER_S_PER_CORE = 2e10
-GUESS_CASE_S = 0.2  # and what checking a case and finding its block length takes
+GUESS_CASE_S = 0.2  # the time for checking a case and finding its block length
 
 
 def look(platform: str, console: Console) -> dict[str, Any]:
-    """The machine's manifest. Says it if JAX misses a GPU that is there."""
-    with console.status("looking at this machine"):
+    """The machine's manifest. Prints a warning if JAX does not see the machine's GPU."""
+    with console.status("probing this machine"):
         machine = manifest_lib.probe(platform)
     if machine["platform"] == "cpu" and platform == "auto" and Path("/dev/nvidiactl").exists():
         console.print(
-            "An NVIDIA GPU is here, but JAX does not see it: this run measures the CPU. "
+            "This machine has an NVIDIA GPU that JAX does not see, so this run measures the CPU. "
             "For the GPU install the extra cuda13 or cuda12.",
             style="yellow",
         )
@@ -249,7 +249,7 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
 
 
 def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
-    """Writes the manifest, or adds a session to it when the machine is the same. Returns the session's number."""
+    """Writes the manifest, or adds a session to it, whose number it returns. Raises UserError on another machine."""
     path = folder.path / MANIFEST
     digest = hashlib.sha256(json.dumps(folder.config(), sort_keys=True).encode()).hexdigest()
     if not path.exists():
@@ -261,9 +261,10 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
         if old != new:
             raise UserError(f"'{folder.path}' was measured with {key} {old}, now it is {new}: choose a new WORKDIR.")
     if manifest["git"] != session["git"]:
-        folder.notes.append(f"{folder.path} was begun with jaxbench at {manifest['git']}, now it is {session['git']}.")
+        old, new = manifest["git"], session["git"]
+        folder.notes.append(f"{folder.path} was started with jaxbench at {old}, but now it is {new}.")
     elif manifest.get("source_sha256") not in (None, session.get("source_sha256")):
-        folder.notes.append(f"the source of jaxbench has changed since {folder.path} was begun.")
+        folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")
     sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git")}]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which stage of a point failed."""
+"""The stage in which a point failed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxbench import discovery
 
 
 class StageError(Exception):
-    """A point failed; `stage` says where, the cause says why."""
+    """A point failed in `stage`; its __cause__ is the reason."""
 
     def __init__(self, stage: str):
         super().__init__(stage)
@@ -17,7 +17,7 @@ class StageError(Exception):
 
 
 class stage:
-    """Names the stage in which an error happened, and the person's own line if it passed through one."""
+    """A context that adds to an error its stage and, if it passed through one, the line of the user's file."""
 
     def __init__(self, name: str):
         self.name = name
@@ -27,4 +27,4 @@ class stage:
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, Exception):
-            raise StageError(self.name) from discovery.told(error)
+            raise StageError(self.name) from discovery.with_user_line(error)

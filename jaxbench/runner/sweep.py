@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sweep: prepares every point, then measures all in rounds of random order, so that drift hits all alike."""
+"""The sweep: prepares every point, then measures all in rounds of random order, so that drift affects all alike."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from jaxbench.runner.progress import SweepProgress
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Everything a sweep needs to know."""
+    """The input of a sweep."""
 
     run: RunFolder
     points: Sequence[Placed]
     config: dict[str, Any]
     experiment: str  # a name or an absolute path
-    session: int  # how many times this run folder was continued
+    session: int  # how often this run folder was continued
 
     @property
     def rounds(self) -> int:
@@ -44,20 +44,20 @@ class Job:
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
-    """For each point that is not complete, the rounds it lacks."""
-    have: dict[str, set[int]] = {point.point: set() for point in points}
+    """The missing rounds of each incomplete point."""
+    measured: dict[str, set[int]] = {point.point: set() for point in points}
     for record in records:
-        if isinstance(record, schema.RoundRecord) and record.point in have:
-            have[record.point].add(record.round)
-    lacking = {point: [r for r in range(rounds) if r not in seen] for point, seen in have.items()}
-    return {point: todo for point, todo in lacking.items() if todo}
+        if isinstance(record, schema.RoundRecord) and record.point in measured:
+            measured[record.point].add(record.round)
+    missing = {point: [r for r in range(rounds) if r not in done] for point, done in measured.items()}
+    return {point: todo for point, todo in missing.items() if todo}
 
 
 class Workers:
-    """The worker processes of a sweep, by group; a dead one is started anew."""
+    """The worker processes of a sweep, by group; a dead one is restarted."""
 
     def __init__(self, job: Job, points: Sequence[Placed], *, begun: int = 0):
-        """begun: how many processes each group has had already."""
+        """begun: the number of processes that each group has already had."""
         self._job = job
         self._groups = groups(points)
         self._started: Counter[str] = Counter(dict.fromkeys(self._groups, begun))
@@ -80,19 +80,19 @@ class Workers:
         return Worker(setup, logs / f"{name}.log")
 
     def wait_ready(self) -> None:
-        """Waits until no worker is starting any more, which would take cores from the first that compiles."""
+        """Waits until all workers have started: a starting one takes cores from the first that compiles."""
         for worker in self._workers.values():
             worker.wait_ready()
 
     def renew(self) -> None:
-        """Replaces every process; what they had prepared is lost."""
+        """Replaces every process, which discards all prepared points."""
         for name, worker in self._workers.items():
             worker.close()
             self._workers[name] = self._start(name, worker.learned)
         self.wait_ready()
 
     def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Raises WorkerError; if that killed the worker, a new one is ready for the group's other points."""
+        """Raises WorkerError; if the worker died, a new one is started for the group's other points."""
         name = self._of[point]
         worker, restarts = self._workers[name], self._workers[name].restarts
         try:
@@ -108,12 +108,12 @@ class Workers:
                 self._lose(point)
 
     def lost(self) -> set[str]:
-        """The points that lost their preparation with a process, since this was last asked."""
+        """The points whose preparation was lost with a process since the last call."""
         lost, self._lost = self._lost, set()
         return lost
 
     def _lose(self, point: str) -> None:
-        """A process is gone that was asked for this point: it had the others of the group."""
+        """The process that was working on this point is gone, and with it the group's other points."""
         self._lost.update(other for other in self._groups[self._of[point]][0] if other != point)
 
     def __enter__(self) -> Workers:
@@ -122,21 +122,21 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Lets the workers finish, or, on the way out of an interrupt, stops them where they are."""
+        """Lets the workers finish; after an exception, such as an interrupt, kills them."""
         for worker in self._workers.values():
             worker.close() if kind is None else worker.kill()
 
 
 def run(job: Job, console: Console) -> None:
-    """Measures what the run folder lacks. Failures are recorded and the rest goes on; Ctrl-C loses nothing."""
+    """Measures what the run folder lacks. Failures are recorded and the other points go on; Ctrl-C loses nothing."""
     todo = missing_rounds(job.run.records(), job.points, job.rounds)
     points = [point for point in job.points if point.point in todo]
     if not points:
         return
-    first = min(min(lacking) for lacking in todo.values())
+    first = min(min(missing) for missing in todo.values())
     fresh = [number for number in job.fresh if number > first]
     tasks = [("prepare", p.point) for p in points for _ in range(1 + len(fresh))]
-    tasks += [("round", p) for p, lacking in todo.items() for _ in lacking]
+    tasks += [("round", p) for p, missing in todo.items() for _ in missing]
     with Workers(job, points) as workers, SweepProgress(console, tasks) as progress:
         workers.wait_ready()
         _Sweep(job, workers, progress, points, todo).run(fresh)
@@ -150,10 +150,10 @@ class _Sweep:
         self.points = {point.point: point for point in points}
         self.ready: set[str] = set()
         self.failed: set[str] = set()
-        self.unsaid: dict[str, list[str]] = {}  # points by the reason for which they failed
+        self.unreported: dict[str, list[str]] = {}  # failed points by reason
 
     def run(self, fresh: Sequence[int]) -> None:
-        """fresh: the rounds that new processes begin with."""
+        """fresh: the rounds that start with new processes."""
         self.prepare_all()
         random_order = random.Random(f"{self.job.config['seed']}/{self.job.session}")
         for number in range(self.job.rounds):
@@ -168,13 +168,13 @@ class _Sweep:
         if self.job.config.get("profile"):
             for name in sorted(self.ready):
                 self.trace(name)
-        self.say_failures()
+        self.report_failures()
 
     def prepare_all(self) -> None:
         for name, point in self.points.items():
             if name not in self.failed:
                 self.prepare(point)
-        self.say_failures()
+        self.report_failures()
 
     def prepare(self, point: Placed) -> None:
         text = f"compile and check {point.text}"
@@ -184,22 +184,18 @@ class _Sweep:
     def measure(self, name: str, number: int) -> None:
         point = self.points[name]
         if name not in self.ready and name not in self.failed:
-            self.prepare_again(point)
+            self.progress.add("prepare", name)  # it was lost with the worker that another point killed
+            self.prepare(point)
         if name in self.ready:
             text = f"round {number + 1}/{self.job.rounds}: {point.text}"
             self.attempt("round", point, text, {"do": "round", "point": name, "round": number})
 
     def trace(self, name: str) -> None:
-        """Last, so that what a tracer leaves behind touches no measurement."""
+        """Runs last, so that no after-effect of the tracer reaches a measurement."""
         folder = self.job.run.path / "profiles" / name.replace("/", "-")
         self.progress.add("profile", name)
         request = {"do": "profile", "point": name, "folder": str(folder.resolve())}
         self.attempt("profile", self.points[name], f"trace {self.points[name].text}", request)
-
-    def prepare_again(self, point: Placed) -> None:
-        """A neighbour killed the worker that had this point ready."""
-        self.progress.add("prepare", point.point)
-        self.prepare(point)
 
     def attempt(self, kind: str, point: Placed, text: str, request: dict[str, Any]) -> bool:
         self.progress.begin(kind, point.point, text)
@@ -214,19 +210,19 @@ class _Sweep:
         self.progress.end(kind, point.point)
         return True
 
-    def say_failures(self) -> None:
-        """Each reason once, with the points that failed for it."""
-        for reason, names in self.unsaid.items():
+    def report_failures(self) -> None:
+        """Warns of each reason once, with the points that failed for it."""
+        for reason, names in self.unreported.items():
             first, more = names[0], len(names) - 1
-            who = first if not more else f"{first} and {more} more point{'s' if more > 1 else ''}"
-            logging.warning("%s failed: %s", who, reason)
-        self.unsaid.clear()
+            subject = first if not more else f"{first} and {more} more point{'s' if more > 1 else ''}"
+            logging.warning("%s failed: %s", subject, reason)
+        self.unreported.clear()
 
     def fail(self, point: Placed, error: WorkerError) -> None:
         if error.stage == "model":  # the model itself cannot be built: no point can be measured
             raise UserError(str(error)) from error
-        if not error.unsupported:  # which the report says, once for a strategy
-            self.unsaid.setdefault(str(error), []).append(point.point)
+        if not error.unsupported:  # the report shows these once per strategy
+            self.unreported.setdefault(str(error), []).append(point.point)
         self.job.run.append(
             FailureRecord(
                 **point.failure(),

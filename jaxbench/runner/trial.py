@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench try EXPERIMENT`: what a model is, which strategies take it and are right, without timing.
+"""`jaxbench try EXPERIMENT`: describes a model and checks which strategies train it correctly, without timing.
 
-Everything runs on fake CPU devices, compiled unoptimised: what is computed and sent is proven, not how fast. So two
-processes can share the work.
+Everything runs on fake CPU devices, compiled without optimisation, because only results and communication are checked.
+For the same reason two processes can share the work.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from jaxbench.runner.plan import Point
 from jaxbench.runner.run import absolute
 
 DEVICES = (1, 2, 8)
-CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be started anew
-BATCH = 16  # examples, of all devices together
+CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be restarted
+BATCH = 16  # examples, all devices together
 PROCESSES = 2
-MANY = 20_000_000  # parameters: of more, a process holds so much that there is only one
+LARGE = 20_000_000  # parameters: above, only one process is used, to save memory
 
 
 @dataclass
 class Outcome:
-    """One strategy on one number of devices. said: why not, or what is to be known."""
+    """One strategy on one device count. ok: None if it cannot take the model. note: the reason, or a remark."""
 
     ok: bool | None
-    said: str = ""
+    note: str = ""
     about: dict[str, Any] = field(default_factory=dict)
 
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
-    """Prints what there is to know. True: at least one strategy takes the model, and all that do are right."""
+    """Prints description and results. True: at least one strategy takes the model, and all that do are right."""
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "worker": "try"}
     setup |= {"config": config_lib.plain(config), "concurrent_collectives": CONCURRENT_COLLECTIVES}
@@ -56,16 +56,16 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         workers = [Worker(setup, Path(folder) / f"log{i}") for i in range(min(PROCESSES, available_cores()))]
         try:
             model = _ask(workers[0], {"do": "describe"})
-            _say_model(model, console)
-            used = workers if model["parameters"] <= MANY else workers[:1]
-            found = _try_all(used, model["strategies"], threads, console)
+            _print_model(model, console)
+            used = workers if model["parameters"] <= LARGE else workers[:1]
+            outcomes = _try_all(used, model["strategies"], threads, console)
         finally:
             for worker in workers:
                 worker.close()
-    console.print(_table(model["strategies"], found))
-    for line in (*_notes(model["strategies"], found), model["training"]):
+    console.print(_table(model["strategies"], outcomes))
+    for line in (*_notes(model["strategies"], outcomes), model["training"]):
         console.print(line, highlight=False, soft_wrap=True)
-    results = [outcome.ok for outcome in found.values()]
+    results = [outcome.ok for outcome in outcomes.values()]
     return any(results) and False not in results
 
 
@@ -80,11 +80,11 @@ def _try_all(
     workers: list[Worker], strategies: list[str], threads: Executor, console: Console
 ) -> dict[tuple[str, int], Outcome]:
     """Raises UserError where a worker died."""
-    # Those that share one device's answer together: of the whole batch first, then the parts of one number of devices.
+    # Points with a common reference follow each other: first those of the whole batch, then those of each device count.
     whole = [name for name in strategies if name.startswith("jit")]
     parts = [name for name in strategies if name not in whole]
     waiting = deque((name, count) for names in (whole, parts) for count in DEVICES for name in names)
-    found: dict[tuple[str, int], Outcome] = {}
+    outcomes: dict[tuple[str, int], Outcome] = {}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("trying", total=len(waiting))
 
@@ -92,16 +92,16 @@ def _try_all(
             while waiting:
                 try:
                     point = take()
-                except IndexError:  # the other took the last one
+                except IndexError:  # the other worker took the last point
                     return
-                found[point] = _try(worker, *point)
+                outcomes[point] = _try(worker, *point)
                 progress.advance(task)
 
-        # From both ends, so that the two share no answer unless they meet.
+        # From both ends, so that the two workers need no common reference until they meet.
         takes = (waiting.popleft, waiting.pop)
         for done in as_completed([threads.submit(work, *each) for each in zip(workers, takes, strict=False)]):
             done.result()
-    return found
+    return outcomes
 
 
 def _try(worker: Worker, strategy: str, devices: int) -> Outcome:
@@ -124,30 +124,31 @@ def _try(worker: Worker, strategy: str, devices: int) -> Outcome:
         return Outcome(None if refused else False, str(error))
     checks = [Verdict(**check) for check in answer["checks"]]
     wrong = [check.reason for check in checks if not check.ok]
-    more = [check.reason for check in checks if check.ok and check.excess_bytes]
-    return Outcome(not wrong, "; ".join(wrong or more), answer)
+    excess = [check.reason for check in checks if check.ok and check.excess_bytes]
+    return Outcome(not wrong, "; ".join(wrong or excess), answer)
 
 
-def _say_model(model: dict[str, Any], console: Console) -> None:
+def _print_model(model: dict[str, Any], console: Console) -> None:
     table = Table(show_header=False, box=None, title=f"{model['name']}, a batch of {BATCH} {model['unit']}")
     largest = ", ".join(f"{path} {shape}" for path, shape in model["largest"])
     for name, value in (
         ("parameters", f"{model['parameters']:,} in {model['arrays']} arrays; largest: {largest}"),
-        ("work", f"{model['flops_per_example']:,.0f} FLOPs an example in products, forward and backward"),
-        ("loss", model["loss"] + ("; draws at random" if model["draws"] else "")),
-        ("state", f"numbers that are not trained: {model['state_numbers']:,}" if model["state_numbers"] else "none"),
+        ("work", f"{model['flops_per_example']:,.0f} FLOPs per example in matrix products, forward and backward"),
+        ("loss", model["loss"] + ("; draws random numbers" if model["draws"] else "")),
+        ("state", f"{model['state_numbers']:,} untrained numbers" if model["state_numbers"] else "none"),
     ):
         table.add_row(Text(name, style="bold"), Text(value))
     console.print(table)
 
 
-def _table(strategies: list[str], found: dict[tuple[str, int], Outcome]) -> Table:
-    title = f"by number of fake devices; bytes are those of one of {DEVICES[-1]}"
-    columns = (*(str(n) for n in DEVICES), "sends a step", "model state", "a step holds")
+def _table(strategies: list[str], outcomes: dict[tuple[str, int], Outcome]) -> Table:
+    counts = ", ".join(map(str, DEVICES))
+    title = f"correct on {counts} fake devices? and per device of {DEVICES[-1]}: bytes sent, model state, peak memory"
+    columns = (*(str(n) for n in DEVICES), "sent per step", "model state", "peak of a step")
     table = Table("strategy", *columns, title=title)
     for name in strategies:
-        about = found[name, DEVICES[-1]].about
-        words = [_word(found[name, count].ok) for count in DEVICES]
+        about = outcomes[name, DEVICES[-1]].about
+        words = [_word(outcomes[name, count].ok) for count in DEVICES]
         sizes = [_size(about.get(key)) for key in ("sent_bytes", "state_bytes", "peak_bytes")]
         table.add_row(name, *words, *sizes)
     return table
@@ -165,11 +166,11 @@ def _size(count: float | None) -> str:
     return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
 
 
-def _notes(strategies: list[str], found: dict[tuple[str, int], Outcome]) -> list[str]:
-    """A sentence once, with the strategies and counts that it is of."""
-    of: dict[str, list[str]] = {}
+def _notes(strategies: list[str], outcomes: dict[tuple[str, int], Outcome]) -> list[str]:
+    """Each note once, with the strategies and device counts that it applies to."""
+    places: dict[str, list[str]] = {}
     for name in strategies:
         for count in DEVICES:
-            if found[name, count].said:
-                of.setdefault(found[name, count].said, []).append(f"{name} on {count}")
-    return [f"{', '.join(where)}: {said}" for said, where in of.items()]
+            if note := outcomes[name, count].note:
+                places.setdefault(note, []).append(f"{name} on {count}")
+    return [f"{', '.join(where)}: {note}" for note, where in places.items()]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a worker answers to `jaxbench try`: what a model is, and the verdicts on a point that is not timed."""
+"""The answers of a worker to `jaxbench try`: a description of the model, and the verdicts on a point without timing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxbench.workloads import needs
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 NEEDS_A_MESH = "hybrid"
-LARGEST = 3  # parameters that are named
+LARGEST = 3  # so many of the largest parameters are named
 
 
 def describe(bench: Bench) -> dict[str, Any]:
@@ -47,10 +47,10 @@ def describe(bench: Bench) -> dict[str, Any]:
 
 
 def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
-    """The verdicts on a point, compiled unoptimised, and what one device sends and holds. Raises StageError.
+    """The verdicts on a point, compiled without optimisation, and the bytes that one device sends and holds.
 
-    Every point begins with the same state, which its program loads: each program's own `init` is traced and not
-    compiled, as its values come from the model and its layout is what `load` gives too.
+    Every point starts with the same state, which its program loads. The program's own `init` is traced but never
+    compiled: its values come from the model, and `load` gives the same layout. Raises StageError.
     """
     point = Point(**placed)
     workload, program, compiled = bench.compile(point, run_once_options())
@@ -67,16 +67,16 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _training(workload: TrainWorkload) -> str:
-    """Whether it can be trained too, and what that needs."""
+    """Whether the model can also be trained, and what it lacks."""
     try:
         needs.require(workload)
     except UserError as error:
         return str(error)
-    return f"'{workload.name}' can be trained too: jaxbench train."
+    return f"'{workload.name}' can also be trained: jaxbench train."
 
 
 def _state_bytes(program: Program, key: jax.Array) -> int:
-    """Of parameters and the optimizer's state, on one device."""
+    """The bytes of parameters and optimizer state on one device."""
     state, shardings = jax.eval_shape(program.init, key), program.state_sharding
     placed = zip(jax.tree.leaves(state), jax.tree.leaves(jax.tree.broadcast(shardings, state)), strict=True)
     return sum(math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf, sharding in placed)

@@ -2,18 +2,17 @@
 """The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
 
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it also has
-"cores": they get all the cores asked for, whatever the number of devices. "concurrent_collectives" is explained at
-`start.threads`. With "target" the process compiles for hardware that is not here, and can do nothing else than
-"compile_for". Then come
+"cores": the cores that the one device may use. "concurrent_collectives" is explained at `start.threads`. With "target"
+the process compiles for absent hardware, and accepts only "compile_for". The requests are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
     {"do": "describe"}
     {"do": "run_within", "point": {...}, "limit_bytes": n}
-    {"do": "round", "point": id, "round": r}          for a training also "steps", of a block: not as many as were found
+    {"do": "round", "point": id, "round": r}          for a training optionally "steps", the block length to use
     {"do": "profile", "point": id, "folder": a path}
 
-The answer {"concurrent_collectives": n} asks for another process, with threads for so many. The process ends as soon as
-stdin does, also in the middle of a measurement: no worker outlives the one that asked, however it died.
+The answer {"concurrent_collectives": n} asks for another process with threads for n. The process ends as soon as stdin
+does, even in the middle of a measurement: no worker outlives its parent, however that died.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from jaxbench.records import schema
 
 
 def serve(requests: Iterator[str], answers: TextIO) -> None:
-    """Answers one request after the other; `requests` never ends."""
+    """Answers the requests one after the other; `requests` never ends."""
     setup = json.loads(next(requests))
     cores, target = setup.get("cores"), setup.get("target")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
@@ -76,9 +75,8 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] in ("describe", "try"):
         from jaxbench.runner import trial_answers
 
-        if request["do"] == "describe":
-            return trial_answers.describe(bench)
-        return trial_answers.attempt(bench, request["point"])
+        describe = request["do"] == "describe"
+        return trial_answers.describe(bench) if describe else trial_answers.attempt(bench, request["point"])
     if request["do"] == "run_within":
         return bench.run_within(request["point"], request["limit_bytes"])
     if request["do"] == "profile":
@@ -103,8 +101,8 @@ def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
             reason = f"{type(cause).__name__}: {reason}"
         detail = "".join(traceback.format_exception(cause))
         stage = getattr(error, "stage", "start")
-        said = {"stage": stage, "reason": reason[:1000], "detail": detail[-8000:]}
-        return None, {"failed": {**said, "unsupported": isinstance(cause, Unsupported)}}
+        failure = {"stage": stage, "reason": reason[:1000], "detail": detail[-8000:]}
+        return None, {"failed": {**failure, "unsupported": isinstance(cause, Unsupported)}}
 
 
 def _send(answers: TextIO, answer: dict[str, Any]) -> None:
@@ -129,7 +127,7 @@ def follow(stdin: TextIO) -> Iterator[str]:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print must not mix with the answers
+    os.dup2(2, 1)  # the output of libraries must not mix with the answers
     serve(follow(sys.stdin), answers)
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of a training: saved in the background, proved when read, the same on any strategy and device count.
+"""Checkpoints of a training: saved in the background, verified on reading, the same for any strategy and device count.
 
 A checkpoint is a folder named by its step: the canonical state as orbax writes it, a flat {name: array}, and a seal
-with the sha256 of each file and of all values. Orbax alone reads some flipped bits back as numbers.
+with the sha256 of each file and of all values. Orbax alone would read some flipped bits as numbers.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from jaxbench.training.folder import writing
 FORMAT = 1
 STATE = "state"
 SEAL = "seal.json"
-PART = ".part"  # what the name of a checkpoint ends in until it is complete
+PART = ".part"  # suffix of the name of an incomplete checkpoint
 Header = dict[str, Any]  # format, shapes, sha256, files, progress
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What was found.
+    """The newest usable checkpoint.
 
     Attributes:
-      state: canonical, leaves in host memory; None when there is no checkpoint and training starts afresh.
-      progress: what `Writer.save` was given with it.
+      state: canonical, leaves in host memory; None without a checkpoint, when training starts afresh.
+      progress: of `Writer.save`.
       notes: one sentence for every checkpoint that could not be used.
     """
 
@@ -59,10 +59,10 @@ class _Damaged(Exception):
 
 
 class Writer:
-    """Saves into `folder`, one checkpoint at a time, in the background; the newest `keep` stay.
+    """Saves into `folder`, one checkpoint at a time, in the background; keeps the newest `keep`.
 
-    A checkpoint gets its name when it is complete and sealed, and an older one goes only after that. Call
-    `restore_latest` before, so that no damaged one is counted.
+    A checkpoint gets its final name when it is complete and sealed; only then is an older one removed. Call
+    `restore_latest` first, so that damaged checkpoints are not counted.
     """
 
     def __init__(self, folder: Path, *, keep: int):
@@ -86,13 +86,13 @@ class Writer:
             self.wait()
 
     def save(self, state: TrainState, progress: dict[str, Any]) -> None:
-        """Begins to save a canonical state that is in host memory (`to_host`); waits only for the save before it.
+        """Starts saving a canonical state in host memory (`to_host`); waits only for the previous save.
 
-        `progress`: JSON, such as what was measured so far.
+        progress: JSON, such as the rows measured so far.
         """
         leaves = named_leaves(state)
         header = {"format": FORMAT, "shapes": shapes(leaves), "sha256": sha256(leaves), "progress": progress}
-        text = json.dumps(header)  # now: the caller may go on changing `progress`
+        text = json.dumps(header)  # now, because the caller may change `progress` later
         stored = {name: leaf for name, leaf in leaves.items() if leaf.size}  # orbax refuses arrays without elements
         self.wait()
         part = self._folder / f"{int(state.step)}{PART}"
@@ -109,7 +109,7 @@ class Writer:
             shutil.rmtree(self._folder / str(step))
 
     def wait(self) -> None:
-        """Returns when the newest checkpoint is on the disk. Raises UserError when the disk did not take it."""
+        """Returns when the newest checkpoint is on the disk. Raises UserError when it could not be written."""
         saving, self._saving = self._saving, None
         if saving is not None:
             with _writing(self._folder):
@@ -117,16 +117,16 @@ class Writer:
 
 
 def restore_latest(folder: Path, like: TrainState) -> Restored:
-    """Reads the newest checkpoint of `folder` that is whole; damaged newer ones are moved aside and noted.
+    """Reads the newest intact checkpoint of `folder`; damaged newer ones are moved aside and noted.
 
     Args:
       folder: where a `Writer` saved.
       like: the canonical state to restore, as arrays or as jax.ShapeDtypeStruct.
 
     Raises:
-      UserError: there are checkpoints and none is whole, or the newest whole one is of another model or optimizer.
+      UserError: no checkpoint is intact, or the newest intact one is of another model or optimizer.
     """
-    notes = [f"{path} was not finished and is removed." for path in _unfinished(folder)]
+    notes = [f"{path} is incomplete and is removed." for path in _unfinished(folder)]
     damaged: list[Path] = []
     for step in saved_steps(folder):
         path = folder.absolute() / str(step)
@@ -135,22 +135,22 @@ def restore_latest(folder: Path, like: TrainState) -> Restored:
                 state, progress = _read(path, like)
         except _Damaged as error:
             damaged.append(path)
-            notes.append(f"checkpoint {folder / str(step)} is damaged ({error}) and is passed over.")
+            notes.append(f"checkpoint {folder / str(step)} is damaged ({error}) and is skipped.")
             continue
         for bad in damaged:
             _move_aside(bad)
         return Restored(state, progress, tuple(notes))
     if damaged:
         raise UserError(
-            f"none of the {len(damaged)} checkpoints in '{folder}' is whole; the newest: {notes[-len(damaged)]} Delete "
-            "that folder to train from the start, or choose a new WORKDIR."
+            f"none of the {len(damaged)} checkpoints in '{folder}' is intact; the newest: {notes[-len(damaged)]} "
+            "Delete that folder to train from the start, or choose a new WORKDIR."
         )
     return Restored(None, {}, tuple(notes))
 
 
 @contextlib.contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """`writing`, also for orbax, which reports an error of the disk as a ValueError that names its number."""
+    """`writing`, also for orbax, which reports a disk error as a ValueError that names the errno."""
     with writing(folder):
         try:
             yield
@@ -171,7 +171,7 @@ def _unfinished(folder: Path) -> list[Path]:
 
 
 def _read(path: Path, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
-    """Files first: orbax and its threads have much to say about damaged ones, and not all of it can be caught."""
+    """Checks the files first: orbax and its threads log errors about damaged files that cannot all be caught."""
     leaves = named_leaves(like)
     try:
         header = _read_seal(path)
@@ -198,16 +198,16 @@ def _read_seal(path: Path) -> Header:
     try:
         sealed = json.loads((path / SEAL).read_text())
         text = sealed["header"]
-        whole = sealed["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+        intact = sealed["sha256"] == hashlib.sha256(text.encode()).hexdigest()
     except (ValueError, KeyError, TypeError, AttributeError) as error:  # altered, but perhaps still JSON
         raise _Damaged(f"{SEAL} cannot be read") from error
-    if not whole:
+    if not intact:
         raise _Damaged(f"{SEAL} is not the file that was saved")
     header: Header = json.loads(text)
     if header["format"] != FORMAT:
         raise UserError(
-            f"checkpoint {path} is of format {header['format']}, this jaxbench reads format {FORMAT}: use the jaxbench "
-            "that wrote it or a new WORKDIR."
+            f"checkpoint {path} has format {header['format']}, but this jaxbench reads format {FORMAT}: use the "
+            "jaxbench that wrote it, or a new WORKDIR."
         )
     return header
 
@@ -221,20 +221,19 @@ def _file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _require_same_shapes(path: Path, saved: dict[str, str], wanted: dict[str, str]) -> None:
-    different = sorted(name for name in saved.keys() | wanted.keys() if saved.get(name) != wanted.get(name))
-    if not different:
-        return
-    name = different[0]
-    there, here = saved.get(name, "absent"), wanted.get(name, "absent")
-    raise UserError(
-        f"checkpoint {path} is of another model or optimizer ({name} is {there} there and {here} here; "
-        f"{len(different)} of {len(saved)} arrays differ): choose a new WORKDIR."
-    )
+def _require_same_shapes(path: Path, saved: dict[str, str], expected: dict[str, str]) -> None:
+    different = sorted(name for name in saved.keys() | expected.keys() if saved.get(name) != expected.get(name))
+    if different:
+        name = different[0]
+        old, new = saved.get(name, "absent"), expected.get(name, "absent")
+        raise UserError(
+            f"checkpoint {path} is of another model or optimizer ({name} was {old} and is now {new}; {len(different)} "
+            f"of {len(saved)} arrays differ): choose a new WORKDIR."
+        )
 
 
 def _move_aside(path: Path) -> None:
-    """Into the sibling folder "<folder>.damaged", where it neither counts nor is lost."""
+    """Moves a checkpoint into the sibling folder "<folder>.damaged", where it is kept but not counted."""
     aside = path.parent.with_name(f"{path.parent.name}.damaged")
     aside.mkdir(exist_ok=True)
     target, number = aside / path.name, 1
@@ -245,15 +244,15 @@ def _move_aside(path: Path) -> None:
 
 @contextlib.contextmanager
 def _quiet_orbax() -> Iterator[None]:
-    """Keeps orbax's account of its own work out of the log unless --verbosity=1; its warnings stay.
+    """Drops orbax's log messages below warnings unless --verbosity=1.
 
-    What a thread of its own failed with goes too, because it is raised here as well.
+    Errors of its threads are dropped too, because they are raised here as well.
     """
 
     def keep(record: logging.LogRecord) -> bool:
-        again = record.exc_info is not None and "_SignalingThread" in str(record.msg)
-        chatter = "orbax" in record.pathname and (again or record.levelno < logging.WARNING)
-        return not chatter or absl.logging.get_verbosity() >= absl.logging.DEBUG
+        raised_here = record.exc_info is not None and "_SignalingThread" in str(record.msg)
+        noise = "orbax" in record.pathname and (raised_here or record.levelno < logging.WARNING)
+        return not noise or absl.logging.get_verbosity() >= absl.logging.DEBUG
 
     logger = absl.logging.get_absl_logger()
     logger.addFilter(keep)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The bits of a tree of arrays: its names, its shapes, and one hash that two equal trainings share."""
+"""The names, shapes and sha256 of a tree of arrays. Two bitwise equal trainings have the same hash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def params_sha256(params: PyTree) -> str:
 
 
 def to_host(tree: PyTree) -> PyTree:
-    """A copy in host memory: a mere view would change when the next step takes over a donated buffer."""
+    """A copy in host memory: a view would change when the next step reuses a donated buffer."""
     return jax.tree.map(lambda leaf: np.array(leaf), tree)
 
 
@@ -33,10 +33,10 @@ def named_leaves(tree: PyTree) -> dict[str, np.ndarray]:
 
 
 def sha256(leaves: Mapping[str, Any]) -> str:
-    """`params_sha256` of leaves that have their names."""
+    """`params_sha256` of named leaves."""
     digest = hashlib.sha256()
     for name in sorted(leaves):
-        leaf = np.ascontiguousarray(leaves[name]).reshape(np.shape(leaves[name]))  # the former makes () into (1,)
+        leaf = np.ascontiguousarray(leaves[name]).reshape(np.shape(leaves[name]))  # which turns shape () into (1,)
         digest.update(f"{name}\0{leaf.dtype.name}\0{leaf.shape}\0".encode())
         digest.update(leaf.tobytes())
     return digest.hexdigest()

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The metrics on the whole test set, the accuracy exact: every example counts once and none is padded."""
+"""Metrics on the whole test set, with exact accuracy: every example counts once, without padding."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jaxbench.errors import UserError
 from jaxbench.workloads.base import PyTree, TrainWorkload
 from jaxbench.workloads.weighted import Means
 
-CHUNK = 1024  # examples at once; a float32 mean over so few gives the count of right answers back exactly
+CHUNK = 1024  # examples per call; few enough that a float32 mean gives the exact count of correct answers
 
 
 class Evaluator:
-    """Compiled evaluation of one test set on one device, where parameters of any strategy arrive in the same form."""
+    """Compiled evaluation of one test set on one device, with canonical parameters, whatever the strategy."""
 
     def __init__(
         self, workload: TrainWorkload, test: dict[str, np.ndarray], *, params: PyTree, model_state: PyTree, device: Any
@@ -37,9 +37,9 @@ class Evaluator:
                 loss, (_, others) = workload.loss(params, model_state, batch, key)
                 metrics = {"loss": loss, **others}
             if "accuracy" not in metrics:
-                said = "loss" if workload.evaluate is None else "evaluate"
+                name = "loss" if workload.evaluate is None else "evaluate"
                 raise UserError(
-                    f"the {said} of '{workload.name}' reports {sorted(metrics)}: training to a target needs 'accuracy'."
+                    f"the {name} of '{workload.name}' reports {sorted(metrics)}: training to a target needs 'accuracy'."
                 )
             return metrics
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The folder of a training: one config, one process at a time, continued only by what gives the same result."""
+"""The folder of a training: one config, one process at a time, continued only with settings that train the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxbench.records.store import CONFIG, RECORDS, RunFolder, flatten, write_js
 CHECKPOINTS = "checkpoints"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# Where and how often, which do not change what is learnt beyond the order of sums, and what only measuring reads.
+# Fields that change the result at most by the order of sums, and fields that only measurements read.
 FREE = (
     *("train.strategy", "train.checkpoint_every", "train.keep", "train.tensorboard", "batch", "scaling", "strategy"),
     *(f"lever.{name}" for name, lever in LEVERS.items() if lever.changes == "program"),
@@ -30,10 +30,10 @@ MAY_GROW = ("train.epochs", "train.target")
 
 @contextlib.contextmanager
 def hold(folder: Path, config: dict[str, Any]) -> Iterator[Path]:
-    """Creates `folder` or continues it, and keeps other processes out of it; yields where checkpoints go.
+    """Creates `folder` or continues it, locks it against other processes, and yields the folder of its checkpoints.
 
     Raises:
-      UserError: it cannot be written, is in use, holds measurements, or holds a training of another config.
+      UserError: it cannot be written, is in use, holds measurements, or holds a training with another config.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,21 +45,20 @@ def hold(folder: Path, config: dict[str, Any]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Around what writes into `folder`: a full disk, or one that fails, is said in a sentence."""
+    """A context for writes into `folder`: turns an error of the disk, such as a full one, into a UserError."""
     try:
         yield
     except OSError as error:
+        advice = "choose another WORKDIR"
         if error.errno in NO_ROOM:
-            way_out = "make room, and the same command continues from the newest checkpoint"
-        else:
-            way_out = "choose another WORKDIR"
-        raise UserError(f"cannot write to '{folder}' ({error.strerror}): {way_out}.") from error
+            advice = "free some space, and the same command continues from the newest checkpoint"
+        raise UserError(f"cannot write to '{folder}' ({error.strerror}): {advice}.") from error
 
 
 def _claim(folder: Path, config: dict[str, Any]) -> None:
     if (folder / RECORDS).exists():
         raise UserError(f"'{folder}' holds measurements ({RECORDS}): choose a new WORKDIR for a training.")
-    if any((folder / CHECKPOINTS).glob("*")):  # before the first, nothing is learnt and any config may begin
+    if any((folder / CHECKPOINTS).glob("*")):  # before the first checkpoint any config may start
         if not (folder / CONFIG).exists():
             raise UserError(f"'{folder}' has checkpoints but no {CONFIG}: choose a new WORKDIR.")
         _require_continuation(folder, flatten(RunFolder(folder).config()), flatten(config))
@@ -77,9 +76,9 @@ def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]
             continue
         if name in MAY_GROW and before is not None and now is not None and now > before:
             continue
-        wrong.append(f"{name} was {before!r} and is now {now!r}" + (", it may only grow" if name in MAY_GROW else ""))
+        wrong.append(f"{name} was {before!r} and is now {now!r}" + (", but may only grow" if name in MAY_GROW else ""))
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise UserError(
-            f"'{folder}' holds a training of another config ({'; '.join(wrong[:3])}{more}): choose a new WORKDIR."
+            f"'{folder}' holds a training with another config ({'; '.join(wrong[:3])}{more}): choose a new WORKDIR."
         )

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The loop of a training: steps, an evaluation after each epoch, checkpoints, and a clean end on a signal."""
+"""The training loop: steps, an evaluation after each epoch, checkpoints, and a clean end on a signal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from jaxbench.workloads.data import order
 
 
 class Clock:
-    """Seconds of work, and those of them spent compiling; carried on across resumes."""
+    """Seconds of work, and the part of them spent compiling, summed over resumes."""
 
     def __init__(self, elapsed_s: float = 0.0, compile_s: float = 0.0):
         self._begun = time.perf_counter() - elapsed_s
@@ -49,7 +49,7 @@ class Clock:
 
 
 class Stop:
-    """Makes the first SIGTERM or Ctrl-C a wish that the loop looks at after each step; the second acts at once."""
+    """Turns the first SIGTERM or Ctrl-C into a request, checked after each step; the second acts at once."""
 
     def __init__(self) -> None:
         self.name: str | None = None
@@ -58,10 +58,10 @@ class Stop:
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python sets no handlers
             for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, self._wish)
+                self._before[number] = signal.signal(number, self._request)
         return self
 
-    def _wish(self, number: int, frame: FrameType | None) -> None:
+    def _request(self, number: int, frame: FrameType | None) -> None:
         self.name = signal.Signals(number).name
         self._restore()
 
@@ -88,7 +88,7 @@ class Loop:
         restored: Restored,
         session: Session,
     ):
-        """Builds and places the state and compiles step and evaluation."""
+        """Creates and places the state, and compiles step and evaluation."""
         options = without(disabled_passes(session.levers, program))
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
         self.program, self.plan, self.data = program, plan, data
@@ -102,7 +102,7 @@ class Loop:
             first: Any = {name: array[: plan.batch] for name, array in data.train.items()}
             batch = program.put(first)
             with self.clock.compiling():
-                # Ahead of time: an executable cannot retrace, and its cost is known apart from the first step's.
+                # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 lowered = program.step.lower(self.state, batch)
                 self._step: Callable[[Any, Any], tuple[Any, Any]] = lowered.compile(options or None)
         host = self._host_state()
@@ -116,14 +116,14 @@ class Loop:
     def run(
         self, log: MetricLog, writer: Writer, *, facts: dict[str, Any], console: Console
     ) -> tuple[TrainState, Stop]:
-        """Returns the canonical state in host memory, and what stopped it, once its checkpoint is on the disk.
+        """Returns the canonical state in host memory, and the `Stop`, once the last checkpoint is on the disk.
 
-        `facts`: JSON that every checkpoint carries besides the loop's own progress.
+        facts: JSON that every checkpoint carries in addition to the loop's progress.
         """
         with Stop() as stop, _progress(console) as bar:
             task = bar.add_task("", total=self.plan.steps, completed=self.step)
             while True:
-                # Ends with the epoch, with a signal, or where a checkpoint is due: so there is one place that saves.
+                # Ends with the epoch, with a signal, or when a checkpoint is due, so that only one place saves.
                 for metrics in self._steps(stop):
                     self.means.add(self.step, metrics)
                     epoch = (self.step - 1) // self.plan.steps_per_epoch + 1
@@ -144,7 +144,7 @@ class Loop:
         epoch, position = divmod(self.step, per_epoch)
         batches = order(self.plan.examples, self.plan.batch, seed=self.plan.seed, epoch=epoch)
         for rows in batches[position:]:
-            # Only here: the mesh must not stay set while the caller runs between two steps.
+            # Set per step: the mesh must not stay set while the caller runs between two steps.
             with jax.set_mesh(self.program.mesh):
                 host: Any = {name: array[rows] for name, array in self.data.train.items()}
                 batch = self.program.put(host)

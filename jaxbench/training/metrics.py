@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a training writes down: means over an epoch, a row per epoch in metrics.jsonl and, if asked for, TensorBoard."""
+"""The metrics of a training: means over an epoch, a row per epoch in metrics.jsonl and, on request, TensorBoard."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Row = dict[str, Any]
 
 
 class EpochMeans:
-    """Means of a step's metrics over one epoch, as sums that a checkpoint can carry in the middle of it.
+    """Means of a step's metrics over one epoch, as sums that a checkpoint in mid-epoch can carry.
 
-    The newest step's metrics stay on the device until the next step is dispatched, so that reading them does not stop
-    the devices, and no more than two steps are ever in flight.
+    The newest step's metrics stay on the device until the next step is dispatched, so that reading them does not stall
+    the devices, and at most two steps are in flight.
     """
 
     def __init__(self, sums: dict[str, float] | None = None, count: int = 0):
@@ -34,12 +34,12 @@ class EpochMeans:
         self._newest: tuple[int, Metrics] | None = None
 
     def add(self, step: int, metrics: Metrics) -> None:
-        """`step`: the step that gave `metrics`, scalars or one equal copy per device."""
+        """step: the step of `metrics`, which are scalars or one equal copy per device."""
         self._settle()
         self._newest = step, metrics
 
     def _settle(self) -> None:
-        """Adds what the newest step left. Raises UserError when its loss is not a number."""
+        """Adds the newest step's metrics to the sums. Raises UserError when its loss is not finite."""
         if self._newest is None:
             return
         step, metrics = self._newest
@@ -55,7 +55,7 @@ class EpochMeans:
         self._count += 1
 
     def to_json(self) -> dict[str, Any]:
-        """What ``EpochMeans(**...)`` continues from; waits for the newest step."""
+        """The arguments with which ``EpochMeans(**...)`` continues; waits for the newest step."""
         self._settle()
         return {"sums": dict(self._sums), "count": self._count}
 
@@ -69,10 +69,10 @@ class MetricLog:
     """metrics.jsonl: one JSON object per epoch, on the disk before the next epoch begins."""
 
     def __init__(self, folder: Path, rows: list[Row], *, tensorboard: bool):
-        """Sets the file to `rows`, those of the checkpoint: what a killed run wrote past it goes, what is lost returns.
+        """Sets the file to `rows`, those of the checkpoint: removes rows written after it and restores lost ones.
 
         Raises:
-          UserError: TensorBoard files are asked for and tensorboardX is not installed.
+          UserError: `tensorboard` is set and tensorboardX is not installed.
         """
         self.rows = list(rows)
         self._board = _board(folder, first_step=rows[-1]["step"] + 1 if rows else 0) if tensorboard else None

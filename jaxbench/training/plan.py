@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What is trained and for how long: the data and the numbers of a training, checked before anything starts."""
+"""The data and the settings of a training, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jaxbench.workloads.data import own
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Whether a training is at its end is a function of these, the step and the rows measured so far.
+    """The settings of a training. With the step and the rows so far, they decide whether it has finished.
 
     Attributes:
       checkpoint_every: steps; 0 saves only after each epoch.
-      keep: checkpoints that stay on the disk.
+      keep: the number of checkpoints on the disk.
       examples: in the training split.
     """
 
@@ -49,23 +49,21 @@ class Plan:
 
 
 def read_plan(config: ConfigDict, examples: int) -> Plan:
-    """Reads ``config.seed`` and ``config.train``. Raises UserError naming the field, the value and a legal one."""
+    """Parses ``config.seed`` and ``config.train``. Raises UserError naming the field, the value and a legal one."""
     train = config.train
-    for field, value, least in (
+    for field, value, lower in (
         ("seed", config.seed, 0),
         ("train.batch", train.batch, 1),
         ("train.epochs", train.epochs, 1),
         ("train.checkpoint_every", train.checkpoint_every, 0),
         ("train.keep", train.keep, 1),
     ):
-        if value < least:
-            raise UserError(f"--config.{field}={value} is too small: it must be at least {least}.")
+        if value < lower:
+            raise UserError(f"--config.{field}={value} is too small: it must be at least {lower}.")
     if not 0 < train.target <= 1:
         raise UserError(f"--config.train.target={train.target} is not an accuracy: use a number such as 0.97.")
     if train.batch > examples:
-        raise UserError(
-            f"--config.train.batch={train.batch} is more than the {examples} examples there are: use fewer."
-        )
+        raise UserError(f"--config.train.batch={train.batch} is more than the {examples} examples: use at most those.")
     return Plan(
         seed=config.seed,
         batch=train.batch,
@@ -79,8 +77,8 @@ def read_plan(config: ConfigDict, examples: int) -> Plan:
 
 
 def read_data(workload: TrainWorkload, *, seed: int) -> Dataset:
-    """Loads the workload's data. seed: of their split, where they are not split. Raises UserError when they are not
-    what the workload takes."""
+    """Loads the workload's data. seed: for splitting data that come without a split. Raises UserError when they do not
+    fit the workload."""
     data = own.read(workload, seed=seed)
     for part, arrays in (("train", data.train), ("test", data.test)):
         own.require(workload, arrays, f"the {part} split of '{data.name}'")

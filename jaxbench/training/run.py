@@ -25,9 +25,9 @@ from jaxbench.training.train import train as train_workload
 
 
 def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> int:
-    """Trains to ``config.train.target`` on as many devices as ``config.mesh.devices`` says; returns the exit code.
+    """Trains to ``config.train.target`` on ``config.mesh.devices`` devices. Raises UserError.
 
-    0: the target is reached; 1: it is not; 130: stopped by a signal. Raises UserError.
+    Returns the exit code: 0 when the target is reached, 1 when it is not, 130 when stopped by a signal.
     """
     strategy = str(config.train.strategy)
     parallel.load(strategy)
@@ -57,8 +57,8 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
             console=console,
             session=session,
         )
-    except KeyboardInterrupt:  # the second one, or one before the loop answers the first with a checkpoint
-        console.print(_at_once(workdir), highlight=False, soft_wrap=True)
+    except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
+        console.print(_interrupted(workdir), highlight=False, soft_wrap=True)
         return 130
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     if result.stopped_by:
@@ -67,9 +67,11 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
 
 
 def levers_of(settings: config_lib.Settings) -> dict[str, str]:
-    """The one setting of the levers that a training has. Raises UserError for several, or one that it cannot have."""
+    """The levers of the training. Raises UserError for several values, or for one that training cannot use."""
     if settings.swept:
-        raise UserError(f"--config.lever.{settings.swept[0]} has several values: a training has one, 'run' compares.")
+        raise UserError(
+            f"--config.lever.{settings.swept[0]} has several values: a training takes one, jaxbench run several."
+        )
     levers = settings.arms[0].levers
     for name, lever in LEVERS.items():
         if lever.untrained and levers[name] != lever.default:
@@ -80,19 +82,19 @@ def levers_of(settings: config_lib.Settings) -> dict[str, str]:
     return levers
 
 
-def _at_once(workdir: Path) -> str:
+def _interrupted(workdir: Path) -> str:
     steps = saved_steps(workdir / CHECKPOINTS)
     if not steps:
         return f"stopped before the first checkpoint: the same command with WORKDIR={workdir} starts again."
-    return f"stopped at once: the same command with WORKDIR={workdir} continues from the checkpoint of step {steps[0]}."
+    return f"stopped at once: the same command with WORKDIR={workdir} continues from the checkpoint at step {steps[0]}."
 
 
 def device_count(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> int:
-    """The device count asked for, or the largest that has a core or an accelerator each and divides the batch."""
+    """The chosen device count, or the largest that divides the batch and has a core or an accelerator per device."""
     if settings.devices is not None:
         if len(settings.devices) > 1:
             *_, last = words = [str(count) for count in settings.devices]
             raise UserError(f"--config.mesh.devices={','.join(words)}: training uses one device count, such as {last}.")
         return plan.device_counts(settings, machine)[0]
-    most = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
-    return max(n for n in plan.device_counts(settings, machine) if n == 1 or (n <= most and batch % n == 0))
+    limit = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
+    return max(n for n in plan.device_counts(settings, machine) if n == 1 or (n <= limit and batch % n == 0))

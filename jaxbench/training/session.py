@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Each start of a training: what it must share with the one before, and the manifest that lists them all."""
+"""One start of a training: what must equal the previous start, and the manifest that lists all starts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Session:
 
     Attributes:
       command: as it was typed.
-      devices, strategy: where it runs and how; another pair gives the same training up to the order of sums.
+      devices, strategy: other values give the same training up to the order of sums.
       experiment_file, experiment_sha256: the name of the experiment's source, and its hash.
       machine: `manifest.probe`.
-      levers: those of the workload and of the program; an absent one is at its default.
+      levers: of the workload and of the program; an absent one is at its default.
     """
 
     command: list[str]
@@ -36,16 +36,16 @@ class Session:
 
     @property
     def layout(self) -> str:
-        """What levers add to the strategy, "mesh=data=2,tensor=2"; "" for nothing. As the strategy, it may change."""
-        mine = [lever for lever in LEVERS.values() if lever.changes == "program"]
-        return ", ".join(f"{m.name}={self.levers[m.name]}" for m in mine if m.of(self.levers) != m.of({}))
+        """The levers that change the program, such as "mesh=data=2,tensor=2". Like the strategy, they may change."""
+        levers = [lever for lever in LEVERS.values() if lever.changes == "program"]
+        return ", ".join(f"{one.name}={self.levers[one.name]}" for one in levers if one.of(self.levers) != one.of({}))
 
     @property
     def place(self) -> str:
         return _place(self.devices, self.strategy, self.layout)
 
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint says of the start that saved it."""
+        """What a checkpoint stores about the start that saved it."""
         return {
             "devices": self.devices,
             "strategy": self.strategy,
@@ -58,12 +58,12 @@ class Session:
         """`progress`: a checkpoint's, or {}. Raises UserError when another experiment file was trained."""
         if progress.get("experiment_sha256", self.experiment_sha256) != self.experiment_sha256:
             raise UserError(
-                f"the experiment file '{self.experiment_file}' has changed since this training began: choose a new "
+                f"the experiment file '{self.experiment_file}' has changed since this training started: choose a new "
                 "WORKDIR, or undo the change."
             )
 
     def moved_from(self, progress: dict[str, Any]) -> str:
-        """Where the checkpoint was trained, when that is another place than this; else ''."""
+        """Where the checkpoint was trained, if not on the same devices, strategy and layout; else ''."""
         before = _place(*(progress.get(name, getattr(self, name)) for name in ("devices", "strategy", "layout")))
         return "" if before == self.place else before
 
@@ -74,13 +74,13 @@ def _place(devices: int, strategy: str, layout: str) -> str:
 
 
 def record(folder: Path, session: Session, *, step: int) -> None:
-    """Writes the manifest of `folder`, or adds this start to it; what the first start wrote stays. `step`: begun at."""
+    """Writes the manifest of `folder`, or adds this start to that of the first. step: at which this start begins."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     entry = {"started": now, "command": session.command, "from_step": step, **session.facts()}
     with writing(folder):
         if not (folder / MANIFEST).exists():
             first = {"started": now, "command": session.command, **session.facts()}
-            del first["devices"]  # of the machine, which may have more than are used
+            del first["devices"]  # the manifest's own "devices" counts those of the machine
             write_json(folder / MANIFEST, {**session.machine, **first, "sessions": [entry]})
             return
         manifest = RunFolder(folder).manifest()

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Trains a workload on its real data to a target. Whatever it decides follows from what a checkpoint holds.
+"""Trains a workload on its real data to a target. A checkpoint holds everything that decisions depend on.
 
-The batches, the random key, the optimizer, the rows measured and the decision to stop are functions of (config, step),
-so a run that was killed and started again ends with the same bits as one that was not.
+The batches, the random key, the optimizer, the rows and the decision to stop are functions of (config, step), so a run
+that was killed and restarted ends with the same bits as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class TrainResult:
 
     Attributes:
       reached: the newest test accuracy is at least the target.
-      finished: the target is reached or the epochs are used up; False after a signal.
-      was_finished: it was so before, and nothing was trained now.
-      stopped_by: "SIGTERM" or "SIGINT" when it is not finished for that reason.
-      step, epoch: steps taken; whole epochs.
-      test_accuracy: after the newest whole epoch; None before the first.
+      finished: the target is reached or all epochs are done; False after a signal.
+      was_finished: it had finished before, and nothing was trained now.
+      stopped_by: "SIGTERM" or "SIGINT" if a signal stopped it before it had finished.
+      step, epoch: completed steps and epochs.
+      test_accuracy: after the newest completed epoch; None before the first.
       elapsed_s: seconds of work, summed over resumes: compiling, training, evaluating and waiting for checkpoints; not
-        loading data. What a kill threw away does not count.
-      compile_s: the part of it spent compiling.
+        loading data, nor work that a kill has discarded.
+      compile_s: the part of elapsed_s spent compiling.
       params_sha256: of the parameters, see `digest.params_sha256`.
       notes: a sentence for each checkpoint that could not be used.
     """
@@ -73,19 +73,19 @@ def train(
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
     Args:
-      workload: must have what `needs` asks for.
-      program_builder: spreads the workload over devices; not called when there is nothing left to do.
-      config: seed and train.{batch, epochs, target, checkpoint_every, keep, tensorboard} are used; all of it is kept.
-      folder: gets config.json, manifest.json, metrics.jsonl, checkpoints/ and, if asked for, tensorboard/.
-      console: where the live progress, one line per epoch, the notes and the closing sentences go.
+      workload: must satisfy `needs`.
+      program_builder: distributes the workload over devices; not called when nothing is left to do.
+      config: seed and train.{batch, epochs, target, checkpoint_every, keep, tensorboard} are used; all of it is stored.
+      folder: for config.json, manifest.json, metrics.jsonl, checkpoints/ and, on request, tensorboard/.
+      console: for the live progress, one line per epoch, notes and the closing sentences.
       session: this start, for the manifest and the checkpoints.
 
     Raises:
-      UserError: a value or data that do not fit, a folder of another training, no checkpoint that is whole, a loss that
-        is not a number, a disk that is full.
+      UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
+        finite, a full disk.
     """
     if jax.process_count() > 1:
-        raise UserError(f"training runs in one process and this is one of {jax.process_count()}: start it on one host.")
+        raise UserError(f"training runs in one process, but there are {jax.process_count()}: start it on one host.")
     needs.require(workload)
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
@@ -103,13 +103,13 @@ def train(
             else:
                 program = _build(program_builder, workload, plan)
                 record(folder, session, step=0 if restored.state is None else int(restored.state.step))
-                _say_start(console, workload, data, plan=plan, restored=restored, session=session)
+                _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 loop = Loop(workload, program, plan=plan, data=data, restored=restored, session=session)
                 with Writer(checkpoints, keep=plan.keep) as writer:
                     state, stop = loop.run(log, writer, facts=facts, console=console)
                 clock = loop.clock.to_json()
                 result = _result(plan, state, log.rows, notes=restored.notes, stopped_by=stop.name, clock=clock)
-    _say_end(console, result, plan.target)
+    _print_end(console, result, plan.target)
     return result
 
 
@@ -118,11 +118,11 @@ def _abstract_state(workload: TrainWorkload) -> TrainState:
 
 
 def _facts(data: Dataset, session: Session, progress: dict[str, Any]) -> dict[str, Any]:
-    """What checkpoints say of this training. Raises UserError when the newest says of other data or another file."""
+    """What checkpoints store about this training. Raises UserError if the newest has other data or another file."""
     session.require_same_experiment(progress)
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
     if progress.get("data_sha256", digest) != digest:
-        raise UserError(f"the data '{data.name}' have changed since this training began: choose a new WORKDIR.")
+        raise UserError(f"the data '{data.name}' have changed since this training started: choose a new WORKDIR.")
     return {"data_sha256": digest, **session.facts()}
 
 
@@ -144,7 +144,7 @@ def _result(
     clock: dict[str, float] | None = None,
 ) -> TrainResult:
     finished = plan.finished(int(state.step), rows)
-    # At its end both clocks stand where the newest epoch's row read them: the same when it is asked again.
+    # A finished training reports the clocks of the newest epoch's row, so that asking again gives the same.
     elapsed = rows[-1] if finished or clock is None else clock
     return TrainResult(
         reached=plan.reached(rows),
@@ -161,26 +161,26 @@ def _result(
     )
 
 
-def _say_start(
+def _print_start(
     console: Console, workload: TrainWorkload, data: Dataset, *, plan: Plan, restored: Restored, session: Session
 ) -> None:
     console.print(
-        f"{workload.name} on {data.name}, {session.place}: {plan.examples} {workload.unit} to train on in "
-        f"{plan.steps_per_epoch} steps of {plan.batch}, {count(data.test)} to test on; to a test accuracy of "
+        f"{workload.name} on {data.name}, {session.place}: {plan.examples} {workload.unit} for training in "
+        f"{plan.steps_per_epoch} steps of {plan.batch}, {count(data.test)} for testing; until a test accuracy of "
         f"{plan.target} or {plan.epochs} epochs.",
         highlight=False,
         soft_wrap=True,
     )
     if restored.state is not None:
-        text = f"continuing from the checkpoint of step {int(restored.state.step)}."
+        text = f"continuing from the checkpoint at step {int(restored.state.step)}."
         if before := session.moved_from(restored.progress):
-            text += f" It was trained {before}: the final bits may differ from those of a training in one place."
+            text += f" It was trained {before}: the final bits may differ from those of an unchanged training."
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def _say_end(console: Console, result: TrainResult, target: float) -> None:
+def _print_end(console: Console, result: TrainResult, target: float) -> None:
     if result.stopped_by:
-        text = f"stopped by {result.stopped_by} after step {result.step}, which is saved: the same command continues."
+        text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
     elif result.reached:
         text = (
             f"target {target} reached: test accuracy {result.test_accuracy:.4f} after {result.epoch} epochs, "
@@ -189,5 +189,5 @@ def _say_end(console: Console, result: TrainResult, target: float) -> None:
     else:
         text = f"target {target} not reached: test accuracy {result.test_accuracy:.4f} after {result.epoch} epochs."
     if result.was_finished:
-        text = f"this training was finished before. {text}"
+        text = f"this training had already finished. {text}"
     console.print(text, highlight=False, soft_wrap=True)

@@ -123,4 +123,4 @@ def test_the_kernel_runs_in_a_child() -> None:
     assert found.value is not None, found.reason
     assert len(found.value["took_s"]) == len(found.value["began_s"]) > 0 and min(found.value["took_s"]) > 0
     absent = stability.measure("tpu", 0.2)
-    assert absent.value is None and "a TPU was asked for" in absent.reason
+    assert absent.value is None and "a TPU was requested" in absent.reason

@@ -45,7 +45,7 @@ def built(expression: str, folder: Path) -> Any:
     [
         ("None", "returned NoneType, not a CaseSet"),
         ("{}['x']", "own.py', line 15: KeyError: 'x'"),
-        ("cases()", "no implementation has all that they ask for"),
+        ("cases()", "no implementation of"),
         ("cases(kernel(), view='curve')", "has the view 'curve': did you mean 'curves'?"),
         ("cases(cases=(kernel() for _ in 'x'))", "are a generator: they must be a tuple"),
         ("cases(cases=None)", "are a NoneType: they must be a tuple"),

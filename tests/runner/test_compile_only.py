@@ -145,7 +145,7 @@ def test_records_survive_the_file(run):
 def test_a_platform_that_is_not_the_targets_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(target_lib, "require", lambda target: None)
     config = composed("mlp", **{"mesh.platform": "cpu"})
-    with pytest.raises(UserError, match="platform=cpu and --target=h100:8 exclude each other"):
+    with pytest.raises(UserError, match="platform=cpu .* --target=h100:8"):
         compile_only.run("mlp", config, "h100:8", tmp_path / "run", Console(file=io.StringIO()))
 
 

@@ -151,7 +151,7 @@ def test_a_depth_that_is_refused_has_no_scratch_memory(tmp_path):
 
 def test_a_dry_run_says_that_a_point_does_not_fit():
     asked = types.SimpleNamespace(settings=None, machine={"cores": 1})
-    for says, bytes_ in ((SENTENCE.format(used=18.84, over=3.09), "20229.3 MB"), (SILENT, "not said")):
+    for says, bytes_ in ((SENTENCE.format(used=18.84, over=3.09), "20229.3 MB"), (SILENT, "unknown")):
         workers = types.SimpleNamespace(ask=lambda name, request, says=says: refuse(says)(None, request))
         assert run._dry_point(point(), workers, asked, every=False) == (["does not fit the device", bytes_], None)
 

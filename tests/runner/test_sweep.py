@@ -84,7 +84,7 @@ def build(config):
 """
 
 
-FAILS = [("os.kill(os.getpid(), 9)", "ended by SIGKILL"), ("raise MemoryError('no room')", "MemoryError: no room")]
+FAILS = [("os.kill(os.getpid(), 9)", "killed by SIGKILL"), ("raise MemoryError('no room')", "MemoryError: no room")]
 
 
 @pytest.mark.parametrize(("how", "reason"), thin(FAILS, 1))

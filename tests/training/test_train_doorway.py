@@ -38,7 +38,7 @@ def test_kill_9_and_the_same_command(tmp_path):
             time.sleep(0.05)
         process.kill()
     again = jaxbench("train", "mlp", f"--workdir={tmp_path / 'killed'}", *WORDS)
-    assert "continuing from the checkpoint of step" in again.stdout, again.stdout + again.stderr
+    assert "continuing from the checkpoint at step" in again.stdout, again.stdout + again.stderr
     assert last_line(again.stdout) == last_line(whole.stdout)
     assert again.returncode == whole.returncode
 

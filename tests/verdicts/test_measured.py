@@ -49,7 +49,7 @@ def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
 
 REFUSED = [
     (("--a=--config.modle.width=3", "--b="), "modle"),
-    (("--a=--preset=smoke", "--b="), "'--preset=smoke' is no setting"),
+    (("--a=--preset=smoke", "--b="), "'--preset=smoke'"),
     (("--a='", "--b="), "cannot be read"),
     (("--a=", "--b=--config.measure.rounds=3"), "rounds is 2 in A and 3 in B"),
     (("--a=", "--b=", "--config.measure.processes=2"), "--config.measure.processes=2 has no effect on ab"),
@@ -88,12 +88,12 @@ def test_a_gate_from_calibration_to_alarm(tmp_path):
     early = here("check", "mlp", "--name=main")
     assert early.returncode == 3 and "run jaxbench calibrate first" in early.stderr
     calibrated = here("calibrate", "mlp", *ONE, "--config.measure.rounds=16")
-    assert calibrated.returncode == 0 and "35 ways" in calibrated.stdout, calibrated.stdout + calibrated.stderr
+    assert calibrated.returncode == 0 and "35 comparisons" in calibrated.stdout, calibrated.stdout + calibrated.stderr
     # From here on nothing depends on how noisy this machine is: the calibration is of a bad and then of a good one, the
     # baseline was 10,000 times as fast.
     differs_by(tmp_path, 1.31)
     refused = here("check", "mlp", "--name=main", "--workdir=never")
-    assert refused.returncode == 3 and "differs from itself by 131 %" in refused.stderr, refused.stderr
+    assert refused.returncode == 3 and "131 %" in refused.stderr, refused.stderr
     assert not (tmp_path / "never").exists()
     differs_by(tmp_path, 0.05)
     faster = tmp_path / "baselines" / "main" / "records.jsonl"
@@ -107,4 +107,4 @@ def test_a_gate_from_calibration_to_alarm(tmp_path):
     assert "<failure" in (tmp_path / "now" / "junit.xml").read_text()
     assert "slower" in (tmp_path / "now" / "summary.md").read_text().lower()
     other = here("check", "cnn", "--name=main")
-    assert other.returncode == 3 and "is of mlp, not of cnn" in other.stderr
+    assert other.returncode == 3 and "mlp, not cnn" in other.stderr

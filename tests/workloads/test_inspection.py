@@ -309,7 +309,7 @@ def test_a_line_is_a_persons_own_only_in_their_files(tmp_path):
 
 def test_whatever_passes_through_no_line_of_theirs_stays_as_it_is():
     error = ValueError("no")
-    assert discovery.told(error) is error
+    assert discovery.with_user_line(error) is error
     with pytest.raises(ValueError, match="no"), discovery.explaining():
         raise error
     with pytest.raises(UserError, match=r"^the loss: ValueError: no\. Do that\.$"):

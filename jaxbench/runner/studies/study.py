@@ -79,7 +79,7 @@ class Study:
             if not fits.refused(error):
                 raise
             # A device has no more than the limit, so that what is refused counts as more.
-            needs = max(fits.said_bytes(error) or 0, self.limit.bytes + 1)
+            needs = max(fits.needed_bytes(error) or 0, self.limit.bytes + 1)
             return Memory(peak_bytes=needs, temp_bytes=None, refused=str(error))
         return Memory(peak_bytes=answer["peak_bytes"], temp_bytes=answer["temp_bytes"])
 

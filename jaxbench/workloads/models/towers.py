@@ -26,7 +26,7 @@ class Towers(nnx.Module):
     """{"image": (B, size, size, 1), "caption": (B, T)} to (image_BD, caption_BD, scale); unit rows."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
-        """config: `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature`, and whether this is `learned`.
+        """config: `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature`, and `learned`.
 
         Raises UserError for a temperature that is not above 0.
         """
