@@ -49,12 +49,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Outcome:
-    """answers: of the pairs that were finished. across: what A and B differ in. left_out: a sentence for each point
-    that is not compared. why: why measuring ended."""
+    """answers: of the pairs that were finished. across: what A and B differ in. left_out: the points that
+    are not compared. why: why measuring ended."""
 
     answers: Answers
     across: tuple[str, ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[comparable.LeftOut, ...]
     why: str
 
 

@@ -124,7 +124,7 @@ def test_terminal_says_all_within_its_width(case: str) -> None:
     assert words.headline(comparison) in flat and text.strip().startswith(comparison.verdict.capitalize())
     for answer in comparison.answers.points:
         assert words.ratio(answer.ratio) in flat and answer.why in flat
-    for sentence in (*comparison.left_out, *comparison.software):
+    for sentence in (*map(str, comparison.left_out), *comparison.software):
         assert words.clean(sentence) in flat
 
 
