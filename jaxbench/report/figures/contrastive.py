@@ -26,7 +26,7 @@ CAPTION = (
     "matrix products, the bytes that it all-gathers, its scratch memory, and the time per step. Dashed: a loss that is "
     "a mean over examples (as in cnn) would keep its value on the smallest device count."
 )
-FLAT = "a mean over examples, as in cnn: flat"
+FLAT = "a mean over examples: flat"
 Families = Mapping[str, Sequence[Row]]
 _STYLES: Any = ("-", marks.DASHED, ":", "-.")  # of arms, where there are several strategies
 
@@ -39,8 +39,8 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
     found = families.families(rows)
     sheet = Sheet(2, 2)
     work, sent, scratch, time = sheet.panels.flat
-    _growing(work, found, products, "FLOP of products, device and step", show=si)
-    _growing(sent, found, gathered, "MB gathered, device and step")
+    _growing(work, found, products, "matmul FLOP per device and step", show=si)
+    _growing(sent, found, gathered, "MB gathered per device and step")
     _growing(
         scratch,
         found,
