@@ -52,6 +52,7 @@ class FirstRunPage:
     commands: str
     unfinished: bool
     parts: Table
+    made_from: str = "first-run.json"
 
 
 def write(folder: Path, document: Document) -> None:
