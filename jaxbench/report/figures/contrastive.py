@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A loss across the examples of the global batch: what a device does, gathers and holds as devices are added."""
+"""A loss over pairs of examples of the global batch: the work, traffic and memory of a device as devices are added."""
 
 from __future__ import annotations
 

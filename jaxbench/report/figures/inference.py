@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Inference: latency of single calls at the median and at the 99th percentile, and throughput, over the batch."""
+"""Inference: median and 99th-percentile latency of single calls, and throughput, over the batch."""
 
 from __future__ import annotations
 
