@@ -18,8 +18,8 @@ from jaxbench.report.drawing.canvas import Sheet, short
 VIEWS = ()  # `compiled_page` draws it: such a run has no findings
 CAPTION = (
     "Compiled for hardware that is not here; nothing was run. Left: the memory that a step needs on one device; "
-    "dashed: a device's capacity. Right: the bytes that one device sends in a step, by kind of collective; a cross marks a "
-    "point whose communication differs from its closed form."
+    "dashed: a device's capacity. Right: the bytes that one device sends in a step, by kind of collective; a cross "
+    "marks a point whose communication differs from its closed form."
 )
 MOST = 48  # points that a figure has room for
 

@@ -20,8 +20,8 @@ from jaxbench.report.drawing.series import Series, believed, elements, per_secon
 VIEWS = ("cases/curves",)
 CAPTION = (
     "Left: at small sizes read the time, which is flat while launching the work costs more than the work itself. "
-    "Right: at large sizes read the throughput. Dotted lines: sizes from which one implementation is faster than another. "
-    "Short bars: n½, the size at which a series reaches half of its best throughput."
+    "Right: at large sizes read the throughput. Dotted lines: sizes from which one implementation is faster than "
+    "another. Short bars: n½, the size at which a series reaches half of its best throughput."
 )
 UNIT = "elements"
 _WORDS = 29  # letters in a line of the column that says what the marks mean

@@ -27,8 +27,8 @@ from jaxbench.report.lever_findings import LeverFindings
 VIEWS = ("training/pipeline", "levers/pipeline")
 CAPTION = (
     "K stages, M micro-batches of one global batch. Left: the share of slots of the executed schedule without work "
-    "(the bubble), with the theoretical line. Middle: throughput relative to gpipe at K = 2, M = 1, with published values "
-    "and the limit set by idle slots alone. Right: scratch memory of the compiled step on the most stages. More "
+    "(the bubble), with the theoretical line. Middle: throughput relative to gpipe at K = 2, M = 1, with published "
+    "values and the limit set by idle slots alone. Right: scratch memory of the compiled step on the most stages. More "
     "micro-batches are smaller, so it need not grow with M: what matters is how many a stage keeps."
 )
 GPIPE = "gpipe_table2_tpu"

@@ -26,8 +26,8 @@ from jaxbench.verdicts.metric import Metric
 VIEWS = ()  # of a comparison, not of a run
 CAPTION = (
     "B's value over A's, for each point and overall (the geometric mean). Differences within the grey band count as "
-    "the same. Verdicts may use wider intervals than those drawn, to keep false alarms rare in the whole table. The scale "
-    "is logarithmic."
+    "the same. Verdicts may use wider intervals than those drawn, to keep false alarms rare in the whole table. The "
+    "scale is logarithmic."
 )
 MOST = 40
 BAND = "#e8e8e8"
