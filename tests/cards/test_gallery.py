@@ -80,7 +80,8 @@ def test_filters_know_every_field(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "said"), [("stratgy=x", "did you mean 'strategy'"), ("cnn", "is not a filter"), ("devices=", "is not a filter")]
+    ("word", "said"),
+    [("stratgy=x", "did you mean 'strategy'"), ("cnn", "is not a filter"), ("devices=", "is not a filter")],
 )
 def test_filters_that_are_none(folder: Path, word: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
