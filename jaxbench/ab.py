@@ -49,12 +49,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Outcome:
-    """answers: from the finished pairs. across: the fields in which A and B differ. left_out: a sentence for each point
-    that is not compared. why: why measuring ended."""
+    """answers: from the finished pairs. across: the fields in which A and B differ. left_out: the points that are not
+    compared. why: why measuring ended."""
 
     answers: Answers
     across: tuple[str, ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[comparable.LeftOut, ...]
     why: str
 
 

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a new run agrees with a card: of each point its step time and its efficiency, within or outside.
+"""Whether a new run agrees with a card: the step time and efficiency of each point are within or outside.
 
-Each question is a ratio, new over card, with the interval of `jaxbench.verdicts`, which holds what rounds differ by and
-what processes differ by. Within: 1 lies in it. A table asks several questions, so its intervals are made to hold all
-together with 95 % (Bonferroni): a card that is reproduced has no point outside 19 times of 20, however many points it
-has. An interval in which a factor of `BLIND` would go unseen is no answer.
+Each question is a ratio, new over card, with the interval of `jaxbench.verdicts`, which covers the spread of rounds and
+of processes. Within: the interval contains 1. A table asks several questions, so its intervals hold jointly with 95 %
+(Bonferroni): 19 of 20 reproduced cards have no point outside, however many points they have. An interval that would
+hide a factor of `BLIND` is no answer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Any_ = Point | CasePoint
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """card, now: seconds per step, or efficiency. ratio: now over card, with the table's interval."""
+    """card, now: seconds per step, or efficiency. ratio: now over card, with the joint interval."""
 
     verdict: str = NOT_JUDGED
     card: float = math.nan
@@ -43,7 +43,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One point. outcome: OUTSIDE where it was right in the card and is not now; why says it."""
+    """One point. outcome: OUTSIDE if it was correct in the card and is not now, for the reason `why`."""
 
     point: str
     time: Question = Question()
@@ -84,19 +84,19 @@ def agree(card: Run, now: Run, spreads: tuple[Spread, Spread], *, same_machine: 
 
 
 def _fault(point: Any_) -> str:
-    """Why it has no time to compare; "" if it has one."""
+    """Why the point has no time to compare; "" if it has one."""
     if not point.rounds or point.status in ("failed", "unsupported"):
         return f"{point.status} ({point.reason})"
     return f"wrong ({point.reason})" if point.check_ok is False else ""
 
 
 def _absent(name: str, card: Any_ | None, now: Any_ | None) -> Answer:
-    """The answer for a point that one side has no right time of."""
+    """The answer for a point that has no correct time on one side."""
     then, here = (None if point is None else _fault(point) for point in (card, now))
     if then is None:
         return Answer(point=name, outcome=CANNOT_TELL, why="the card does not have it")
     if then and (here is None or here):
-        return Answer(point=name, outcome=CANNOT_TELL, why=f"in the card {then}, now {here or 'not there'}")
+        return Answer(point=name, outcome=CANNOT_TELL, why=f"in the card {then}, now {here or 'missing'}")
     if then:
         return Answer(point=name, outcome=CANNOT_TELL, why=f"now right, in the card {then}")
     if here is None:  # such as more devices than this machine has
@@ -144,29 +144,29 @@ def _question(found: Ratio, alpha: float, values: list[float]) -> Question:
     half = found.half(alpha)
     card, now = values
     if not math.isfinite(half):
-        return Question(verdict=CANNOT_TELL, card=card, now=now, why="one round on a side: at least 2 rounds would")
+        return Question(verdict=CANNOT_TELL, card=card, now=now, why="one side has only 1 round: measure at least 2")
     ratio = found.estimate(alpha) if half < 700 else Estimate(value=math.exp(found.log))  # else exp overflows
     if abs(found.log) > half:
         return Question(verdict=OUTSIDE, card=card, now=now, ratio=ratio)
     if half > math.log(BLIND):
-        why = f"too few rounds: a factor of {BLIND:g} would not show"
+        why = f"too few rounds: the interval would hide a factor of {BLIND:g}"
         return Question(verdict=CANNOT_TELL, card=card, now=now, ratio=ratio, why=why)
     return Question(verdict=WITHIN, card=card, now=now, ratio=ratio)
 
 
 def exit_code(answers: list[Answer]) -> int:
-    """0 all within, 1 some outside, 2 cannot tell of some, 3 nothing could be judged."""
-    said = [verdict for answer in answers for verdict in answer.verdicts]
-    judged = [verdict for verdict in said if verdict in (WITHIN, OUTSIDE)]
-    if OUTSIDE in said:
+    """0 all within, 1 some outside, 2 some inconclusive, 3 nothing could be judged."""
+    verdicts = [verdict for answer in answers for verdict in answer.verdicts]
+    judged = [verdict for verdict in verdicts if verdict in (WITHIN, OUTSIDE)]
+    if OUTSIDE in verdicts:
         return 1
     if not judged and not any(q.verdict for a in answers for q in (a.time, a.efficiency)):
         return 3
-    return 2 if CANNOT_TELL in said else 0
+    return 2 if CANNOT_TELL in verdicts else 0
 
 
 def widest(answers: list[Answer]) -> Mapping[str, float]:
-    """The largest difference that could hide inside an interval, as a share, of step times and of efficiencies."""
+    """The largest relative difference that an interval could hide, of step times and of efficiencies."""
     found: dict[str, float] = {}
     for name in ("time", "efficiency"):
         questions = [getattr(answer, name) for answer in answers]

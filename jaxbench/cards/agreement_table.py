@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What `jaxbench repro` prints: a line a point, and how much could hide behind the word "within"."""
+"""What `jaxbench repro` prints: a line per point, and how large a difference "within" could hide."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from jaxbench.verdicts.ratio import Spread
 
 _STYLES = {WITHIN: "ok", OUTSIDE: "no", CANNOT_TELL: "unchecked"}
 _WORDS = {
-    0: "Reproduced: all is within its interval.",
-    1: "Not reproduced: some is outside its interval.",
-    2: "Cannot tell: nothing is outside its interval, and not all could be judged.",
+    0: "Reproduced: every number is within its interval.",
+    1: "Not reproduced: some numbers are outside their intervals.",
+    2: "Inconclusive: nothing is outside its interval, but not everything could be judged.",
     3: "Not comparable: no number of the card could be judged.",
 }
 
@@ -54,7 +54,7 @@ def _change(card: str, now: str) -> str:
 
 
 def _ratio(question: Question) -> Estimate:
-    """Without ends that are so far away that they say nothing."""
+    """Without an interval that is too wide to be informative."""
     ratio = question.ratio
     return ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone()
 
@@ -83,11 +83,11 @@ _COLUMNS = (
 
 def _remarks(answers: list[Answer], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:
     widest = agreement.widest(answers)
-    said = ["Intervals of now / card hold all together with 95 %; within: 1 lies inside."]
+    sentences = ["Intervals of now / card hold jointly with 95 %; within: the interval contains 1."]
     names = {"time": "a step time", "efficiency": "an efficiency"}
     hidden = [f"{100 * share:.0f} % in {names[name]}" for name, share in widest.items()]
     if hidden:
-        said.append(f"Within hides differences of up to {' and '.join(hidden)}: more rounds or processes show less.")
+        sentences.append(f"Within can hide differences of up to {' and '.join(hidden)}; more rounds or processes help.")
     sources = dict.fromkeys(f"{100 * spread.sd:.1f} %, {spread.source}" for spread in spreads)
-    said.append(f"What processes of one program differ by: {'; '.join(sources)}.")
-    return said if same_machine else [*said, "Step times of another kind of machine are not judged."]
+    sentences.append(f"Spread between processes of one program: {'; '.join(sources)}.")
+    return sentences if same_machine else [*sentences, "Step times of another kind of machine are not judged."]

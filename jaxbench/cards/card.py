@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A run as one document: config, manifest, raw samples, what they come to, the machine's own figures, and a hash.
+"""A run as one document: config, manifest, raw samples, results, the machine's own numbers, and a hash.
 
-The schema is `schema/card.schema.json`. A card holds no time of its own making, so that a run has one card, and its
-name comes from its content.
+The schema is `schema/card.schema.json`. A card does not record when it was made, so that a run has exactly one card,
+and its name comes from its content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jaxbench.report.table import records
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import Run
 
-# Of summary.csv, with the meaning they have there.
+# Columns of summary.csv, with the same meaning.
 COMMON = (
     "devices", "platform", "device_kind", "oversubscribed", "status", "check_ok", "reason", "notes", "rounds",
     "samples", "step_s", "step_s_lo", "step_s_hi", "step_s_p95", "step_s_cv",
@@ -54,7 +54,7 @@ def make(run: Path) -> dict[str, Any]:
     of_cases = bool(found.points) and isinstance(found.points[0], CasePoint)
     machine, why_not = _machine(run, found.manifest)
     folder = RunFolder(run)
-    folder.records()  # says what it passed over
+    folder.records()  # fills `notes` with what it skipped
     card = scrub(
         {
             "schema": layout.SCHEMA,
@@ -73,11 +73,11 @@ def make(run: Path) -> dict[str, Any]:
     try:
         return {**card, "sha256": layout.digest(card)}
     except ValueError as error:
-        raise UserError(f"'{run}' holds a number that is not finite ({error}): a card cannot be made of it.") from error
+        raise UserError(f"'{run}' has a number that is not finite ({error}), so no card can be made of it.") from error
 
 
 def write(card: dict[str, Any], folder: Path) -> Path:
-    """Writes the card under the name that its content gives. The same card again is the same file.
+    """Writes the card under a name made from its content, so that the same card is always the same file.
 
     Raises:
       UserError: another file has that name, or the folder cannot be written.
@@ -91,7 +91,7 @@ def write(card: dict[str, Any], folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists():
             if path.read_bytes() != text.encode():
-                raise UserError(f"'{path}' exists and is not this card: move it away, it is not overwritten.")
+                raise UserError(f"'{path}' exists and is not this card: move it away, because it is not overwritten.")
             return path
         write_atomic(path, text)
     except OSError as error:
@@ -100,13 +100,13 @@ def write(card: dict[str, Any], folder: Path) -> Path:
 
 
 def save(run: Path, folder: Path, console: Console) -> int:
-    """Makes the card of a run and writes it; says where, and what its reader must know. Returns 0. Raises UserError."""
+    """Makes the card of a run, writes it, and prints its path and notes. Returns 0. Raises UserError."""
     made = make(run)
     path = write(made, folder)
     for note in made["notes"]:
         console.print(Text(note, style="yellow"), soft_wrap=True)
     if made["machine_why_not"]:
-        console.print(Text(f"Without link and peak figures: {made['machine_why_not']}", style="dim"), soft_wrap=True)
+        console.print(Text(f"No link and peak numbers: {made['machine_why_not']}", style="dim"), soft_wrap=True)
     console.print(Text(f"Card: {path}"), soft_wrap=True)
     return 0
 
@@ -122,7 +122,7 @@ def _name(run: Run) -> dict[str, Any]:
 
 
 def _slug(name: str) -> str:
-    """ "NVIDIA H100 80GB" -> "nvidia-h100-80gb": what is a file's name everywhere."""
+    """ "NVIDIA H100 80GB" -> "nvidia-h100-80gb": a valid file name on every system."""
     return re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:40] or "unnamed"
 
 

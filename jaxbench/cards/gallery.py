@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench cards`: all cards of a folder as one table and one figure. A damaged one is shown as damaged."""
+"""`jaxbench cards`: all cards of a folder as one table and one figure. Damaged cards are shown as damaged."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jaxbench.cards.rows import Shown
 from jaxbench.errors import UserError
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import cards as figure
+from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.numbers import milliseconds, share
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Line, Table, fill
 
@@ -25,33 +26,33 @@ FOLDER = Path("cards")
 def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
     """Prints the table and writes `folder`/cards.svg, .pdf and .png. Returns 1 when a card is damaged, else 0.
 
-    filters: `field=pattern` words; all must match, and of several patterns of a field one.
+    filters: `field=pattern` words; every field must match one of its patterns.
 
     Raises:
-      UserError: there is no such folder, or a filter is none, or the figure cannot be written.
+      UserError: the folder does not exist, a filter is invalid, or the figure cannot be written.
     """
     asked = rows.read_filters(filters)
     if not folder.is_dir():
-        raise UserError(f"there is no folder '{folder}' with result cards: 'make card RUN=...' makes the first.")
+        raise UserError(f"there is no folder '{folder}' with result cards: make the first with 'make card RUN=...'.")
     found, damaged = _read(folder)
     every = [row for card in found for row in rows.of_card(card)]
     shown = [row for row in every if rows.matches(row, asked)]
     if not found and not damaged:
-        console.print(f"{folder} holds no result card: 'make card RUN=...' makes the first.", soft_wrap=True)
+        console.print(f"{folder} holds no result card: make the first with 'make card RUN=...'.", soft_wrap=True)
         return 0
     console.print(_table(shown, [path for path, _ in damaged]).terminal(console.width))
     console.print(Text(_legend(shown), style="dim"))
-    sentences = [said for _, said in damaged] + _twins(found)
+    sentences = [sentence for _, sentence in damaged] + _twins(found)
     if len(shown) < len(every):
         sentences.append(f"{len(shown)} of {len(every)} rows match {' '.join(filters)}.")
     sentences += _draw(shown, folder, filters)
-    for said in sentences:
-        console.print(Text(rows.printable(said)), soft_wrap=True)
+    for sentence in sentences:
+        console.print(Text(rows.printable(sentence)), soft_wrap=True)
     return 1 if damaged else 0
 
 
 def _read(folder: Path) -> tuple[list[Card], list[tuple[Path, str]]]:
-    """The cards, and the files that are damaged with what is wrong with each."""
+    """The cards, and each damaged file with what is wrong with it."""
     found: list[Card] = []
     damaged: list[tuple[Path, str]] = []
     for path in sorted(folder.glob("*.json")):
@@ -63,17 +64,17 @@ def _read(folder: Path) -> tuple[list[Card], list[tuple[Path, str]]]:
 
 
 def _twins(found: Sequence[Card]) -> list[str]:
-    """A sentence for each two files that tell of one run."""
-    said = []
+    """A sentence for each pair of files that hold the same run."""
+    sentences = []
     for place, card in enumerate(found):
         for other in found[:place]:
             names = f"'{other.path.name}' and '{card.path.name}'"
             if card.data["sha256"] == other.data["sha256"]:
-                said.append(f"{names} are the same card: delete one.")
+                sentences.append(f"{names} are the same card: delete one.")
             elif (start := card.manifest.get("started")) and start == other.manifest.get("started"):
                 if card.data["config"] == other.data["config"]:
-                    said.append(f"{names} are two cards of one run, begun {start}: they are no two measurements.")
-    return said
+                    sentences.append(f"{names} are two cards of one run, started {start}, not two measurements.")
+    return sentences
 
 
 def _table(shown: Sequence[Shown], damaged: Sequence[Path]) -> Table:
@@ -86,7 +87,7 @@ def _table(shown: Sequence[Shown], damaged: Sequence[Path]) -> Table:
 
 
 def _time(row: Shown) -> Estimate:
-    """An interval around a time or ratio of more devices than cores would look like a finding, so it has none."""
+    """Without interval if oversubscribed: it would look like a finding."""
     return row.step_s.alone() if row.oversubscribed else row.step_s
 
 
@@ -113,19 +114,19 @@ _COLUMNS = (
 
 
 def _legend(shown: Sequence[Shown]) -> str:
-    said = "Medians with 95 % intervals over rounds, as each card says them."
-    if any(row.oversubscribed for row in shown):
-        said += " ° more devices than cores: proves correctness, not speed."
-    return said
+    note = "Medians with 95 % intervals over rounds, as recorded in each card."
+    return note + (OVERSUBSCRIBED if any(row.oversubscribed for row in shown) else "")
 
 
 def _draw(shown: Sequence[Shown], folder: Path, filters: Sequence[str]) -> list[str]:
-    """Writes the figure. Returns what it leaves out, and where it is."""
+    """Writes the figure. Returns its path and what it leaves out, as sentences."""
     lines = rows.lines(shown)
     alone = sorted({rows.printable(line.experiment) for line in lines if len(line.marks) < 2})
     cases = sorted({row.experiment for row in shown if row.card.of_cases})
-    left_out = [f"not drawn, on one device count only: {', '.join(alone)}"] if alone else []
-    left_out += [f"not drawn, as kernels, transfers and links have no efficiency: {', '.join(cases)}"] if cases else []
+    left_out = [f"not drawn, because there is only one device count: {', '.join(alone)}"] if alone else []
+    left_out += (
+        [f"not drawn, because kernels, transfers and links have no efficiency: {', '.join(cases)}"] if cases else []
+    )
     title = "Efficiency of all result cards" + (f" with {' '.join(filters)}" if filters else "")
     files = canvas.render(lambda: figure.draw(lines, title=rows.printable(title), further=left_out))
     if not files:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How a card stands in its file: the hash, the lines, and the reading that trusts neither."""
+"""The file format of a card: its hash, its lines, and a reader that verifies both."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TEXTS = ("strategy", "scaling", "arm", "op", "dtype", "shape")
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A card that was read and found whole."""
+    """A card that was read and verified."""
 
     path: Path
     data: dict[str, Any]
@@ -55,7 +55,7 @@ class Card:
         return self.data["measures"] == "cases"
 
     def run(self) -> Run:
-        """The run that it was made of, as its samples say."""
+        """The run that it was made of, analysed again from its samples."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_json(folder / CONFIG, self.data["config"])
@@ -78,7 +78,7 @@ def digest(card: dict[str, Any]) -> str:
 
 
 def to_text(card: dict[str, Any]) -> str:
-    """One line a field, and one an entry of a list, so that cards can be compared line by line."""
+    """One line for each field and each entry of a list, so that cards can be compared line by line."""
     lines = []
     for name, value in sorted(card.items()):
         if isinstance(value, list) and value:
@@ -100,16 +100,16 @@ def read(path: Path) -> Card:
     except OSError as error:
         raise UserError(f"the card '{path}' cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
-        raise _damaged(path, "it is no text") from error
+        raise _damaged(path, "it is not UTF-8 text") from error
     try:
         data = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"it is no JSON, or only the beginning of it: {error}") from error
+        raise _damaged(path, f"it is not JSON, or it is truncated: {error}") from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise UserError(f"'{path}' is no result card: 'make card RUN=...' makes one of a run.")
+        raise UserError(f"'{path}' is not a result card: make one of a run with 'make card RUN=...'.")
     if data.get("schema") != SCHEMA or isinstance(data.get("schema"), bool):
-        said = f"the card '{path}' has schema {data.get('schema')!r}, this jaxbench reads schema {SCHEMA}"
-        raise UserError(f"{said}: use the jaxbench that wrote it, or make the card again from its run.")
+        problem = f"the card '{path}' has schema {data.get('schema')!r}, but this jaxbench reads schema {SCHEMA}"
+        raise UserError(f"{problem}: use the jaxbench that wrote it, or make the card again from its run.")
     _require_hash(path, data)
     _require_fields(path, data)
     return Card(path=path, data=data)
@@ -118,12 +118,12 @@ def read(path: Path) -> Card:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("an object has a name twice")
     return found
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _damaged(path: Path, why: str) -> UserError:
@@ -136,7 +136,7 @@ def _require_hash(path: Path, data: dict[str, Any]) -> None:
     except (ValueError, RecursionError) as error:
         raise _damaged(path, "it holds a number that is not finite") from error
     if data.get("sha256") != found:
-        raise _damaged(path, f"its content has sha256 {found[:8]}..., and it says {str(data.get('sha256'))[:8]}...")
+        raise _damaged(path, f"its content has sha256 {found[:8]}..., but it records {str(data.get('sha256'))[:8]}...")
 
 
 def _require_fields(path: Path, data: dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ def _require_fields(path: Path, data: dict[str, Any]) -> None:
         if not isinstance(data.get(name), types) or name not in data:
             raise _damaged(path, f"its field {name} is missing or of the wrong kind")
     if extra := sorted(data.keys() - _TYPES.keys()):
-        raise _damaged(path, f"it has a field {extra[0]!r} that a card has not")
+        raise _damaged(path, f"it has an unknown field {extra[0]!r}")
     if data["measures"] not in ("training", "cases"):
         raise _damaged(path, f"it measures {data['measures']!r}, neither training nor cases")
     fields = (*_OF_POINT, *(_OF_CASE if data["measures"] == "cases" else _OF_TRAINING))
@@ -156,12 +156,12 @@ def _require_fields(path: Path, data: dict[str, Any]) -> None:
     for line in data["records"]:
         version = line.get("schema") if isinstance(line, dict) else None
         if version != schema.SCHEMA_VERSION:
-            said = f"the card '{path}' holds a record of schema {version}"
-            raise UserError(f"{said}, this jaxbench reads schema {schema.SCHEMA_VERSION}: use the one that wrote it.")
+            problem = f"the card '{path}' has a record of schema {version}, but this jaxbench reads schema"
+            raise UserError(f"{problem} {schema.SCHEMA_VERSION}: use the jaxbench that wrote it.")
 
 
 def _require_values(path: Path, number: int, point: dict[str, Any]) -> None:
-    """What tables and figures count with is a number, or null where it may be unknown."""
+    """Values that tables and figures use must be numbers, or null if they may be unknown."""
     odd = [n for n in _NUMBERS if not isinstance(point.get(n), int | float | None) or isinstance(point.get(n), bool)]
     odd += [name for name in _TEXTS if not isinstance(point.get(name), str | None)]
     odd += [name for name in ("point", "status") if not isinstance(point[name], str)]

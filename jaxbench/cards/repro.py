@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench repro`: runs a card's config again and says of each point whether it comes out within its interval."""
+"""`jaxbench repro`: runs a card's config again and says whether each point is within its interval."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ NOT_COMPARABLE = 3
 
 
 def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str = "") -> int:
-    """Measures what the card measured into `workdir` and compares. An old folder of the same config is continued.
+    """Repeats the card's run in `workdir` and compares. An earlier run of the same config there is continued.
 
-    experiment: the file of the experiment, if it is a person's own and no longer where it was.
+    experiment: the file of the experiment, if it is not one of jaxbench's and has been moved.
 
     Returns:
-      0 all within, 1 some outside, 2 cannot tell, 3 not comparable.
+      0 all within, 1 some outside, 2 inconclusive, 3 not comparable.
 
     Raises:
       UserError: the card is damaged, or its config is not one of this jaxbench's. KeyboardInterrupt loses nothing.
@@ -45,8 +45,7 @@ def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str =
     config, notes = config_of(card, name)
     jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
     here = manifest_lib.probe(str(config.mesh.platform))
-    said = [*other_machine(card, here), *_other_source(card, name), *notes]
-    for sentence in said:
+    for sentence in (*other_machine(card, here), *_other_source(card, name), *notes):
         console.print(Text(sentence, style="yellow"), soft_wrap=True)
     runner.run(name, config, workdir, console)
     return compare(card, then, workdir, console)
@@ -70,9 +69,9 @@ def compare(card: Card, then: Run, workdir: Path, console: Console) -> int:
 
 
 def source(card: Card, experiment: str = "") -> str:
-    """The name or path of the card's experiment: as told, as its command says, or by its name.
+    """The name or path of the card's experiment: as given, from the card's command, or by name.
 
-    Raises UserError when it is not here.
+    Raises UserError if it does not exist here.
     """
     name = str(card.data["config"].get("experiment", ""))
     command = card.manifest.get("command")
@@ -82,14 +81,16 @@ def source(card: Card, experiment: str = "") -> str:
         return experiment or file
     if name not in discovery.experiments():
         known = did_you_mean(name, discovery.experiments())
-        raise UserError(f"the experiment '{name}' of the card '{card.path}' is not here: give its file, or {known}")
+        raise UserError(
+            f"the experiment '{name}' of the card '{card.path}' does not exist here: give its file, or {known}"
+        )
     return name
 
 
 def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
-    """The card's config with the types of this jaxbench's, and a sentence for each field that the card does not have.
+    """The card's config with the types of this jaxbench, and a sentence for each field that the card lacks.
 
-    Raises UserError: a field that is unknown here, or of another type.
+    Raises UserError if a field is unknown here or has another type.
     """
     try:
         config = config_lib.restored(experiment, card.data["config"])
@@ -99,23 +100,23 @@ def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
     if empty := [name for name, value in given.items() if value is None]:
         raise UserError(f"the card '{card.path}' cannot be run again: its setting {empty[0]} has no value.")
     missing = [name for name in fields if name not in given]
-    return config, [f"The card is older than the setting {name}: it is {fields[name]!r} now." for name in missing]
+    return config, [f"The card is older than the setting {name}, which is now {fields[name]!r}." for name in missing]
 
 
 def other_machine(card: Card, here: dict[str, Any]) -> list[str]:
-    """The sentence that must be said first, if the card is of another kind of machine than `here`, a manifest."""
+    """A warning if the card is from another kind of machine than `here`, a manifest."""
     other = _differing(card.manifest, here)
     if not other:
         return []
     shown = "; ".join(f"{name} {card.manifest.get(name)!r}, here {here.get(name)!r}" for name in other)
     return [
-        f"The card is of another kind of machine, {machine_name(card)} ({shown}): "
-        "step times are shown and not judged, efficiencies are."
+        f"The card is from another kind of machine, {machine_name(card)} ({shown}): "
+        "efficiencies are judged, step times are only shown."
     ]
 
 
 def _differing(then: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """CPU devices are made on demand, so their number says nothing about the machine."""
+    """The fields that differ. CPU devices are fake, so their number is not a property of the machine."""
     names = [name for name in MACHINE if name != "devices" or here.get("platform") != "cpu"]
     return [name for name in names if then.get(name) != here.get(name)]
 
@@ -124,5 +125,5 @@ def _other_source(card: Card, experiment: str) -> list[str]:
     then, now = card.manifest.get("experiment_sha256"), discovery.digest(experiment)
     if then == now:
         return []
-    said = f"sha256 {str(then)[:8]}... in the card, {now[:8]}... here" if then else "the card does not say its sha256"
-    return [f"The source of the experiment is another ({said}): a difference may come from that."]
+    hashes = f"sha256 {str(then)[:8]}... in the card, {now[:8]}... here" if then else "the card has no sha256 of it"
+    return [f"The source of the experiment differs ({hashes}), which may explain differences."]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a card shows among others: a row a point of a training, a row an operation of a card of cases."""
+"""The rows of a card in the gallery: one per point of a training, one per operation of a card of cases."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Shown:
     """One row of the table.
 
     Attributes:
-      strategy: and the arm, if there is one; of a card of cases the operation.
-      base: whether it is what the efficiencies of its line are against.
-      state: ok | wrong | unchecked | partial | failed | missing; of several cases the worst.
-      cases: how many cases the row stands for, the largest of which has its time in it; 0 in a training.
+      strategy: with the arm, if there is one; the operation in a card of cases.
+      base: whether it is the base of the efficiencies of its line.
+      state: ok | wrong | unchecked | partial | failed | missing; the worst of several cases.
+      cases: how many cases the row stands for (it has the time of the largest); 0 in a training.
     """
 
     card: Card
@@ -43,7 +43,7 @@ class Shown:
 
     @property
     def fields(self) -> dict[str, str]:
-        """What filters see."""
+        """The fields that filters match."""
         manifest = self.card.manifest
         plan = manifest.get("plan")
         planned = plan.get("platform", "") if isinstance(plan, dict) else ""
@@ -80,12 +80,12 @@ def date(card: Card) -> str:
 
 
 def printable(text: Any) -> str:
-    """Without what would move a terminal's cursor or colour it."""
+    """The text without terminal control characters."""
     return clean(str(text))
 
 
 def machine(card: Card) -> str:
-    """The accelerator, or the processor, with how many there are."""
+    """The accelerator or processor, and how many there are."""
     manifest = card.manifest
     kind = printable(card.data["name"].get("device_kind", "unknown"))
     if kind != "cpu":
@@ -148,7 +148,7 @@ def read_filters(words: Sequence[str]) -> dict[str, list[str]]:
     for word in words:
         field, equals, patterns = word.partition("=")
         if not equals or not patterns:
-            raise UserError(f"'{word}' is no filter: write field=pattern, such as experiment=cnn or strategy=zero*.")
+            raise UserError(f"'{word}' is not a filter: write field=pattern, such as experiment=cnn or strategy=zero*.")
         if field not in FIELDS:
             raise UserError(f"cards have no field '{field}' to filter by: {did_you_mean(field, FIELDS)}")
         found.setdefault(field, []).extend(patterns.lower().split(","))
@@ -156,13 +156,13 @@ def read_filters(words: Sequence[str]) -> dict[str, list[str]]:
 
 
 def matches(row: Shown, filters: dict[str, list[str]]) -> bool:
-    """Whether every field that is asked for matches one of its patterns, upper and lower case alike."""
+    """Whether every filtered field matches one of its patterns, ignoring case."""
     fields = row.fields
     return all(any(fnmatchcase(fields[name].lower(), p) for p in patterns) for name, patterns in filters.items())
 
 
 def lines(rows: Sequence[Shown]) -> list[Line]:
-    """The lines of the figure: of each card, strategy and scaling the points that have an efficiency."""
+    """The lines of the figure: one for each card, strategy and scaling, of the points with an efficiency."""
     found: dict[tuple[Any, ...], list[Shown]] = {}
     for row in rows:
         if row.efficiency.known and row.state not in ("failed", "missing", "unsupported"):

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a card must not tell: home folders, the names of people and hosts, and where things lie on a disk.
+"""Removes private data from a card: home folders, names of users and hosts, and paths.
 
-Taken out, here and nowhere else:
+It removes, here and nowhere else:
 
 - in every string: the folder this process runs in and that of the package (paths below them become relative), and home
   folders, which become "~";
@@ -31,7 +31,7 @@ _PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 
 
 def scrub(value: Any, *, private: bool = False) -> Any:
-    """A copy of what JSON can hold without what is private. private: it stands in one of the `PRIVATE` fields."""
+    """A copy of a JSON value without private data. private: it is inside one of the `PRIVATE` fields."""
     if isinstance(value, dict):
         return {key: _field(key, inner, private=private) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -45,19 +45,19 @@ def _field(name: str, value: Any, *, private: bool) -> Any:
     return scrub(value, private=private or name in PRIVATE)
 
 
-def text(said: str, *, private: bool = False) -> str:
-    """One string without what is private."""
+def text(string: str, *, private: bool = False) -> str:
+    """One string without private data."""
     for folder in _folders():
-        said = re.sub(rf"(?<![\w.]){re.escape(folder)}/", "", said)
-        said = re.sub(rf"(?<![\w.]){re.escape(folder)}(?![\w.-])", ".", said)
-    said = _HOME.sub("~", said)
+        string = re.sub(rf"(?<![\w.]){re.escape(folder)}/", "", string)
+        string = re.sub(rf"(?<![\w.]){re.escape(folder)}(?![\w.-])", ".", string)
+    string = _HOME.sub("~", string)
     if not private:
-        return said
-    said = _PATH.sub(r".../\1", said)
+        return string
+    string = _PATH.sub(r".../\1", string)
     host, user = socket.gethostname(), _user()
     if len(host) > 2 and host != "localhost":  # a shorter one would be found in words that mean something else
-        said = re.sub(rf"(?<![\w.]){re.escape(host)}(?![\w])", "<host>", said)
-    return re.sub(rf"(?<=/){re.escape(user)}(?=/|$)|\b{re.escape(user)}(?=@)", "<user>", said) if user else said
+        string = re.sub(rf"(?<![\w.]){re.escape(host)}(?![\w])", "<host>", string)
+    return re.sub(rf"(?<=/){re.escape(user)}(?=/|$)|\b{re.escape(user)}(?=@)", "<user>", string) if user else string
 
 
 def _folders() -> list[str]:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Everything a run folder's report is: summary.csv, the figures, report.html, and the table on the terminal."""
+"""The report of a run folder: summary.csv, the figures, report.html, and the table on the terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jaxbench.report.findings import Findings
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Whether every asked point was measured and passed every check; if not, `sentences` say what is amiss."""
+    """Whether every requested point was measured and passed every check; if not, `sentences` say why."""
 
     ok: bool
     sentences: list[str]
@@ -60,7 +60,7 @@ def _measures(run: RunFolder) -> str:
 
 
 def _report(found: Findings, console: Console | None) -> list[str]:
-    """Writes the table, the figures, the page and what the terminal shows. Returns what is amiss."""
+    """Writes summary.csv, the figures and the page, and prints it. Returns what is amiss."""
     write_atomic(found.path / "summary.csv", found.csv())
     made = found.page(views.pictures(found))
     write_atomic(found.path / "report.html", page.render(made))

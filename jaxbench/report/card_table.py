@@ -16,7 +16,7 @@ from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One number of the card, as people read it. interval: "" where it has none. by: what measured it."""
+    """One number of the card, as text. interval: "" where it has none. by: what measured it."""
 
     what: str
     of: str
@@ -74,37 +74,37 @@ def rows(card: dict[str, Any]) -> Iterator[Number]:
 
 
 def headlines(card: dict[str, Any]) -> list[str]:
-    """The card in a few sentences: with all cores, and of collectives on the most devices that have a core each."""
-    said = []
+    """The card in a few sentences: peaks on all cores, and collectives on the most devices that have a core each."""
+    sentences = []
     for platform in dict.fromkeys(peak["platform"] for peak in card["peaks"]):
-        mine = [peak for peak in card["peaks"] if peak["platform"] == platform]
-        most = max(peak["cores"] or 0 for peak in mine)
-        mine = [peak for peak in mine if platform != "cpu" or peak["cores"] == most]
+        peaks = [peak for peak in card["peaks"] if peak["platform"] == platform]
+        cores = max(peak["cores"] or 0 for peak in peaks)
+        peaks = [peak for peak in peaks if platform != "cpu" or peak["cores"] == cores]
         flops = [
-            f"{p['dtype']} {quantities.flops(p['value'], p['dtype'])}" for p in mine if p["quantity"] == "flop_per_s"
+            f"{p['dtype']} {quantities.flops(p['value'], p['dtype'])}" for p in peaks if p["quantity"] == "flop_per_s"
         ]
-        rates = [(p["value"], p["level"]) for p in mine if p["quantity"] == "bytes_per_s"]
+        rates = [(p["value"], p["level"]) for p in peaks if p["quantity"] == "bytes_per_s"]
         best = {level: max(value for value, at in rates if at == level) for _, level in rates}
         known = [level for level in ("memory", "cache") if level in best]
         streams = [f"{quantities.per_second(best[level])} from {level}" for level in known]
-        where = f" on {_place(mine[0])}"
-        said += [f"Matrix products{where}: {', '.join(flops)}."] if flops else []
-        said += [f"Streaming{where}: {', '.join(streams)}."] if streams else []
+        where = f" on {_place(peaks[0])}"
+        sentences += [f"Matrix products{where}: {', '.join(flops)}."] if flops else []
+        sentences += [f"Streaming{where}: {', '.join(streams)}."] if streams else []
     calls = [f"{call['op']} {call['impl']} {seconds(call['value'])}" for call in card["launch"]]
-    said += [f"A call: {', '.join(calls)}."] if calls else []
+    sentences += [f"One call: {', '.join(calls)}."] if calls else []
     links = [link for link in card["links"] if not link["oversubscribed"]]
-    most = max((link["devices"] for link in links), default=0)
+    count = max((link["devices"] for link in links), default=0)
     parts = [
         f"{link['op']} {seconds(link['alpha_s'])} + S / ({quantities.per_second(link['beta_bytes_per_s'])})"
         for link in links
-        if link["devices"] == most and "x" not in str(link.get("mesh") or "")
+        if link["devices"] == count and "x" not in str(link.get("mesh") or "")
     ]
-    return said + ([f"Collectives of S bytes on {devices(most)}: {'; '.join(parts)}."] if parts else [])
+    return sentences + ([f"Collectives of S bytes on {devices(count)}: {'; '.join(parts)}."] if parts else [])
 
 
 def table(card: dict[str, Any]) -> Table:
     """Every number of the card."""
-    note = "Only numbers that passed every gate. Of collectives the time of a call with a payload of S bytes."
+    note = "Only numbers that passed every gate. Collectives: time per call for a payload of S bytes."
     if any(link["oversubscribed"] for link in card["links"]):
         note += OVERSUBSCRIBED
     return fill(
@@ -113,17 +113,17 @@ def table(card: dict[str, Any]) -> Table:
 
 
 def brief(card: dict[str, Any]) -> Table:
-    """For the terminal: of copies only each kind's ends."""
+    """For the terminal: only the slowest and the fastest copy of each kind."""
     return table({**card, "transfers": _ends(card["transfers"])})
 
 
 def _ends(copies: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each kind of copy the slowest and the fastest pair."""
-    kept = []
+    """The slowest and the fastest pair of each kind of copy."""
+    ends = []
     for op in dict.fromkeys(copy["op"] for copy in copies):
-        mine = sorted((copy for copy in copies if copy["op"] == op), key=lambda copy: copy["value"])
-        kept += mine[:1] + mine[1:][-1:]
-    return kept
+        ranked = sorted((copy for copy in copies if copy["op"] == op), key=lambda copy: copy["value"])
+        ends += ranked[:1] + ranked[1:][-1:]
+    return ends
 
 
 def _place(entry: dict[str, Any]) -> str:
@@ -133,7 +133,7 @@ def _place(entry: dict[str, Any]) -> str:
 
 
 def _value(entry: dict[str, Any], field: str, show: Callable[[float], str]) -> tuple[str, str]:
-    """The number and its interval. The ends of "value" are "lo" and "hi", of any other field "field_lo", ..."""
+    """The number and its interval, whose ends are "lo" and "hi" for "value" and "FIELD_lo", "FIELD_hi" otherwise."""
     prefix = "" if field == "value" else f"{field}_"
     lo, hi = entry.get(f"{prefix}lo"), entry.get(f"{prefix}hi")
     return show(float(entry[field])), "" if lo is None or hi is None else f"[{show(lo)}, {show(hi)}]"

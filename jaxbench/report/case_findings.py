@@ -26,17 +26,17 @@ TITLES = {
     "stream": "how fast memory is",
     "dispatch": "what a call costs",
     "fusion": "what fusing operations saves",
-    "linalg": "how fast factorisations are",
+    "linalg": "how fast factorizations are",
     "transfer": "how fast copies are",
-    "collectives": "how fast devices reduce and exchange",
+    "collectives": "how fast collectives are",
 }
-MAX_LINES = 40  # of the terminal's table; a longer run is shown by its telling sizes
+MAX_LINES = 40  # of the terminal's table; of a longer run it has selected sizes
 _SERIES = ("op", "impl", "dtype", "platform", "cores", "devices", "mesh", "axis", "source", "target")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseFindings(Findings):
-    """The conclusions of a run of cases. left_out: sentences of the plan about what was not asked after all."""
+    """The conclusions of a run of cases. left_out: the plan's sentences about cases that it did not include."""
 
     rows: list[CaseRow]
     view: str
@@ -68,7 +68,7 @@ class CaseFindings(Findings):
             entries,
             group=lambda entry: entry.point.op,
             soft=lambda entry: entry.point.oversubscribed,
-            note=legend(self.rows) + " % of peak: of the ceiling that binds, named under Peaks." * peaks,
+            note=legend(self.rows) + " % of peak: of the binding ceiling, named under Peaks." * peaks,
         )
 
     def all_sections(self) -> list[Section]:
@@ -114,14 +114,14 @@ def find(run: RunFolder) -> CaseFindings:
 
 
 def refusals(rows: Iterable[CaseRow]) -> list[str]:
-    """Every row that a gate refused, those of the same gates together. Rows with wrong values are shortfalls."""
+    """Every row that a gate refused, grouped by gate. Rows with wrong values are shortfalls instead."""
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
     refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])
     return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 
 
 def in_order(entries: Sequence[Entry]) -> list[Entry]:
-    """Those of one operation and implementation together, otherwise as planned."""
+    """Grouped by operation and implementation, otherwise in planned order."""
     groups: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in entries:
         point: Any = entry.point
@@ -130,9 +130,9 @@ def in_order(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def shortened(entries: Sequence[Entry], view: str) -> tuple[list[Entry], str]:
-    """At most `MAX_LINES`: of each series its smallest size, the one at half of its best rate, and its largest.
+    """At most `MAX_LINES` lines: of each series the smallest size, the one at half of the best rate, and the largest.
 
-    Where those are too many, the largest alone; what cannot be shown is counted in the sentence that is returned.
+    Where those are too many, only the largest. The returned sentence says what was selected.
     """
     if len(entries) <= MAX_LINES:
         return list(entries), ""
@@ -155,7 +155,7 @@ def _size(entry: Entry) -> int:
 
 
 def _telling(entries: Sequence[Entry], view: str) -> list[Entry]:
-    """Smallest, the first at half of the best rate of its view, largest; each once, by size."""
+    """The smallest size, the first at half of the view's best rate, and the largest; each once, by size."""
     by_size = sorted(entries, key=_size)
     shown = columns.rate(view) or columns.rate("curves")
     assert shown is not None

@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Every column of ``summary.csv`` and of the tables of points: a new one is one line at the end of `COLUMNS`.
 
-The order of those with ``csv`` is the order in the file, which other people's scripts read: it is only added to, at the
-end. A cell of the file is empty when its value is unknown; it is never 0 or inf instead. docs/METRICS.md has a table of
-these columns, which a test compares with this one.
+Columns with ``csv`` are in the file in this order. Other people's scripts read it, so new columns come last. A cell is
+empty if its value is unknown, never 0 or inf. docs/METRICS.md has a table of these columns, which a test compares.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _FIRST_LEVERS = (
     "precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction", "schedule",
     "sequence_parallel",
 )  # fmt: skip
-_Shown = partial(Column, csv=False)  # in no file: written for people, from what the file has elsewhere
+_Shown = partial(Column, csv=False)  # not in the file: for people, from values that other columns have
 _VERDICTS = {"cannot tell": "unchecked", "faster": "ok"}
 
 
@@ -40,7 +39,7 @@ def _defined_in(anchor: str, *columns: Column) -> tuple[Column, ...]:
 
 
 def _claim(path: str) -> Get:
-    """Without interval where devices share cores: around a meaningless ratio it would look like a finding."""
+    """Without interval if oversubscribed: around a meaningless ratio it would look like a finding."""
 
     def claim(entry: Entry) -> Any:
         value = take(path, entry)
@@ -50,7 +49,7 @@ def _claim(path: str) -> Get:
 
 
 def _lever(name: str, other: str = "") -> Column:
-    """The value of a lever. other: where a run of cases has something of the same name."""
+    """The value of a lever. other: the path of the same quantity in a run of cases."""
     return Column(name, lambda entry: getattr(entry.point, "levers", {}).get(name) or (other and take(other, entry)))
 
 
@@ -85,7 +84,7 @@ def _place(entry: Entry) -> str:
 
 
 def _size(entry: Entry) -> str:
-    """What a case's size is called: its shape, its elements, or its payload."""
+    """The size of a case: its shape, its elements, or its payload."""
     point: Any = entry.point
     if point.family != "kernel" and point.payload_bytes is not None:
         return quantities.payload(point.payload_bytes)
@@ -115,7 +114,7 @@ def _peak_share(entry: Entry) -> Any:
 
 
 def _peak_shown(entry: Entry) -> Estimate | None:
-    """Of a case; a refused row's share would be believed."""
+    """The share of a case; none for a refused row, because readers would believe it."""
     return None if isinstance(entry.row, Row) or entry.row.gate == "refused" else entry.row.peak_share
 
 
@@ -247,9 +246,9 @@ FILE = tuple(column for column in COLUMNS if column.csv)
 
 
 def on(kind: Kind, *, view: str = "", unit: str = "") -> list[Column]:
-    """The columns that a kind of run shows, in their order. unit: what an example is called.
+    """The columns that a kind of run shows, in order. unit: what an example is called.
 
-    view: of a run of cases, whose terminal has only the rates that the view is about.
+    view: of a run of cases; its terminal table has only the rates of that view.
     """
     shown = sorted((column for column in COLUMNS if kind in column.on), key=lambda column: column.part)
     return [
@@ -264,12 +263,12 @@ def on(kind: Kind, *, view: str = "", unit: str = "") -> list[Column]:
 
 
 def rate(view: str) -> Column | None:
-    """The rate that a view of cases is about; None where it is about times."""
+    """The rate of a view of cases; None if the view is about times."""
     return next((column for column in COLUMNS if view in column.views), None)
 
 
 def definitions() -> Table:
-    """The table of these columns in docs/METRICS.md: those of one unit and one section share a line."""
+    """The table of these columns in docs/METRICS.md. Columns with the same unit and section share a line."""
     groups: list[list[Column]] = []
     for column in FILE:
         alike = groups and (groups[-1][0].unit, groups[-1][0].definition) == (column.unit, column.definition)

@@ -18,12 +18,12 @@ from jaxbench.report.figures import compiled as figure
 from jaxbench.report.page import Fold, Kind, Page, Picture, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
 
-NOTE = f"Every row: {MARK}. Memory is per device: arguments, results and scratch, what they share once."
+NOTE = f"Every row: {MARK}. Memory is per device: arguments, results and scratch; shared bytes count once."
 ANY = table.Kind.TRAINING | table.Kind.CASES
 
 
 def write(run: RunFolder, console: Console | None) -> list[str]:
-    """The report of a run that compiled only. Returns what is amiss."""
+    """The report of a run that only compiled. Returns what is amiss."""
     found, manifest = compiled.rows(run), run.manifest()
     write_atomic(run.path / "summary.csv", to_csv(COLUMNS, found))
     title = f"{manifest['plan']['experiment']} on {manifest['target']}: {MARK}"
@@ -38,13 +38,13 @@ def write(run: RunFolder, console: Console | None) -> list[str]:
 
 
 def headline(found: Sequence[CompiledRow]) -> str:
-    """ "40 of 40 points compile, 40 fit, 40 communicate what their closed form says." """
+    """ "40 of 40 points compile, 40 fit into a device's memory, 40 of 40 communicate exactly their closed form." """
     count = len(found)
     compiles = sum(row.record is not None for row in found)
     fits, right = (sum(bool(getattr(row, name)) for row in found) for name in ("fits", "right"))
     asked = sum(row.right is not None for row in found)
-    said = f"{compiles} of {count} points compile, {fits} fit into a device's memory"
-    return f"{said}, {right} of {asked} communicate exactly what their closed form says." if asked else f"{said}."
+    sentence = f"{compiles} of {count} points compile, {fits} fit into a device's memory"
+    return f"{sentence}, {right} of {asked} communicate exactly their closed form." if asked else f"{sentence}."
 
 
 def _page(found: Sequence[CompiledRow], manifest: dict[str, Any], title: str, pictures: Sequence[Picture]) -> Page:
@@ -99,10 +99,10 @@ COLLECTIVES = (
     Column("group", lambda each: each.group or None),
     Column("operands", "count"),
     Column("bytes", "bytes", "{:,}".format),
-    Column("of them metrics", "scalar_bytes", "{:,}".format),
+    Column("bytes of metrics", "scalar_bytes", "{:,}".format),
     Column("sent by a device", "wire_bytes", "{:,}".format),
 )
-# The file's order is for ever: new ones come last.
+# Other people's scripts read the file by position: new columns come last.
 COLUMNS = (
     Column("point", "name", on=ANY, kind=TEXT, terminal=ALWAYS),
     Column("target", "target"),

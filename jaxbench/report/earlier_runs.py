@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Earlier runs of the same machine that lie beside a run folder: their numbers, for the roofline's background."""
+"""The numbers of earlier runs of the same machine, beside a run folder: the roofline's background."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.records.store import MANIFEST
 from jaxbench.report.drawing.roofline_points import Spot
 
-MOST = 40  # folders that are looked into, the newest first
+MOST = 40  # folders that are read, the newest first
 _SAME = ("platform", "device_kind", "cores", "cpu_model")
 _FLOPS = ("flops", "flops_per_step")
 
 
 def spots(path: Path) -> list[Spot]:
-    """One spot for each honest number in the ``summary.csv`` of the folders beside `path`, by experiment.
+    """One spot for each valid number in the ``summary.csv`` of the folders beside `path`, by experiment.
 
-    The runs of a `jaxbench machine` lie one folder deeper and count too. A folder that is no run, of another machine,
-    or that cannot be read, is passed over: it is only background.
+    Runs of `jaxbench machine`, one folder deeper, count too. A folder that is not a run, belongs to another machine or
+    cannot be read is skipped: it is only background.
     """
-    mine = _manifest(path)
-    if mine is None:
+    this_machine = _manifest(path)
+    if this_machine is None:
         return []
     here = path.resolve()
     found = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
     runs = [folder for folder in found if folder != here and (folder / MANIFEST).is_file()]
     newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:MOST]
-    return [spot for folder in sorted(newest) for spot in _of_folder(folder, mine)]
+    return [spot for folder in sorted(newest) for spot in _of_folder(folder, this_machine)]
 
 
-def _of_folder(folder: Path, mine: dict[str, Any]) -> Iterator[Spot]:
-    theirs = _manifest(folder)
-    if theirs is None or any(theirs.get(name) != mine.get(name) for name in _SAME):
+def _of_folder(folder: Path, this_machine: dict[str, Any]) -> Iterator[Spot]:
+    manifest = _manifest(folder)
+    if manifest is None or any(manifest.get(name) != this_machine.get(name) for name in _SAME):
         return
     try:
         with open(folder / "summary.csv", newline="", encoding="utf-8") as file:
@@ -50,7 +50,7 @@ def _of_folder(folder: Path, mine: dict[str, Any]) -> Iterator[Spot]:
 
 
 def _spot(line: dict[str, str]) -> Spot | None:
-    """None for a row that is not honest, was refused, or does not say what it computes and moves."""
+    """None for a row that is wrong, oversubscribed or refused, or without FLOPs or bytes."""
     good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
     flops = next((value for name in _FLOPS if (value := _number(line.get(name))) > 0), 0.0)
     moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))
@@ -65,7 +65,7 @@ def _spot(line: dict[str, str]) -> Spot | None:
 
 
 def _number(text: str | None) -> float:
-    """0 for what is no positive, finite number."""
+    """The number; 0 if the text is not a finite number."""
     try:
         value = float(text or 0)
     except ValueError:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a report says about a run, computed once and shown on every page alike: what all runs have, and trainings."""
+"""What a report says about a run, computed once for every page: the part that all runs share, and training runs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What is known of any run.
+    """The conclusions that every kind of run has.
 
     Attributes:
-      path: of its folder.
-      rows: of `scaling` or of `case_rows`, as the kind of run has them.
-      repairs: what reading the records had to pass over, and why a card was not used. card: this machine's, or None.
+      path: of the run folder.
+      rows: from `scaling` or from `case_rows`, by the kind of run.
+      repairs: what was skipped while reading the records, and why a card was not used.
+      card: this machine's, or None.
     """
 
     path: Path
@@ -45,37 +46,37 @@ class Findings:
 
     @property
     def title(self) -> str:
-        """What the run is about, behind the experiment's name."""
+        """The subject of the run, written after the experiment's name."""
         raise NotImplementedError
 
     def entries(self) -> list[Entry]:
-        """The lines of its tables."""
+        """The lines of the tables."""
         return summary.entries(self.rows)
 
     def table(self) -> Table:
-        """All of its points."""
+        """The table of all points."""
         raise NotImplementedError
 
     def brief(self) -> Table | None:
-        """What the terminal shows of a table that is too long for it; None: all."""
+        """A shorter table for the terminal; None: the whole table fits."""
         return None
 
     def all_sections(self) -> list[Section]:
-        """Most urgent first, empty ones among them."""
+        """Most urgent first; some may be empty."""
         raise NotImplementedError
 
     def sections(self) -> list[Section]:
         return [section for section in self.all_sections() if section.sentences]
 
     def shortfalls(self) -> list[str]:
-        """Why the run is not complete and correct, each distinct reason once; empty when it is."""
+        """Why the run is incomplete or wrong, each reason once; empty if it is complete and correct."""
         return shortfalls(self.rows, self.config)
 
     def csv(self) -> str:
         return table.to_csv(columns.FILE, self.entries())
 
     def page(self, pictures: Sequence[Picture]) -> Page:
-        """Everything that the page of the run shows."""
+        """The run's page."""
         return Page(
             name=self.experiment,
             heading=f"{self.experiment}: {self.title}",
@@ -99,7 +100,7 @@ class TrainingFindings(Findings):
 
     @property
     def title(self) -> str:
-        return "how training scales from device to device"
+        return "how training scales over devices"
 
     def table(self) -> Table:
         return table.fill(
@@ -139,7 +140,7 @@ def find(run: RunFolder) -> TrainingFindings:
 
 
 def of_folder(run: RunFolder) -> dict[str, Any]:
-    """What `Findings` takes from a folder whose points were read. The card of another machine is not used."""
+    """The fields of `Findings` that come from the folder itself. A card of another machine is not used."""
     config, manifest = run.config(), run.manifest()
     card = machine_card.read(run.path / machine_card.NAME)
     why_not = machine_card.matches(card, manifest) if card is not None else ""
@@ -155,9 +156,9 @@ def of_folder(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def unit(rows: Sequence[Row]) -> str:
-    """What an example is called, "examples" where points differ or none was measured."""
-    units = {r.point.record.unit for r in rows if r.point.record is not None}
+def unit(rows: Iterable[Row]) -> str:
+    """What an example is called; "examples" where rows differ or none was compiled."""
+    units = {row.point.record.unit for row in rows if row.point.record is not None}
     return units.pop() if len(units) == 1 else "examples"
 
 
@@ -167,18 +168,18 @@ def legend(rows: Sequence[Any]) -> str:
 
 
 def shortfalls(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
-    """Why these rows are not complete and correct, each distinct reason once; empty when they are.
+    """Why these rows are incomplete or wrong, each reason once; empty if they are complete and correct.
 
-    A strategy that cannot take the model is a shortfall where it was asked for by its name, or where there is no other.
+    A strategy that does not support the model is a shortfall if it was asked for by name, or if no other ran.
     """
-    said = [
+    sentences = [
         f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}." for what, points in grouped(rows, _shortfall)
     ]
-    return said if excused(rows, config) else said + unsupported(rows)
+    return sentences if excused(rows, config) else sentences + unsupported(rows)
 
 
 def _shortfall(row: Any) -> list[str]:
-    """What is wrong with the point and why; [] when nothing is."""
+    """What is wrong with the point, and why; [] if nothing is."""
     point = row.point
     state = summary.state(point.status, point.check_ok)
     if state in ("ok", "unsupported"):
@@ -188,42 +189,42 @@ def _shortfall(row: Any) -> list[str]:
 
 
 def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tuple[str, list[str]]]:
-    """Each distinct sentence without its full stop, with the points it is about."""
-    about: dict[str, list[str]] = {}
+    """Each distinct sentence, without its full stop, with its points."""
+    points: dict[str, list[str]] = {}
     for row in rows:
         for sentence in say(row):
-            about.setdefault(sentence.rstrip("."), []).append(row.point.point)
-    return list(about.items())
+            points.setdefault(sentence.rstrip("."), []).append(row.point.point)
+    return list(points.items())
 
 
 def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
-    """Each distinct note once, with the points it is about."""
+    """Each distinct note once, after the names of its points."""
     return [f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say)]
 
 
 def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
-    """What `unsupported` says, where all strategies were asked for and another one takes the model."""
+    """`unsupported`, if all strategies were asked for and at least one supports the model; else []."""
     every = config.get("strategy") == "all" and any(row.point.status != "unsupported" for row in rows)
     return unsupported(rows) if every else []
 
 
 def unsupported(rows: Sequence[Any]) -> list[str]:
-    """A sentence for each strategy that cannot take the model: of all its points, or naming those it is true of."""
-    about: dict[str, dict[str, list[str]]] = {}
+    """A sentence for each strategy that does not support the model, or does not at the points that it names."""
+    by_strategy: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         if row.point.status == "unsupported":
-            about.setdefault(row.point.strategy, {}).setdefault(row.point.reason, []).append(row.point.point)
-    said = []
-    for strategy, reasons in about.items():
+            by_strategy.setdefault(row.point.strategy, {}).setdefault(row.point.reason, []).append(row.point.point)
+    sentences = []
+    for strategy, reasons in by_strategy.items():
         if all(row.point.status == "unsupported" for row in rows if row.point.strategy == strategy):
-            said.append(f"{strategy}: {next(iter(reasons))}")  # the rest says the same of other sizes
+            sentences.append(f"{strategy}: {next(iter(reasons))}")  # the other reasons differ only in sizes
         else:
-            said += [f"{names(points)}: {reason}" for reason, points in reasons.items()]
-    return said
+            sentences += [f"{names(points)}: {reason}" for reason, points in reasons.items()]
+    return sentences
 
 
 def base_lines(rows: list[Row]) -> list[str]:
-    """The base of each strategy and scaling with its absolute time."""
+    """The base of each strategy and scaling, with its absolute time."""
     return [
         f"{row.point.strategy} {row.point.scaling}: {devices(row.point.devices)}, {timed(row)}"
         for row in rows
@@ -232,7 +233,7 @@ def base_lines(rows: list[Row]) -> list[str]:
 
 
 def timed(row: Row) -> str:
-    """The absolute time of a point that others are compared with, and what it rests on."""
+    """The absolute time of a point that others are compared with, and the number of its samples."""
     return (
         f"{seconds(row.timing.step_s.value)} per step of {row.point.global_batch}, {row.timing.samples} blocks in "
         f"{row.timing.rounds} rounds."
@@ -240,22 +241,22 @@ def timed(row: Row) -> str:
 
 
 def utilisation(rows: list[Row]) -> list[str]:
-    """The MFU of each strategy from its smallest to its largest count, or each distinct reason why there is none.
+    """The MFU of each strategy at its smallest and largest device count, or each reason why there is none.
 
-    Without a catalogued peak the share of what the machine's card measured comes first.
+    Without a catalogued peak, shares of the peak that the machine's card measured come first.
     """
     honest = [row for row in rows if not row.point.oversubscribed]
     known = [row for row in honest if math.isfinite(row.use.mfu)]
     if known:
         return [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
     shares = [row for row in honest if math.isfinite(row.use.measured_peak_share)]
-    said = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
+    sentences = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
     reasons = dict.fromkeys(row.use.note for row in rows)
-    return said + [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason]
+    return sentences + [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason]
 
 
 def _families(rows: list[Row]) -> list[tuple[str, list[Row]]]:
-    """(name, its first and last row) of each strategy and scaling, and peak."""
+    """(name, its first and last row) of each strategy, scaling and peak."""
     families: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         note = row.use.note if math.isfinite(row.use.mfu) else ""
@@ -273,5 +274,5 @@ def _mfu(row: Row) -> str:
 
 
 def names(points: list[str]) -> str:
-    """All of a few names, the first three of many."""
+    """Up to four names, or the first three and a count."""
     return ", ".join(points) if len(points) <= 4 else f"{', '.join(points[:3])} and {len(points) - 3} more"

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a first run: what agrees with expectation and what does not, for a reader who meets the suite here."""
+"""The page of a first run: which expectations are met and which are not, for a reader who is new to the suite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,23 @@ from jaxbench.report.table import Table
 
 PAGE = "first-run.html"
 ABOUT = (
-    "jaxbench measures how training with JAX scales from device to device. A first run tries on this machine what the "
-    "suite consists of, and holds what it finds against what must be so on any machine. It does not say whether the "
-    "machine is fast: it says whether the suite's answers on it can be believed."
+    "jaxbench measures how JAX training scales over devices. A first run tries every part of the suite on this machine "
+    "and compares the results with what must hold on any machine. It does not say whether the machine is fast: it says "
+    "whether the suite's results on it can be trusted."
 )
-# The figures shown, below the folder: what each is of.
+# Path of each figure below the folder, and its caption.
 FIGURES = (
     ("scaling-cnn/figures/scaling", "How the training of cnn, a small convolutional network, scales."),
     ("scaling-gpt/figures/scaling", "How the training of gpt, a transformer, scales."),
-    ("machine/figures/roofline", "What the machine's kernels reach, under the limits that were measured on it."),
-    ("profile-cnn/figures/profile", "What the time of a training step of cnn goes to, from a trace."),
+    ("machine/figures/roofline", "What kernels reach on this machine, below its measured ceilings."),
+    ("profile-cnn/figures/profile", "Where the time of a cnn training step goes, from a trace."),
 )
 Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstRunPage:
-    """Everything on the page, in its order."""
+    """Everything on the page, in order."""
 
     name: str
     heading: str
@@ -52,6 +52,7 @@ class FirstRunPage:
     commands: str
     unfinished: bool
     parts: Table
+    made_from: str = "first-run.json"
 
 
 def write(folder: Path, document: Document) -> None:
@@ -90,30 +91,30 @@ def render(document: Document, pictures: list[Picture]) -> str:
 
 
 def headlines(document: Document) -> list[str]:
-    """How many expectations agree, and what was not measured: the first sentence is the answer."""
+    """How many expectations are met, and what was not measured. The first sentence is the answer."""
     items = first_run_tables.items(document)
     counts = {word: sum(item["agrees"] == word for item in items) for word in (YES, NO, CANNOT_TELL)}
-    left = [about for about in document["parts"].values() if about["outcome"] in ("skipped", "stopped", "not yet")]
+    unfinished = [
+        about for about in document["parts"].values() if about["outcome"] in ("skipped", "stopped", "not yet")
+    ]
     if counts[NO]:
         answer = f"Not everything is as expected: {counts[NO]} of {len(items)} expectations are NOT met."
-    elif left:
-        answer = f"Nothing is against expectation so far: {counts[YES]} of {len(items)} expectations are met."
+    elif unfinished:
+        answer = f"Nothing contradicts expectations so far: {counts[YES]} of {len(items)} expectations are met."
     else:
-        answer = (
-            f"Everything is as expected, as far as it can be told: {counts[YES]} of {len(items)} expectations are met."
+        answer = f"Everything that can be judged is as expected: {counts[YES]} of {len(items)} expectations are met."
+    unknown = f" {counts[CANNOT_TELL]} cannot be judged, for the reasons below." if counts[CANNOT_TELL] else ""
+    sentences = [answer + unknown]
+    if unfinished:
+        sentences.append(
+            f"{len(unfinished)} of {len(document['parts'])} parts are not finished; the table below lists them. "
+            "To continue, give the same command with the same WORKDIR."
         )
-    unknown = f" Of {counts[CANNOT_TELL]} it cannot be told, for the reasons below." if counts[CANNOT_TELL] else ""
-    said = [answer + unknown]
-    if left:
-        said.append(
-            f"{len(left)} of {len(document['parts'])} parts are not finished, which the table below says one by one: "
-            "the same command with the same WORKDIR goes on with them."
-        )
-    return said
+    return sentences
 
 
 def commands(document: Document) -> str:
-    """How many commands, how long they took, and what they came to."""
+    """How many commands ran, how long they took, and how they ended."""
     abouts = list(document["parts"].values())
     words = [about["outcome"] for about in abouts]
     counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
@@ -121,7 +122,7 @@ def commands(document: Document) -> str:
 
 
 def show(document: Document, console: Console) -> None:
-    """The answer, what is against expectation, and what cannot be told, on the terminal."""
+    """Prints the answer, then each expectation that is not met or cannot be judged."""
     console.print()
     for sentence in headlines(document):
         console.print(Text(sentence, style="bold"))
@@ -135,11 +136,5 @@ def show(document: Document, console: Console) -> None:
 
 
 def _pictures(folder: Path) -> list[Picture]:
-    return list(_found_pictures(folder))
-
-
-def _found_pictures(folder: Path) -> Iterator[Picture]:
-    for name, caption in FIGURES:
-        file = folder / f"{name}.svg"
-        if file.is_file():
-            yield Picture(name=name.replace("/figures/", "-"), svg=file.read_bytes(), caption=caption)
+    files = [(folder / f"{name}.svg", name.replace("/figures/", "-"), caption) for name, caption in FIGURES]
+    return [Picture(name=name, svg=file.read_bytes(), caption=text) for file, name, text in files if file.is_file()]

@@ -11,7 +11,7 @@ from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
 from jaxbench.report import card_table
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Cell, Table, facts, plain
 
-# Each stage's question, in the order of the page; and what its items count.
+# Each stage's question, in the order of the page.
 STAGES = {
     "smoke": "Is every strategy right with every model?",
     "machine": "Are the machine's own numbers possible?",
@@ -19,7 +19,7 @@ STAGES = {
     "profile": "Does a profile add up?",
     "levers": "Does every other experiment on a training step run?",
 }
-_UNITS = {"machine": "cases"}  # programs elsewhere
+_UNITS = {"machine": "cases"}  # what a stage's items count; "programs" elsewhere
 _KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}
 _OUTCOMES = {"done": "ok", "amiss": "no", "refused": "no", "broken": "no"}
 _NAMED = 3  # runs of one line; of more, some are counted
@@ -33,14 +33,14 @@ def items(document: Mapping[str, Any]) -> list[Item]:
 
 
 def against(items: Sequence[Item]) -> Table:
-    """Each item that is not as expected, with its sentences and the folder where it can be looked at."""
+    """Each item that is not as expected, with its reasons and its folder."""
     found = [item for item in items if item["agrees"] == NO]
     rows = [(item["expected"], item["found"], why(item), item["run"]) for item in found]
     return plain({"expected": FOLD, "found": FOLD, "why": FOLD, "folder": TEXT}, rows)
 
 
 def expectations(items: Sequence[Item]) -> Table:
-    """Every expectation of every stage: what agrees in several runs is one line."""
+    """Every expectation of every stage. Runs that agree share a line."""
     rows: list[tuple[str | Cell, ...]] = []
     for stage, question in STAGES.items():
         mine = [item for item in items if item["stage"] == stage]
@@ -73,10 +73,10 @@ def _where(group: Sequence[Item]) -> str:
 
 
 def why(item: Item) -> str:
-    """The first sentences of why an item does not agree."""
-    said = "; ".join(item["why"][:_SENTENCES])
+    """The first reasons why an item does not agree."""
+    reasons = "; ".join(item["why"][:_SENTENCES])
     more = len(item["why"]) - _SENTENCES
-    return f"{said}; and {more} more" if more > 0 else said
+    return f"{reasons}; and {more} more" if more > 0 else reasons
 
 
 def grid(document: Mapping[str, Any]) -> Table:
@@ -87,8 +87,8 @@ def grid(document: Mapping[str, Any]) -> Table:
     strategies = sorted({strategy for answers in rows.values() for strategy in answers})
     lines = [(model, *(_answer(answers.get(strategy)) for strategy in strategies)) for model, answers in rows.items()]
     note = (
-        "A strategy is a way to spread one training step over devices. yes: it compiles, runs, leaves the parameters "
-        "of one device, and communicates what it should. Empty: this model is not spread so."
+        "A strategy distributes one training step over devices. yes: it compiles, runs, ends with the parameters that "
+        "one device computes, and communicates what it should. Empty: the strategy does not support this model."
     )
     return plain(dict.fromkeys(("model", *strategies), TEXT), lines, note=note)
 
@@ -98,21 +98,21 @@ def _answer(answer: str | None) -> Cell:
 
 
 def machine_name(machine: Mapping[str, Any]) -> str:
-    """The accelerator, or the processor, with how many there are."""
+    """The accelerator or processor, and how many there are."""
     if machine.get("platform") != "cpu":
         return f"{machine.get('devices')} x {machine.get('device_kind')}"
     return f"{machine.get('cpu_model') or 'CPU'}, {machine.get('cores')} cores"
 
 
 def machine(document: Mapping[str, Any]) -> Table:
-    """What identifies the machine and its software, and what it was measured to do."""
+    """The machine, its software, and its measured peaks."""
     about, versions = document["machine"], document["machine"].get("versions", {})
     memory = about.get("device_memory_bytes") or about.get("memory_bytes")
     git = about.get("git") or {}
     source = f", commit {str(git.get('commit', ''))[:12]}{' with changes' if git.get('dirty') else ''}" if git else ""
     accelerators = f"{about.get('devices')} x {about.get('device_kind')} ({about.get('platform')})"
     pairs = [
-        ("begun", str(document.get("begun", ""))),
+        ("started", str(document.get("begun", ""))),
         ("devices", accelerators if about.get("platform") != "cpu" else "no accelerator: fake devices on the CPU"),
         ("processor", f"{about.get('cpu_model')}, {about.get('cores')} cores usable"),
         ("memory", quantities.payload(memory) if memory else "not known"),
@@ -128,15 +128,15 @@ def machine(document: Mapping[str, Any]) -> Table:
 
 
 def parts(found: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Every command, what it came to and how long it took."""
+    """Every command, how it ended and how long it took."""
     rows: list[tuple[str | Cell, ...]] = []
     for run, about in found.items():
         outcome = Cell(about["outcome"], _OUTCOMES.get(about["outcome"], "missing"))
-        said = "" if about["outcome"] == "done" else about["said"]
+        message = "" if about["outcome"] == "done" else about["said"]
         command = f"jaxbench {' '.join(about['words'])}"
-        rows.append((run, outcome, f"{about['seconds']:.0f}", said, command))
+        rows.append((run, outcome, f"{about['seconds']:.0f}", message, command))
     total = sum(about["seconds"] for about in found.values())
     rows.append(("all", "", f"{total:.0f}", "", ""))
-    note = "done: measured and right. amiss: measured, and not all is right. Each folder has a page of its own."
-    headings = {"folder": TEXT, "came to": TEXT, "seconds": NUMBER, "said": FOLD, "command": FOLD}
+    note = "done: measured and correct. amiss: measured, but not all correct. Each folder has its own page."
+    headings = {"folder": TEXT, "outcome": TEXT, "seconds": NUMBER, "message": FOLD, "command": FOLD}
     return plain(headings, rows, first=lambda row: row[0] == "all", note=note)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a reader of a page may unfold about one point: its gates, its checks, its passport, its raw samples."""
+"""The folded details of one point on a page: its gates, checks, passport and raw samples."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ COLLECTIVES = (
     Column("collective", "kind", kind=TEXT),
     Column("count", "count"),
     Column("bytes", "bytes"),
-    Column("of them scalars", "scalar_bytes"),
+    Column("bytes of scalars", "scalar_bytes"),
 )
 SAMPLES = (
     Column("round", "round"),
@@ -64,7 +64,7 @@ SAMPLES = (
 
 
 def fold(entry: Entry, points: int) -> Fold:
-    """What a reader may unfold about one of `points` points."""
+    """The folded details of one of `points` points."""
     row, point = entry.row, entry.point
     refusal = row.gate_reason if isinstance(row, CaseRow) and row.gate == "refused" else ""
     shown = point.rounds[: max(3, RAW_ROUNDS // max(1, points))]
@@ -106,14 +106,14 @@ def _tables(entry: Entry) -> Iterator[Table]:
 
 
 def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
-    compiled = [("compile", record.compile_s), ("a call of an empty program", record.launch_s)]
+    compiled = [("compile", record.compile_s), ("one call of an empty program", record.launch_s)]
     counts = [("FLOP, analytic", record.flops), ("FLOP, by the compiler", record.compiler_flops)]
     counts += [("bytes moved, analytic", record.bytes_moved), ("bytes moved, by the compiler", record.compiler_bytes)]
     scratch = [] if record.temp_bytes is None else [("scratch memory", memory_size(record.temp_bytes))]
     return [
         *((name, "not measured" if value is None else seconds(value)) for name, value in compiled),
         *((name, _maybe(value)) for name, value in counts),
-        ("memory held at once", memory_size(record.resident_bytes)),
+        ("resident memory", memory_size(record.resident_bytes)),
         *scratch,
         ("zeros among the inputs", f"{100 * record.zeros:.3g} %"),
         ("device", f"{record.device_kind} ({record.platform}), {record.cores} core(s), {record.processes} process(es)"),
@@ -125,13 +125,13 @@ def _training_facts(row: Any, record: PointRecord) -> list[tuple[str, str]]:
     times = [(name.replace("_", " "), getattr(passport, f"{name}_s")) for name in _PHASES]
     moved = passport.compiler_bytes_per_step
     return [
-        *((name, "not told apart" if value is None else seconds(value)) for name, value in times),
+        *((name, "not timed separately" if value is None else seconds(value)) for name, value in times),
         *((f"{name} memory per device", memory_size(getattr(passport, f"{name}_bytes"))) for name in _MEMORY),
         ("parameters", f"{passport.parameters:,}"),
         *([("the loss is", record.loss)] if record.loss else []),
         ("model FLOPs per step", f"{passport.flops_per_step:.4g}"),
         ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
-        ("products in the compiled program, FLOP", _maybe(passport.product_flops_per_step)),
+        ("matmul FLOPs in the compiled program", _maybe(passport.product_flops_per_step)),
         *([] if moved is None else [("compiler's bytes per step", f"{moved:.4g}")]),
         ("gradient bytes reduced", f"{gradient_bytes(row):,} (closed form {passport.expected_gradient_bytes:,})"),
         ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),

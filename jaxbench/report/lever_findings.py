@@ -49,14 +49,14 @@ from jaxbench.report.table import Table
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
 TITLES = {
     "precision": "what a number format changes",
-    "remat": "memory saved against time paid",
-    "batch": "what a larger batch buys",
+    "remat": "memory saved and time paid by rematerialization",
+    "batch": "what a larger batch gains",
     "accumulate": "what gradient accumulation costs",
     "freeze": "what frozen parameters save",
-    "ladder": "what each rung of the ladder gives",
+    "ladder": "what each rung of the ladder gains",
     "phases": "where the step's time goes",
     "inputs": "whether the step waits for data",
-    "inference": "latency against throughput",
+    "inference": "latency and throughput",
     "arms": "what each setting changes",
 }
 MAX_LINES = 40  # of the terminal's table; the page has all
@@ -89,13 +89,13 @@ class LeverFindings(Findings):
         return summary.entries(self.rows, arms=self.arms, latencies=calls)
 
     def table(self) -> Table:
-        ratios = "x time: step time over that of the baseline, the first arm of the same place; x faster: examples/s "
+        ratios = "x time: step time over the baseline's (the first arm of the same group); x faster: examples/s over "
         return table.fill(
             columns.on(columns.L, unit=unit(self.rows)),
             self.entries(),
             group=lambda entry: (entry.point.strategy, entry.point.scaling, entry.point.devices),
             soft=lambda entry: entry.point.oversubscribed,
-            note=f"{ratios}over its. {legend(self.rows)}",
+            note=f"{ratios}the baseline's. {legend(self.rows)}",
         )
 
     def brief(self) -> Table | None:
@@ -110,11 +110,11 @@ class LeverFindings(Findings):
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
             Section(heading="Baseline", sentences=baselines(self.places)),
-            Section(heading="Cannot tell", sentences=unclear(self.arms)),
+            Section(heading="Inconclusive", sentences=unclear(self.arms)),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
             Section(heading="Phases", sentences=[one.sentence for one in self.phases]),
             Section(heading="Largest batch", sentences=[self.search.sentence] if self.search is not None else []),
-            Section(heading="Memory over depth", sentences=[law.sentence for law in self.laws]),
+            Section(heading="Memory by depth", sentences=[law.sentence for law in self.laws]),
             Section(heading="Real tokens", sentences=tokens.sentences(self.rows)),
             Section(heading="Utilisation", sentences=utilisation(self.rows)),
         ]
@@ -150,33 +150,33 @@ def find(run: RunFolder) -> LeverFindings:
 
 
 def view_of(swept: Sequence[str], places: Sequence[Place]) -> str:
-    """Which figures and sentences a sweep gets: those of its one lever, of parts over batches, or the general ones."""
-    asked = {PART.of(arm.point.levers) for place in places for arm in place.arms}
-    if asked == {"inference"} and list(swept) == ["batch"]:
+    """Which figures and sentences a sweep gets: those of its one lever, of parts by batch, or the general ones."""
+    parts = {PART.of(arm.point.levers) for place in places for arm in place.arms}
+    if parts == {"inference"} and list(swept) == ["batch"]:
         return "inference"
-    if "part" in swept and set(swept) <= {"part", "batch"} and len(asked & set(phases.PARTS)) > 1:
+    if "part" in swept and set(swept) <= {"part", "batch"} and len(parts & set(phases.PARTS)) > 1:
         return "phases"
-    return _VIEWS.get(swept[0], "arms") if len(swept) == 1 and asked != {"inference"} else "arms"
+    return _VIEWS.get(swept[0], "arms") if len(swept) == 1 and parts != {"inference"} else "arms"
 
 
 def baselines(places: Sequence[Place]) -> list[str]:
-    """What counts as 1, with its absolute time."""
-    said = []
+    """The baseline of each group, which counts as 1, with its absolute time."""
+    sentences = []
     for place in places:
         base = place.arms[0]
         where = f"{place.strategy} {place.scaling}, {devices(place.devices)}"
         if not base.timing.step_s.known:
             why = f" ({base.point.reason})" if base.point.reason else ""
-            said.append(f"{where}: {base.label} comes first and has no times{why}, so nothing is compared.")
+            sentences.append(f"{where}: {base.label}, the baseline, has no times{why}, so nothing is compared.")
             continue
-        said.append(f"{where}: {base.label}, {timed(base.row)}")
-    return said
+        sentences.append(f"{where}: {base.label}, {timed(base.row)}")
+    return sentences
 
 
 def unclear(found: Sequence[Arm]) -> list[str]:
-    """The arms of which it cannot be told whether they are faster, by reason."""
-    about: dict[str, list[str]] = {}
+    """The arms whose comparison is inconclusive, by reason."""
+    points: dict[str, list[str]] = {}
     for arm in found:
         if arm.verdict == "cannot tell":
-            about.setdefault(arm.why, []).append(arm.point.point)
-    return [f"{names(mine)}: {why}." for why, mine in about.items()]
+            points.setdefault(arm.why, []).append(arm.point.point)
+    return [f"{names(members)}: {why}." for why, members in points.items()]

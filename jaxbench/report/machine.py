@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a whole machine: the runs of `jaxbench machine` side by side, and the card that they add up to."""
+"""The page of a whole machine: the runs of `jaxbench machine`, and the card that is made of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jaxbench.report.figures import roofline
 from jaxbench.report.page import Kind, Page, Picture, Section
 
 PAGE = "machine.html"
-# Of each view the figures that characterise a machine, in the order of the page.
+# The views whose figures characterise a machine, in the order of the page.
 _KEY = ("stream", "matmul", "dispatch", "transfer", "collectives")
 _SHOWN = {"collectives": ("busbw", "alpha_beta")}
 Run = tuple[Path, CaseFindings]
@@ -59,13 +59,13 @@ def write(
 
 
 def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
-    told = _of_runs(runs, lambda findings: findings.headlines)  # on the terminal the table says it in short
+    told = _of_runs(runs, lambda findings: findings.headlines)  # page only: the terminal has the table
     normal = _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])
     refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
     sections = [
         Section(heading="Incomplete or failed", sentences=_shortfalls(runs), kind=Kind.SHORTFALL),
         Section(heading="Doubts about this card", sentences=machine_card.doubts(card)),
-        Section(heading="What the runs say", sentences=told, kind=Kind.DETAIL),
+        Section(heading="Results of the runs", sentences=told, kind=Kind.DETAIL),
         Section(heading="Refused by the gates", sentences=refused),
         Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),
         Section(heading="Is this normal?", sentences=normal),
@@ -87,7 +87,7 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
 
 
 def _name(card: dict[str, Any]) -> str:
-    """The accelerator, or the processor, with how many there are."""
+    """The accelerator or processor, and how many there are."""
     machine = card["machine"]
     if machine.get("platform") != "cpu":
         return f"{machine.get('devices')} x {machine.get('device_kind')}"
@@ -96,14 +96,14 @@ def _name(card: dict[str, Any]) -> str:
 
 
 def _address(folder: Path, run: Path) -> str:
-    """The run's page, seen from the folder of the machine's."""
+    """The address of the run's page, relative to the machine's page."""
     relative = os.path.relpath(run.resolve() / "report.html", folder.resolve())
     return urllib.parse.quote(Path(relative).as_posix())
 
 
 def _of_runs(runs: Sequence[Run], say: Any) -> list[str]:
-    """The sentences of all runs; each that does not say it itself begins with its experiment."""
-    return [f"{findings.experiment}: {said}" for _, findings in runs for said in say(findings)]
+    """The sentences of all runs, each after its experiment's name."""
+    return [f"{findings.experiment}: {sentence}" for _, findings in runs for sentence in say(findings)]
 
 
 def _shortfalls(runs: Sequence[Run]) -> list[str]:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Numbers as the cells of a table show them: three digits, the interval behind the value, "" where it is unknown."""
+"""Numbers as table cells: three digits, then the interval; "" where the value is unknown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def giga(estimate: Estimate) -> str:
 
 
 def ratio(estimate: Estimate) -> str:
-    """ "1.82 [1.79, 1.85]"; "1" for what a ratio is against."""
+    """ "1.82 [1.79, 1.85]"; "1" for the base of the ratio."""
     if not estimate.known:
         return ""
     if not estimate.has_interval or estimate.lo == estimate.hi:  # the base is its own measure in every draw

@@ -22,11 +22,11 @@ from jaxbench.report.table import Table
 
 
 class Kind(enum.Enum):
-    """What a section is for."""
+    """The purpose of a section."""
 
     SHORTFALL = "why the run is incomplete or wrong: raises the page's alarm"
     NOTE = "what a reader should know"
-    DETAIL = "what the terminal shows in another form, so that only the page has it"
+    DETAIL = "on the page only: the terminal shows it in another form"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """One of this package's own figures. name: which, for those who cannot see it."""
+    """One of this package's own figures. name: for readers who cannot see it."""
 
     name: str
     svg: bytes
@@ -53,7 +53,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Fold:
-    """What a reader may unfold about one point. raw: its samples; hidden: rounds that `raw` leaves out."""
+    """Details of one point, folded. raw: its samples; hidden: the number of rounds that `raw` leaves out."""
 
     name: str
     state: str
@@ -67,9 +67,9 @@ class Fold:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Everything on one page. links: (relative address, text). sources: (heading, JSON-able value) for the end.
+    """Everything on one page. links: (relative address, text). sources: (heading, JSON-able value), shown last.
 
-    brief: what the terminal shows of `table` where that is too long for it; None: all of it.
+    brief: a shorter `table` for the terminal; None: the terminal shows all of it.
     """
 
     name: str
@@ -98,7 +98,7 @@ def render(page: Page) -> str:
 
 @functools.cache
 def template(name: str) -> jinja2.Template:
-    """One of this package's templates, in which everything is escaped that does not say otherwise."""
+    """One of this package's templates. Values are escaped unless the template says otherwise."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jaxbench.report", "."),
         autoescape=True,
@@ -110,9 +110,9 @@ def template(name: str) -> jinja2.Template:
 
 
 def inline(svg: bytes, name: str) -> str:
-    """The SVG element alone, without comments: matplotlib writes every text of the figure into one.
+    """The SVG element alone, without comments: matplotlib repeats every text of the figure in one.
 
-    Its ids get `name` in front, because every figure calls its first axes the same and all stand in one document.
+    Ids get `name` as a prefix: matplotlib uses the same ids in every figure, and all figures share one document.
     """
     text = svg.decode()
     text = text[text.index("<svg") :]

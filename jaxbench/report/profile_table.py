@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the time of a traced step went to, as tables of the page."""
+"""Where the time of a traced step went, as tables of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SPENT = {"ms per step": NUMBER, "% of the step": NUMBER}
 
 
 def kinds(record: ProfileRecord) -> Table:
-    """Milliseconds a step and the share of each kind of operation, longest first, idle last."""
+    """Milliseconds per step and share of each kind of operation, longest first, idle last."""
     named = sorted(record.kinds.items(), key=lambda item: (item[0] == IDLE, -item[1]))
     rows = [(kind, *_spent(seconds, record)) for kind, seconds in named if seconds > 0]
     rows.append(("all", *_spent(record.wall_s, record)))
@@ -32,7 +32,7 @@ def _spent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
 def _note(record: ProfileRecord) -> str:
     steps = "1 traced step" if record.steps == 1 else f"{record.steps} traced steps"
     return (
-        f"Mean over the devices of {steps}, which a profiler slows down; a fusion counts as the heaviest work in it, a "
-        f"collective or a copy only where nothing computes. {record.trace} opens in Perfetto; for TensorBoard install "
-        "xprof and start tensorboard --logdir with the folder profiles."
+        f"Mean over devices of {steps}; profiling slows them down. A fusion counts as its heaviest operation; a "
+        f"collective or copy counts only while nothing computes. {record.trace} opens in Perfetto; for TensorBoard, "
+        "install xprof and give the folder profiles as --logdir."
     )

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The one table of the suite: columns declared once, rendered on the terminal, in a page, as CSV and as Markdown.
 
-A `Column` says how a value is taken from a row and how it is written; `fill` makes a `Table` of rows.
+A `Column` defines how a value is taken from a row and written; `fill` makes a `Table` of rows.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rich.text import Text
 from jaxbench.analysis.intervals import Estimate
 
 Get = str | tuple[str, ...] | Callable[[Any], Any]
-NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may break into lines
-ALWAYS, DISTINCT = 9, 8  # on the terminal; the same, but for a column that says the same in every line
-TEXT_MAX = 24  # where room is short, the terminal folds longer texts before it leaves out columns
+NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
+ALWAYS, DISTINCT = 9, 8  # on the terminal; DISTINCT: unless all lines have the same value
+TEXT_MAX = 24  # if room is short, the terminal wraps longer texts before it drops columns
 _ALARMS = ("wrong", "failed", "no")
 _STYLES = {"ok": "green", "passed": "green", "unsupported": "dim"} | dict.fromkeys(_ALARMS, "bold red")
 _STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused"), "yellow")
 
 
 class Part(enum.IntEnum):
-    """Where a column stands in a table that is shown; within a part the columns keep the order of declaration."""
+    """The position of a column in a displayed table; within a part, columns keep the order of declaration."""
 
     IDENTITY = 0
     RESULT = 1
@@ -53,21 +53,21 @@ class Column:
 
     Attributes:
       name: in a CSV file, and the heading where `heading` is empty.
-      get: how the value is taken from a row: a path of attributes such as "point.devices" (nothing where one of them is
-        missing or None), several paths of which the first that leads somewhere counts, or a function.
-      show: writes a value that is known.
+      get: how the value is taken from a row: a path of attributes such as "point.devices" (None if one is missing or
+        None), several paths of which the first with a value counts, or a function.
+      show: formats a known value.
       kind: NUMBER, TEXT or FOLD.
       style: the class of a cell by its value: a class of the style sheet, such as "ok" or "no".
-      terminal: 0: not on the terminal; below ALWAYS: the lower, the earlier it is left out where room is short.
-      interval: when the terminal leaves out the column's intervals; 0: just before the column itself, if it ever does.
+      terminal: 0: not on the terminal; below ALWAYS: columns with the lowest number are dropped first if room is short.
+      interval: the rank at which the terminal drops the column's intervals; 0: just before the column itself.
       short: the heading on the terminal.
 
     Of the columns of summary.csv:
       unit: of the number in the file. definition: the anchor of its definition in docs/METRICS.md.
       bounds: whether the file also has `name`_lo and `name`_hi.
       csv: whether it is in the file at all.
-      on: the kinds of run that show it. shown: how they take their value; None: as the file does.
-      part: where it stands in what is shown. views: the only views of cases whose terminal has it; (): all.
+      on: the kinds of run that show it. shown: the `get` of displayed tables; None: that of the file.
+      part: its position in displayed tables. views: the only views of cases whose terminal has it; (): all.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Column:
 
 
 class Cell(NamedTuple):
-    """A cell with a meaning of its own: `kind` is a class of the style sheet ("ok", "no", "missing", ...)."""
+    """A cell with a style: `kind` is a class of the style sheet ("ok", "no", "missing", ...)."""
 
     text: str
     kind: str = ""
@@ -126,8 +126,8 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One line of a table. brief: the cells without intervals; (): they have none. first: begins a group. soft:
-    greyed, since its numbers say nothing about speed."""
+    """One line of a table. brief: the cells without intervals; (): they have none. first: begins a group. soft: greyed,
+    because its numbers do not measure speed."""
 
     cells: tuple[str | Cell, ...]
     brief: tuple[str | Cell, ...] = ()
@@ -142,7 +142,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Lines under columns; without names there is no header. note: below it, or alone where there are no lines."""
+    """Lines under columns; without column names there is no header. note: below the lines, or alone."""
 
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
@@ -153,7 +153,7 @@ class Table:
         return any(column.title for column in self.columns)
 
     def terminal(self, width: int) -> rich_table.Table:
-        """For a terminal of `width` columns: intervals and columns that do not fit are left out, by their order."""
+        """The table for a terminal of `width` characters, without the intervals and columns that do not fit."""
         made = rich_table.Table(
             box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
         )
@@ -174,12 +174,12 @@ class Table:
         return made
 
     def _fitting(self, width: int) -> tuple[list[int], set[int]]:
-        """The columns that a terminal of this width has room for, and those of them that go without intervals."""
+        """The columns that fit the terminal, and those of them that are shown without intervals."""
         shown = [at for at, column in enumerate(self.columns) if column.terminal and not self._constant(at)]
         brief: set[int] = set()
         steps = [(self.columns[at].interval or self.columns[at].terminal, -at, False) for at in shown]
         steps += [(self.columns[at].terminal, -at, True) for at in shown]
-        for rank, at, drop in sorted(steps):  # of one rank the rightmost first
+        for rank, at, drop in sorted(steps):  # within a rank, the rightmost first
             if rank >= DISTINCT or sum(self._width(each, brief) + 2 for each in shown) - 2 <= width:
                 break
             if drop:
@@ -189,7 +189,7 @@ class Table:
         return shown, brief
 
     def _constant(self, at: int) -> bool:
-        """Whether a column that need not be there says the same in every line, as the page does."""
+        """Whether an optional column has the same value in every line, so that the terminal need not repeat it."""
         alike = len({line.cells[at] for line in self.lines}) == 1
         return self.columns[at].terminal < ALWAYS and len(self.lines) > 1 and alike
 
@@ -246,7 +246,7 @@ def plain(
     first: Callable[[Any], bool] = lambda row: False,
     note: str = "",
 ) -> Table:
-    """A table of texts. headings: what the columns are called, and their kind. first: rows that begin a group."""
+    """A table of texts. headings: column name -> kind. first: whether a row begins a group."""
     columns = tuple(Column(name, kind=kind, terminal=ALWAYS) for name, kind in headings.items())
     lines = tuple(Line(cells=row, first=first(row)) for row in rows)
     return Table(columns=columns, lines=lines, note=note)
@@ -267,7 +267,7 @@ def _begins(rows: Sequence[Any], group: Callable[[Any], Any] | None) -> list[boo
 
 
 def records(columns: Sequence[Column], rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Of each row what a CSV file has of it, by name: None where a value is unknown."""
+    """Each row as a CSV file has it, by column name; None: unknown."""
     for row in rows:
         yield {name: value for column in columns for name, value in zip(column.names, column.values(row), strict=True)}
 
@@ -282,7 +282,7 @@ def to_csv(columns: Sequence[Column], rows: Iterable[Any]) -> str:
 
 
 def take(get: Get, row: Any) -> Any:
-    """The value that `get` names in a row; None where it leads nowhere."""
+    """The value of `get` in a row; None if there is none."""
     if callable(get):
         return get(row)
     for path in (get,) if isinstance(get, str) else get:
@@ -295,7 +295,7 @@ def take(get: Get, row: Any) -> Any:
 
 
 def _known(value: Any) -> Any:
-    """The value, or None where it is empty or no number."""
+    """The value; None if it is empty, unknown or not finite."""
     unknown = isinstance(value, Estimate) and not value.known
     return None if unknown or value == "" or (isinstance(value, float) and not math.isfinite(value)) else value
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A page on the terminal: headlines, the table as far as it fits, and the sections, cut where they are long."""
+"""A page on the terminal: headlines, the table as far as it fits, and the sections, of which long ones are cut."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rich.text import Text
 
 from jaxbench.report.page import Kind, Page
 
-SENTENCES = 6  # of a section; the page has all
+SENTENCES = 6  # shown of a section; the page has all
 
 
 def show(page: Page, console: Console) -> None:
-    """Prints what the page says. Text that comes from the run is never read as markup."""
+    """Prints the page. Text that comes from the run is never read as markup."""
     table = page.brief or page.table
     console.print()
     console.print(Text(page.heading, style="bold"))

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figures of a run. A figure is a file of `figures/`, and its file name is its only registration.
+"""The figures of a run. A figure is a file in `figures/`, and its file name is its only registration.
 
-It defines ``CAPTION`` (or besides, of the run, ``caption(run)``), ``VIEWS`` and ``draw(run) -> Figure | None``. `VIEWS`
-names the runs that it is for: a kind ("training", "levers", "cases"), or a kind with the view that the experiment or
-the swept lever asks for ("cases/stream", "levers/remat"). `draw` is given the run's findings and returns None where
-these have nothing for it. ``ORDER``, 0 unless it says otherwise, is its place on the page.
+It defines ``CAPTION`` (and optionally ``caption(run)``), ``VIEWS`` and ``draw(run) -> Figure | None``. `VIEWS` names
+the runs that it is for: a kind ("training", "levers", "cases"), or a kind with the view that the experiment or the
+swept lever asks for ("cases/stream", "levers/remat"). `draw` gets the run's findings and returns None if it has nothing
+to draw. The optional ``ORDER`` (default 0) is its place on the page.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def figures() -> dict[str, ModuleType]:
 
 
 def views(kind: str) -> list[str]:
-    """The views of one kind of run that some figure is for."""
+    """The views of one kind of run that have a figure."""
     every = (view for module in figures().values() for view in module.VIEWS)
     return sorted({view.removeprefix(f"{kind}/") for view in every if view.startswith(f"{kind}/")})
 
 
 def of(run: Run) -> dict[str, ModuleType]:
-    """The figures that are for the run, by name. Raises UserError for cases of a view that no figure is for."""
+    """The figures for the run, by name. Raises UserError for a view of cases that has no figure."""
     kind = str(run.manifest["plan"].get("measures") or "training")
     view, section = getattr(run, "view", ""), run.config.get("report")
     if kind == "cases" and view not in views(kind):
@@ -50,7 +50,7 @@ def of(run: Run) -> dict[str, ModuleType]:
 
 
 def pictures(run: Run) -> list[Picture]:
-    """Draws the figures of a run into its folder, and returns those that had something to show."""
+    """Draws the figures of a run into its folder, and returns those that were drawn."""
     shown = []
     for name, module in of(run).items():
         files = canvas.render(lambda module=module: module.draw(run))  # type: ignore[misc]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,19 +39,29 @@ class Run:
     points: Sequence[Point] | Sequence[CasePoint]
 
 
+class LeftOut(NamedTuple):
+    """A point that is not compared, and why not."""
+
+    point: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.point}: {self.why}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pair:
     """What of two runs can be compared.
 
     Attributes:
       a, b: by the same names.
-      left_out: a sentence for each point that is not compared.
+      left_out: the points that are not compared.
       software: a sentence for each difference that may be the cause of another time.
     """
 
     a: Side
     b: Side
-    left_out: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
     software: tuple[str, ...]
 
 
@@ -91,7 +101,8 @@ def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
     sides = [_by_name(run, across) for run in (a, b)]
     kept, left_out = _matched(*sides)
     if not kept:
-        raise NotComparable(f"no point was measured and right in both runs: {'; '.join(left_out) or 'none is there'}.")
+        reasons = "; ".join(map(str, left_out)) or "none is there"
+        raise NotComparable(f"no point was measured and right in both runs: {reasons}.")
     left, right = ({name: _sample(side[name]) for name in kept} for side in sides)
     if any(np.array_equal(left[name].blocks, right[name].blocks) for name in kept):
         raise NotComparable(f"'{a.path}' and '{b.path}' hold the same samples: one is a copy, so give two runs.")
@@ -151,13 +162,13 @@ def _by_name(run: Run, across: Sequence[str]) -> dict[str, Point | CasePoint]:
     return found
 
 
-def _matched(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The names of what both have, and a sentence for each other."""
+def _matched(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[str], list[LeftOut]]:
+    """The names of the points that both have, and the points that are not compared."""
     kept, left_out = [], []
     for name in dict.fromkeys((*a, *b)):
         faults = [_fault(side.get(name), which) for side, which in ((a, "A"), (b, "B"))]
         if any(faults):
-            left_out.append(f"{name}: {', '.join(filter(None, faults))}")
+            left_out.append(LeftOut(name, ", ".join(filter(None, faults))))
         else:
             kept.append(name)
     return kept, left_out

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxbench.verdicts import calibration, comparable, judge
+from jaxbench.verdicts.comparable import LeftOut
 from jaxbench.verdicts.judge import EXIT, Answers
 from jaxbench.verdicts.metric import Metric
 
@@ -18,7 +19,7 @@ class Comparison:
 
     Attributes:
       a, b: what the runs are called, such as their paths.
-      left_out: a sentence for each point that is not compared: its name, a colon, and why.
+      left_out: the points that are not compared.
       software: a sentence for each difference that may be the cause of another time.
       across: the fields that were declared to differ.
     """
@@ -26,7 +27,7 @@ class Comparison:
     a: str
     b: str
     answers: Answers
-    left_out: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
     software: tuple[str, ...]
     across: tuple[str, ...] = ()
 

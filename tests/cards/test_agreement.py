@@ -46,8 +46,8 @@ def test_the_same_again_is_within(card: Path, tmp_path: Path) -> None:
     assert found["shard_map/strong/1"].efficiency.verdict == NOT_JUDGED  # it is the base
     assert found["shard_map/strong/4"].efficiency.now == pytest.approx(1 / (0.05 * 4 + 0.95), rel=0.02)
     code, text = compared(card, now)
-    assert code == 0 and "Reproduced: all is within its interval. (10 within)" in text
-    assert "Within hides differences of up to" in text and "3.0 %, assumed" in text
+    assert code == 0 and "Reproduced: " in text and "(10 within)" in text
+    assert "differences of up to" in text and "3.0 %, assumed" in text
 
 
 def test_slower_is_outside(card: Path, tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_cases_of_another_machine_are_not_comparable(tmp_path: Path) -> None:
 
 def test_one_sample_cannot_be_told(card: Path, tmp_path: Path) -> None:
     code, text = compared(card, card_cases.run(tmp_path / "now", **{**FACTS, "rounds": 1}))
-    assert code == 2 and "Cannot tell" in text and "at least 2 rounds would" in text
+    assert code == 2 and "Inconclusive" in text and "only 1 round" in text
     code, text = compared(card, card_cases.run(tmp_path / "two", **{**FACTS, "rounds": 2}, drift=0.3))
-    assert code == 2 and "a factor of 2 would not show" in text
+    assert code == 2 and "a factor of 2" in text
 
 
 def test_failed_and_wrong_points(card: Path, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_save_says_where_and_what_to_know(run: Path, tmp_path: Path) -> None:
     assert card.save(run, tmp_path / "cards", console) == 0
     text = console.file.getvalue()  # type: ignore[attr-defined]
     (path,) = (tmp_path / "cards").iterdir()
-    assert f"Card: {path}" in text and "failed (compile: no memory)" in text and "Without link and peak" in text
+    assert f"Card: {path}" in text and "failed (compile: no memory)" in text and "link and peak" in text
 
 
 def test_another_card_is_never_overwritten(run: Path, tmp_path: Path) -> None:
@@ -175,15 +175,15 @@ def test_any_changed_byte_is_seen(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no JSON"),
-        ('{"kind": "jaxbench card", "sche', "only the beginning"),
-        ("[]", "no result card"),
-        ('{"kind": "jaxbench card", "schema": 2}', "schema 2, this jaxbench reads schema 1"),
+        ("", "not JSON"),
+        ('{"kind": "jaxbench card", "sche', "truncated"),
+        ("[]", "not a result card"),
+        ('{"kind": "jaxbench card", "schema": 2}', "schema 2, .* reads schema 1"),
         ('{"kind": "jaxbench card", "schema": true}', "schema True"),
-        ('{"kind": "jaxbench card", "schema": 1, "a": NaN}', "NaN is no number"),
+        ('{"kind": "jaxbench card", "schema": 1, "a": NaN}', "NaN is not a JSON number"),
         ('{"kind": "jaxbench card", "schema": 1, "a": 1e999}', "not finite"),
         ('{"kind": "jaxbench card", "schema": 1, "schema": 1}', "twice"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
 def test_what_is_no_card(tmp_path: Path, text: str, said: str) -> None:
@@ -196,7 +196,7 @@ def test_what_is_no_card(tmp_path: Path, text: str, said: str) -> None:
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
-    for name, said in (("bytes.json", "no text"), ("nowhere.json", "cannot be read"), (".", "cannot be read")):
+    for name, said in (("bytes.json", "not UTF-8"), ("nowhere.json", "cannot be read"), (".", "cannot be read")):
         with pytest.raises(UserError, match=said):
             layout.read(tmp_path / name)
 

@@ -239,7 +239,7 @@ def test_fusion_shows_time_beside_bytes_and_the_speedup(tmp_path: Path) -> None:
     figure = drawn(fusion, runs.findings(tmp_path, "fusion"))
     assert "chain, 1M: time" in texts(figure) and "bytes that must move" in texts(figure)
     assert "64.0 MB" in texts(figure) and "8.00 MB" in texts(figure)
-    speedups = panel(figure, "times as fast as op by op")
+    speedups = panel(figure, "speed-up over op by op")
     (fused,) = [line for line in joined(speedups) if line.get_color() == marks.COLOURS[2]]
     assert np.allclose(fused.get_ydata(), 4, rtol=0.05) and "fused" in texts(speedups)
 

@@ -47,18 +47,18 @@ def test_the_answer_comes_first_and_is_counted() -> None:
     against = item("NO", why=["pmap: <wrong>"])
     unknown = item("cannot tell", run="scaling-cnn", why=["no interval."])
     assert first_run.headlines(document(item("yes"), against, unknown)) == [
-        "Not everything is as expected: 1 of 3 expectations are NOT met. Of 1 it cannot be told, for the reasons below."
+        "Not everything is as expected: 1 of 3 expectations are NOT met. 1 cannot be judged, for the reasons below."
     ]
     assert first_run.headlines(document(item("yes"))) == [
-        "Everything is as expected, as far as it can be told: 1 of 1 expectations are met."
+        "Everything that can be judged is as expected: 1 of 1 expectations are met."
     ]
     answer, left = first_run.headlines(document(item("yes"), outcome="skipped"))
-    assert answer.startswith("Nothing is against expectation so far") and left.startswith("1 of 1 parts")
+    assert answer.startswith("Nothing contradicts expectations so far") and left.startswith("1 of 1 parts")
 
 
 def test_what_is_against_expectation_stands_alone_with_its_sentence() -> None:
     text = first_run.render(document(item("yes"), item("NO", why=["pmap: <wrong>"])), [])
-    section = text[text.index("Not as expected") : text.index("What was expected")]
+    section = text[text.index("Not as expected") : text.index("Expected and found")]
     assert "pmap: &lt;wrong&gt;" in section and "smoke-cnn" in section
     assert "Not as expected" not in first_run.render(document(item("yes")), [])
     assert "first-run.json" in text and "Home folders" in text and "CPU &amp; Co" in text

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.verdicts import judge, samples, sequential
+from jaxbench.verdicts.comparable import LeftOut
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.metric import METRICS
 from jaxbench.verdicts.ratio import ASSUMED
@@ -30,7 +31,7 @@ def times(step_s: float, seed: int, *, processes: int = 5, rounds: int = 4, betw
 
 def compared(
     factors: Sequence[float], *, metric: str = "step_s", names: Sequence[str] = (), processes: int = 5, rounds: int = 4,
-    between: float = 0.004, left_out: tuple[str, ...] = (), software: tuple[str, ...] = (), a: str = "results/a",
+    between: float = 0.004, left_out: tuple[LeftOut, ...] = (), software: tuple[str, ...] = (), a: str = "results/a",
     paired: bool = False,
 ) -> Comparison:  # fmt: skip
     """factors: B's time over A's, of each point."""
@@ -53,7 +54,7 @@ def renamed(comparison: Comparison, name: str) -> Comparison:
     answers = comparison.answers
     points = tuple(dataclasses.replace(point, name=name) for point in answers.points)
     answers = dataclasses.replace(answers, points=points)
-    said = dict(a=name, b=name, left_out=(name,), software=(name,), across=(name,))
+    said = dict(a=name, b=name, left_out=(LeftOut(name, "not in B"),), software=(name,), across=(name,))
     return dataclasses.replace(comparison, answers=answers, **said)  # type: ignore[arg-type]
 
 
@@ -64,10 +65,12 @@ CASES = {
     "few processes": compared(MIXED, processes=1),
     "nothing told": compared((1.0, 1.1), processes=1, rounds=1),
     "hostile": compared(
-        (1.0, 1.3), names=(HOSTILE, "\x01"), left_out=(f"{HOSTILE}: not in B",), software=(HOSTILE,), a=HOSTILE
+        (1.0, 1.3), names=(HOSTILE, "\x01"), left_out=(LeftOut(HOSTILE, "not in B"),), software=(HOSTILE,), a=HOSTILE
     ),
     "throughput": compared(MIXED, metric="throughput"),
-    "left out": compared((1.0, 0.8), left_out=("tensor/strong/4: not in B", "fsdp/weak/2: wrong in A (off by 3)")),
+    "left out": compared(
+        (1.0, 0.8), left_out=(LeftOut("tensor/strong/4", "not in B"), LeftOut("fsdp/weak/2", "wrong in A (off by 3)"))
+    ),
     "slow in one": compared((1.3, 0.7, 0.7)),
     "forty": compared([1 + 0.004 * (i - 20) for i in range(40)]),
     "pairs": compared(MIXED, processes=7, paired=True),

@@ -47,7 +47,7 @@ def test_points_are_matched_by_what_was_measured(tmp_path):
     a, b = run(tmp_path / "a"), run(tmp_path / "b", devices=(2, 4), seed=1)
     found = pair(a, b)
     assert list(found.a) == list(found.b) == ["shard_map/strong/2"]
-    assert found.left_out == ("shard_map/strong/1: not in B", "shard_map/strong/4: not in A")
+    assert found.left_out == (("shard_map/strong/1", "not in B"), ("shard_map/strong/4", "not in A"))
     assert [len(rounds) for rounds in found.a["shard_map/strong/2"].processes] == [4] * 4
 
 
@@ -86,7 +86,7 @@ def test_another_strategy_is_a_difference_too(tmp_path):
 def test_failed_and_wrong_points_are_left_out_with_their_reason(tmp_path):
     a = run(tmp_path / "a", wrong=("shard_map/strong/2",))
     assert pair(a, run(tmp_path / "b")).left_out == (
-        "shard_map/strong/2: wrong in A (parameters: differ from those of one device)",
+        ("shard_map/strong/2", "wrong in A (parameters: differ from those of one device)"),
     )
     with pytest.raises(NotComparable, match="no point was measured and right in both runs"):
         pair(run(tmp_path / "c", wrong=("shard_map/strong/1", "shard_map/strong/2")), a)

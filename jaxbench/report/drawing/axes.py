@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The axes of the figures: which scale, which ticks, which labels."""
+"""The axes of the figures: scales, ticks and labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABELS = 9  # more device counts than this do not fit under a panel
 
 
 def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -> None:
-    """Base-2 logarithmic x axis, a tick at each measured count, written as whole numbers."""
+    """Base-2 logarithmic x axis with a whole-number tick at each measured count."""
     step = max(1, -(-len(counts) // _LABELS))
     low, high = (min(counts), max(counts)) if counts else (1, 8)
     axes.set_xscale("log", base=2)
@@ -28,7 +28,7 @@ def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -
 
 
 def efficiency_axis(axes: Axes) -> None:
-    """Linear y axis of percent from 0, so that heights can be compared; to a little above 100 or the highest value."""
+    """Linear y axis of percent from 0, so that heights can be compared, to just above 100 or the highest value."""
     top = max(112.0, axes.dataLim.y1 * 1.05)
     axes.set_ylim(0, top)
     axes.yaxis.set_major_locator(FixedLocator([*range(0, int(top) + 1, 25)]))
@@ -39,8 +39,8 @@ def log_axis(
 ) -> None:
     """A logarithmic x or y axis over what is drawn, with at most `most` round ticks, written by `show`.
 
-    base 2 has its ticks at powers of two only. span: values that must be on the axis besides what is drawn. least:
-    the factor that the axis spans at least. Call it when everything is drawn.
+    base: 2 has ticks at powers of two only. span: values that must be on the axis besides what is drawn. least: the
+    smallest factor that the axis spans. Call it after everything is drawn.
     """
     seen = [v for v in (*extent([axes], which), *span) if math.isfinite(v) and v > 0]
     low, high = (min(seen), max(seen)) if seen else (1.0, 10.0)
@@ -52,7 +52,7 @@ def log_axis(
 
 
 def extent(panels: Iterable[Axes], which: str) -> list[float]:
-    """The ends of what is drawn along x or y in each panel: the `span` that gives all of them the same axis."""
+    """The ends of what is drawn along x or y in all panels: the `span` that gives them the same axis."""
     return [getattr(axes.dataLim, which + end) for axes in panels for end in "01"]
 
 
@@ -67,9 +67,9 @@ def zero_axis(
 
 
 def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show | None = None, room: float = 0.17, most: int = 8) -> float:
-    """The x axis of horizontal bars, with room for a text right of the longest. Returns where the bars begin.
+    """The x axis of horizontal bars, with room for a text beside the longest. Returns where the bars begin.
 
-    Lengths can be compared on an axis from 0. It is logarithmic where the longest bar would leave nothing of the rest.
+    It starts at 0, so that lengths can be compared, unless short bars would vanish: then it is logarithmic.
     """
     low, high = min(bar.value.value for bar in bars), max(bar.end for bar in bars)
     if high < LOGARITHMIC * low:
@@ -94,8 +94,10 @@ def _ticks(axis: Any, ticks: Sequence[float], show: Show) -> None:
 
 
 def round_ticks(low: float, high: float, *, base: int = 10, most: int = 7) -> list[float]:
-    """At most `most` round numbers in [low, high]. Of powers of two every n-th, so that 1 KiB and 1 MiB are among
-    them; of powers of ten the coarsest of four choices of digits that gives at least three."""
+    """At most `most` round numbers in [low, high].
+
+    Base 2: every n-th power, 1 KiB and 1 MiB among them. Base 10: the coarsest of four sets of digits that gives three.
+    """
     if base != 10:
         powers = range(math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9) + 1)
         step = max(1, -(-len(powers) // most))
@@ -111,14 +113,14 @@ def round_ticks(low: float, high: float, *, base: int = 10, most: int = 7) -> li
 
 
 def entitle(axes: Axes, title: str = "", *, x: str = "", y: str = "") -> None:
-    """The panel's title and the labels of its axes; an empty one leaves what is there."""
+    """The panel's title and axis labels; an empty text changes nothing."""
     for text, write in ((title, axes.set_title), (x, axes.set_xlabel), (y, axes.set_ylabel)):
         if text:
             write(text)
 
 
 def empty(axes: Axes, why: str, *, which: str = "y") -> None:
-    """Says why the panel has nothing to show, and takes the ticks of its x or y axis away."""
+    """Says why the panel is empty, and removes the ticks of its x or y axis."""
     axes.set_xticks([]) if which == "x" else axes.set_yticks([])
     axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", color=GREY)
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two panels for each operation, one above the other, and as many operations beside each other as there is room for."""
+"""Two panels for each operation, one above the other; operations stand side by side as far as there is room."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxbench.report.drawing.canvas import Sheet, short
 def bands(
     operations: Sequence[str], *, across: int, heights: tuple[float, float]
 ) -> tuple[Sheet, dict[str, tuple[Axes, Axes]]]:
-    """The sheet, and (upper, lower) panel of each operation, titled with its name. heights: of both, in inches."""
+    """The sheet, and each operation's (upper, lower) panels, titled with its name. heights: of both, in inches."""
     down, columns = -(-len(operations) // across), min(across, len(operations))
     sheet = Sheet(2 * down, columns, heights=[*heights] * down, sharex=True, sharey="row")
     places = [(2 * band, column) for band in range(down) for column in range(columns)]

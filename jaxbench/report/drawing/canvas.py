@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What every figure is made on: 7 inches wide, in SVG, PNG and PDF, with bytes that depend on its data alone.
+"""The canvas of every figure: 7 inches wide, in SVG, PNG and PDF, with bytes that depend on its data alone.
 
-A figure must survive a black-and-white printer: a series is a marker and a colour (Okabe and Ito's palette, which
-colour-blind readers can tell apart), a bar has a hatch. `marks` says what filled, hollow, dashed and crossed mean.
+Figures must work in black and white: a series has a marker and a colour (Okabe and Ito's palette, which colour-blind
+readers can tell apart), a bar has a hatch. `marks` defines filled, hollow, dashed and crossed-out marks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxbench.records.store import write_atomic
 
 FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG
-PANEL = 2.0  # inches that a panel of lines is tall, with its title and labels
+PANEL = 2.0  # height of a panel of lines in inches, with its title and labels
 _TITLE, _NAME, _LEGEND, _NOTE = 84, 40, 110, 150  # letters that fit: a title line, a name, the legend, a footnote line
 _STYLE: Any = {
     "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8, "axes.titlelocation": "left",
@@ -43,7 +43,7 @@ _METADATA: Any = {
 
 
 def render(make: Callable[[], Figure | None]) -> dict[str, bytes]:
-    """Calls `make` under the style and returns its figure by suffix; {} when it has nothing to draw.
+    """Calls `make` under the style and returns its figure by suffix; {} if it draws nothing.
 
     The bytes depend on the figure alone: no dates, no random ids.
     """
@@ -62,7 +62,7 @@ def render(make: Callable[[], Figure | None]) -> dict[str, bytes]:
 
 
 def write(files: dict[str, bytes], folder: Path, name: str) -> None:
-    """Writes ``<name>.svg``, ``.pdf`` and ``.png`` into `folder`; removes what an earlier report left when {}."""
+    """Writes ``<name>.svg``, ``.pdf`` and ``.png`` into `folder`, or removes old ones if `files` is {}."""
     folder.mkdir(parents=True, exist_ok=True)
     for suffix in FORMATS:
         path = folder / f"{name}.{suffix}"
@@ -74,7 +74,7 @@ def write(files: dict[str, bytes], folder: Path, name: str) -> None:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The figures' settings, whatever the user's matplotlibrc says; both are as before afterwards."""
+    """Applies the figures' settings instead of the user's matplotlibrc, and restores the old ones afterwards."""
     chatty = logging.getLogger("fontTools")  # logs every glyph that goes into the PDF
     level = chatty.level
     with matplotlib.rc_context():
@@ -88,7 +88,7 @@ def style() -> Iterator[None]:
 
 
 class Sheet:
-    """One figure in the making: its panels first, then marks, then `finish`.
+    """A figure under construction: first its panels, then marks, then `finish`.
 
     Attributes:
       panels: (rows, columns) array of Axes.
@@ -98,8 +98,8 @@ class Sheet:
         self, rows: int = 1, columns: int = 1, *, widths: Sequence[float] | None = None,
         heights: float | Sequence[float] = PANEL, **shared: Any,
     ) -> None:  # fmt: skip
-        """heights: inches of a row of panels, or of each; a panel of named rows takes what its names need instead.
-        shared: ``sharex`` and ``sharey``, as matplotlib has them."""
+        """heights: of each row of panels, in inches; panels with named rows are as high as their names need.
+        shared: matplotlib's ``sharex`` and ``sharey``."""
         self._heights = list(heights) if isinstance(heights, Sequence) else [heights] * rows
         self._named: dict[Axes, float] = {}
         self.figure = Figure(
@@ -122,8 +122,8 @@ class Sheet:
         return wide
 
     def names(self, axes: Axes, labels: Sequence[str], *, beside: int = 1, shown: bool = True) -> None:
-        """Names of horizontal marks at 0, 1, ..., the first on top. beside: marks that share a row. shown: False for a
-        panel whose names are those of the panel left of it."""
+        """Names of horizontal marks at 0, 1, ..., the first on top. beside: marks per row. shown: False for a panel
+        that shares the names of the panel to its left."""
         axes.set_yticks(range(len(labels)), list(labels))
         axes.tick_params(axis="y", length=0, labelleft=shown)
         axes.set_ylim(len(labels) - 0.4, -0.6)
@@ -134,7 +134,7 @@ class Sheet:
     def finish(
         self, title: str, handles: Sequence[Any] = (), notes: Sequence[str] = (), *, even: bool = True
     ) -> Figure:
-        """Legend, footnotes and height. even: legend lines of about the same length."""
+        """Adds legend and footnotes and sets the height. even: legend lines of about the same length."""
         rows = zip(self.panels, self._heights, strict=True)
         heights = [max(self._named.get(axes, height) for axes in row) for row, height in rows]
         self.panels[-1, -1].get_gridspec().set_height_ratios(heights)
@@ -144,7 +144,7 @@ class Sheet:
 
 
 def short(name: str, limit: int = _NAME) -> str:
-    """A long name without its middle, so that its ends still tell it from others."""
+    """Shortens a long name in its middle, because its ends distinguish it from others."""
     return name if len(name) <= limit else f"{name[: limit // 2 - 1]}…{name[-(limit // 2) :]}"
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rows of trainings as series over devices: a series is a family, a strategy with one setting of its levers."""
+"""Rows of training runs as series over devices. A series is a family: one strategy with one setting of its levers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Value = Callable[[Row], Estimate]
 
 
 def compiled(rows: Iterable[Row]) -> list[Row]:
-    """Rows that were prepared: their memory, bytes and schedule are known, whether they were timed or not."""
+    """Rows that were compiled: their memory, bytes and schedule are known, timed or not."""
     return [row for row in rows if row.point.record is not None]
 
 
 def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows by strategy and arm, each family by devices. The order is that of the run, and so is each one's look."""
+    """Rows by strategy and arm, each sorted by devices. They keep the order of the run, and so their looks."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(", ".join(filter(None, (row.point.strategy, row.point.arm))), []).append(row)
@@ -47,16 +47,10 @@ def handles(names: Iterable[str], *, limit: int = 28) -> list[Line2D]:
 
 
 def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
-    """The footnotes: what n is and what the error bars of times are, what hollow and crossed out mean."""
+    """The footnotes: n, what the error bars of times are, and what hollow and crossed-out marks mean."""
     hollow = [note for note in notes.of_marks(timed) if note != notes.WRONG]
     wrong = [note for note in notes.of_marks(drawn) if note == notes.WRONG]
     return [*notes.of_times(timed, "a point", what="times: "), *hollow, *wrong]
-
-
-def unit(rows: Iterable[Row]) -> str:
-    """What an example is called, "examples" where rows differ or none was compiled."""
-    units = {row.point.record.unit for row in rows if row.point.record is not None}
-    return short(units.pop()) if len(units) == 1 else "examples"
 
 
 def fact(row: Row, name: str) -> float:
@@ -71,13 +65,13 @@ def passport(row: Row, name: str) -> float:
 
 
 def received(row: Row) -> dict[str, float]:
-    """What one device receives in a step: the bytes of the results of its collectives, by kind."""
-    found: dict[str, float] = {}
+    """Bytes that one device receives in a step: the sizes of its collectives' results, by kind."""
+    sizes: dict[str, float] = {}
     for each in row.point.record.passport.collectives if row.point.record is not None else ():
-        found[each.kind] = found.get(each.kind, 0.0) + each.bytes
-    return found
+        sizes[each.kind] = sizes.get(each.kind, 0.0) + each.bytes
+    return sizes
 
 
 def received_bytes(row: Row) -> float:
-    """All that one device receives in a step; NaN: unknown."""
+    """All bytes that one device receives in a step; NaN: unknown."""
     return float(sum(received(row).values())) if row.point.record is not None else math.nan

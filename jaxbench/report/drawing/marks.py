@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The marks of the figures: lines with intervals, bars, stacks, dots, and what others published.
 
-Filled is measured and honest. Hollow has more devices than cores, so its time says nothing and it has no interval. A
-cross is on no line: large and black failed its checks, small and grey was refused by a gate. Hollow and dashed grey
-was published by others.
+Filled: measured on no more devices than cores. Hollow: oversubscribed, so its time says nothing and it has no interval.
+Crosses are on no line: a large black one failed its checks, a small grey one was refused by a gate. Hollow and dashed
+grey: published by others.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # for bars, which have no markers
 _LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bdbdbd")  # COLOURS, with room for hatches
-GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or measured in another run
+GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or from another run
 DASHES: Any = dict(color=GREY, linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
 DASHED: Any = (0, (3, 1.5))  # a second line of the same series
 PUBLISHED: Any = dict(
     color=PALE, markersize=3.3, markerfacecolor="white", markeredgewidth=0.7, linewidth=0.8, linestyle="--"
 )
-THICK = 0.72  # of a bar, of the 1 that it has
+THICK = 0.72  # of a bar; rows are 1 apart
 _ERROR: Any = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
 Measured = TypeVar("Measured", bound=Any)  # a row of cases, a row of a training, or an arm
 
@@ -40,9 +40,9 @@ class Mark:
     """One number of a figure.
 
     Attributes:
-      at: where it stands: the size, the devices, or the place among the names.
+      at: its position: the size, the devices, or the row.
       state: solid | hollow | wrong | refused.
-      look: its colour with a marker or hatch, where it is no part of a line.
+      look: its colour with marker or hatch, if it is not part of a line.
       text: written beside it.
     """
 
@@ -54,7 +54,7 @@ class Mark:
 
     @property
     def drawn(self) -> Estimate:
-        """The value as it is shown: more devices than cores have no interval."""
+        """The value as drawn: oversubscribed marks have no interval."""
         return self.value if self.state == "solid" else self.value.alone()
 
     @property
@@ -73,7 +73,7 @@ def exact(value: float) -> Estimate:
 
 
 def state(row: Any, *, exact: bool = False) -> str:
-    """How a row is drawn. exact: its number does not depend on speed, so that it is not hollow."""
+    """How a row is drawn. exact: its number does not depend on speed, so it is never hollow."""
     if row.point.check_ok is False:
         return "wrong"
     if getattr(row, "gate", "") == "refused":
@@ -96,14 +96,14 @@ def look(place: int) -> tuple[str, str]:
 
 
 def dodge(place: int, count: int) -> float:
-    """A factor of x that draws series of equal values a little beside each other, so that all stay visible."""
+    """A factor of x that shifts series of equal values slightly apart, so that all stay visible."""
     return float(2 ** ((place - (count - 1) / 2) * min(0.08, 0.24 / count)))
 
 
 def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", shape: str = "") -> None:
-    """The line through the marks that may be believed, with their intervals. place: of the series, for its look.
+    """The line through the believed marks, with their intervals. place: of the series, for its look.
 
-    between: the style of the line. shape: another marker.
+    between: the line style. shape: overrides the marker.
     """
     colour, marker = look(place)
     good = [mark for mark in marks if mark.believed]
@@ -123,7 +123,7 @@ def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", s
 
 
 def dots(axes: Axes, marks: Sequence[Mark]) -> None:
-    """A point at each place from the top with a horizontal interval, for values whose distance from 0 says nothing."""
+    """A point in each row with a horizontal interval, for values whose distance from 0 has no meaning."""
     for mark in marks:
         if not mark.believed:
             cross(axes, mark.value.value, mark.at, refused=mark.state == "refused")
@@ -181,7 +181,7 @@ def stack(
 
 
 def _reach(mark: Mark, *, column: bool = False) -> Any:
-    """How far the interval reaches below and above; 0, or as a column for matplotlib None, without one."""
+    """The lengths of the interval below and above, as matplotlib's error bars take them; without one, 0 or None."""
     value = mark.drawn
     if not value.has_interval:
         return None if column else (0.0, 0.0)
@@ -195,17 +195,16 @@ def cross(axes: Axes, x: float, y: float, *, refused: bool = False) -> None:
 
 
 def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, size: float = 6.5, **style: Any) -> None:
-    """A text right of its mark, or above it. The axis must have room for it."""
+    """Writes a text to the right of its mark, or above it. The axis must have room for it."""
     if not text:
         return
     place: dict[str, Any] = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
     place |= style
-    said = axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place)
-    said.set_in_layout(False)
+    axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place).set_in_layout(False)
 
 
 def beside(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
-    """A text right of the panel, in the row at y. right: by how many points."""
+    """Writes a text to the right of the panel, in the row at y. right: the distance in points."""
     axes.annotate(
         text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(right, 0), textcoords="offset points", va="center",
         fontsize=6.5, **style,
@@ -218,19 +217,19 @@ def unity(axes: Axes, *, at: float = 1.0, along: str = "x") -> None:
 
 
 def guide(axes: Axes, x: Any, y: Any) -> None:
-    """A dashed line of what would be ideal."""
+    """A dashed line of ideal values."""
     axes.plot(x, y, **DASHES, zorder=1)
 
 
 def published(axes: Axes, x: Any, y: Any, *, shape: str, joined: bool = True, label: str = "_published") -> Line2D:
-    """A series of others: hollow grey markers, dashed between them if `joined`."""
+    """A published series: hollow grey markers, joined by a dashed line if `joined`."""
     style = PUBLISHED if joined else {**PUBLISHED, "linestyle": "none"}
     (drawn,) = axes.plot(x, y, marker=shape, zorder=1.5, label=label, **style)
     return drawn
 
 
 def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> None:
-    """Hollow dashed bars of others: (place, value, text)."""
+    """Hollow dashed bars of published values: (place, value, text)."""
     for at, value, text in entries:
         style: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=(0, (4, 2)))
         axes.barh([at], [value], height=0.62, zorder=2, **style)
@@ -238,9 +237,9 @@ def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> N
 
 
 def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 5.5) -> None:
-    """Names right of the last points of the panel, pushed apart, each with a thin line to its point.
+    """Names to the right of each line's last point, pushed apart, each with a thin line to its point.
 
-    reach: how far right of its point a name begins, as a factor. size: of the letters, in points.
+    reach: the x of a name over the x of its point. size: of the letters, in points.
     """
     low, high = axes.get_ylim()
     apart = (high / low) ** 0.06
@@ -256,19 +255,19 @@ def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size
 
 
 def bar_style(place: int, *, hollow: bool = False) -> dict[str, Any]:
-    """How a bar looks: a light fill with a hatch in the colour of its outline."""
+    """The look of a bar: a light fill with a hatch in the colour of its outline."""
     face = "white" if hollow else _LIGHT[place % len(_LIGHT)]
     edge, hatch = COLOURS[place % len(COLOURS)], HATCHES[place % len(HATCHES)]
     return dict(facecolor=face, edgecolor=edge, hatch=hatch, linewidth=0.8)
 
 
 def bar_handle(place: int, label: str) -> Patch:
-    """The legend's entry of the bars that look so."""
+    """The legend entry of the bars at `place`."""
     return Patch(label=label, **bar_style(place))
 
 
 def handle(place: int, label: str, *, between: Any = "-") -> Line2D:
-    """The legend's entry of the series that looks so."""
+    """The legend entry of the series at `place`."""
     colour, marker = look(place)
     return Line2D([], [], color=colour, marker=marker, linestyle=between, label=label)
 

@@ -1,24 +1,24 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The footnotes that marks need: how many measurements they stand for, what hollow means and what is crossed out."""
+"""The footnotes that explain marks: how many measurements they stand for, and what hollow and crossed out mean."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-HOLLOW = "hollow: more devices than cores; proves correctness, not speed"
+HOLLOW = "hollow: oversubscribed (more devices than cores); proves correctness, not speed"
 FAKE = "fake devices beyond the cores prove bytes and arithmetic, never speed"
 WRONG = "large black x: failed its checks"
-REFUSED = "small grey x: refused by a gate, so on no line and in no headline"
+REFUSED = "small grey x: refused by a gate, so in no line and no headline"
 PUBLISHED = "hollow, dashed grey: published by others, not measured here"
-EXACT = "bytes are exact, so they are filled also on more devices than cores"
+EXACT = "bytes are exact, so their marks are filled even when oversubscribed"
 
 
 def of_marks(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
-    """What the marks of these rows or arms mean, where they differ from filled. fake: all devices are fake ones."""
+    """What marks other than filled ones mean, if these rows or arms have any. fake: all devices are fake."""
     notes = []
     if any(row.point.oversubscribed and row.timing.step_s.known for row in rows):
-        notes.append(f"hollow: more devices than cores; {FAKE}" if fake else HOLLOW)
+        notes.append(f"hollow: oversubscribed (more devices than cores); {FAKE}" if fake else HOLLOW)
     if any(getattr(row, "gate", "") == "refused" and row.point.check_ok is not False for row in rows):
         notes.append(REFUSED)
     if any(row.point.check_ok is False for row in rows):
@@ -27,9 +27,9 @@ def of_marks(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
 
 
 def of_times(rows: Sequence[Any], each: str, *, what: str = "", of: str = "") -> list[str]:
-    """How many blocks and rounds `each` row or arm has, and what the error bars are; [] where nothing was timed.
+    """How many blocks and rounds `each` row or arm has, and what the error bars are; [] if nothing was timed.
 
-    what: begins the note. of: what the intervals are of.
+    what: the beginning of the note. of: a remark on the intervals.
     """
     timed = [row for row in rows if row.timing.step_s.known]
     if not timed:
@@ -42,12 +42,12 @@ def of_times(rows: Sequence[Any], each: str, *, what: str = "", of: str = "") ->
 
 
 def cited(source: str) -> str:
-    """The footnote of published series. source: who published them, and where."""
+    """The footnote for published series. source: who published them, and where."""
     return f"{PUBLISHED}. {source}"
 
 
 def rest(shown: int, every: int, which: str) -> list[str]:
-    """That the figure has fewer marks than the table; [] where it has all. which: those that it has."""
+    """Says that the figure has fewer marks than the table; [] if it has all. which: those that are drawn."""
     return [f"{shown} of {every} {which}; the table has all"] if shown < every else []
 
 

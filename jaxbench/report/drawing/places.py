@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arms as marks of a figure: a row of the figure is an arm, a look is a place of the run."""
+"""Arms as marks of a figure. Each row of the figure is an arm; each place of the run has its own look."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def timed(places: Sequence[Place]) -> bool:
 
 
 def labels(places: Sequence[Place]) -> list[str]:
-    """What all arms are called, each once."""
+    """The labels of all arms, each once."""
     return list(dict.fromkeys(arm.label for arm in arms_of(places)))
 
 
@@ -36,7 +36,7 @@ def ticks(places: Sequence[Place]) -> list[str]:
 
 
 def remarks(places: Sequence[Place], *, paired: bool = True) -> list[str]:
-    """The footnotes that every figure of arms needs. paired: its ratios are over shared rounds."""
+    """The footnotes of every figure of arms. paired: its ratios are over shared rounds."""
     arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
     found = notes.of_times(arms, "an arm", of=", ratios over shared rounds" if paired else "") + notes.of_marks(arms)
     missing = [arm.label for arm in arms_of(places) if not arm.timing.step_s.known]
@@ -46,19 +46,19 @@ def remarks(places: Sequence[Place], *, paired: bool = True) -> list[str]:
 
 
 def handles(places: Sequence[Place], *, bars: bool = False) -> list[Any]:
-    """One entry of the legend for each place; none where there is one place only."""
+    """A legend entry for each place; none if there is only one."""
     make = marks.bar_handle if bars else marks.handle
     return [make(i, short(place.name)) for i, place in enumerate(places)] if len(places) > 1 else []
 
 
 def line(axes: Axes, places: Sequence[Place], at: Callable[[Arm], float], value: Value, **look: Any) -> None:
-    """A line for each place. look: as of `marks.line`."""
+    """A line for each place. look: passed to `marks.line`."""
     for number, place in enumerate(places):
         marks.line(axes, marks.of(place.arms, at, value), place=number, **look)
 
 
 def beside(places: Sequence[Place], names: Sequence[str], *, apart: float = 0.74) -> Iterator[tuple[Arm, int, float]]:
-    """(arm, number of its place, where it stands) of each arm in `names`. apart: of a row, what its places share."""
+    """(arm, number of its place, its y) of each arm in `names`. apart: the share of a row that its places take up."""
     for number, place in enumerate(places):
         for arm in place.arms:
             if arm.label in names:
@@ -68,7 +68,7 @@ def beside(places: Sequence[Place], names: Sequence[str], *, apart: float = 0.74
 def rows(
     places: Sequence[Place], value: Value, show: Show | None = None, *, names: Sequence[str] = (), apart: float = 0.74
 ) -> list[Mark]:
-    """A mark for each arm whose value is known, in the row of its label (of `names`, or all)."""
+    """A mark for each arm with a known value, in the row of its label (those in `names`, or all)."""
     made = []
     for arm, number, at in beside(places, names or labels(places), apart=apart):
         mark = Mark(at=at, value=value(arm), look=number, state=marks.state(arm))
@@ -78,7 +78,7 @@ def rows(
 
 
 def hbars(axes: Axes, places: Sequence[Place], value: Value, show: Show, *, room: float = 1.3) -> None:
-    """Horizontal bars from 0, a row for each arm and a bar for each place. room: of the axis, over the longest bar."""
+    """Horizontal bars from 0: a row for each arm, a bar for each place. room: end of the axis over the longest bar."""
     made = rows(places, value, show)
     marks.hbars(axes, made, thick=0.68 / len(places))
     zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, most=4)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What stands on a roofline: one spot for each kernel, training step, or number of an earlier run."""
+"""The points of a roofline: one spot for each kernel, training step, or number of an earlier run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Spot:
     """One measured program under the roof.
 
     Attributes:
-      label: of its series in the legend; of an earlier run, its experiment.
+      label: of its series in the legend; the experiment of an earlier run.
       intensity: analytic FLOP of a call over the bytes it must move.
-      flop_per_s: of one accelerator, or of all cores of the CPU.
+      flop_per_s: of one accelerator, or of all CPU cores.
       mark: "kernel" | "training" | "refused" | "wrong" | "earlier".
     """
 
@@ -34,26 +34,23 @@ class Spot:
 
 
 def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
-    """The kernels that compute something and move something; a series is an operation."""
+    """The kernels that both compute and move something; a series is an operation."""
     able = [r for r in rows if r.point.flops and r.point.bytes_moved and r.flop_per_s.known]
     names = naming(able, ("op", "impl", "dtype", "platform", "cores"), always="op")
-    if len(set(names.values())) > 14:  # more than a legend can hold and an eye can tell apart
+    if len(set(names.values())) > 14:  # more than a legend can hold and a reader can distinguish
         names = naming(able, ("op",))
-    return [_of_case(row, names[row.point.point]) for row in able]
-
-
-def _of_case(row: CaseRow, label: str) -> Spot:
-    point = row.point
-    assert point.flops is not None and point.bytes_moved is not None
-    mark = state if (state := marks.state(row)) in ("wrong", "refused") else "kernel"
-    return Spot(
-        label=label, intensity=point.flops / point.bytes_moved, flop_per_s=row.flop_per_s, platform=point.platform,
-        hollow=point.oversubscribed, mark=mark,
-    )  # fmt: skip
+    return [
+        Spot(
+            label=names[row.point.point], intensity=(row.point.flops or 0) / (row.point.bytes_moved or 1),
+            flop_per_s=row.flop_per_s, platform=row.point.platform, hollow=row.point.oversubscribed,
+            mark=state if (state := marks.state(row)) in ("wrong", "refused") else "kernel",
+        )
+        for row in able
+    ]  # fmt: skip
 
 
 def of_training(rows: Sequence[Row]) -> list[Spot]:
-    """Training steps whose bytes the compiler counted. On an accelerator the FLOP/s are those of one device."""
+    """Training steps whose bytes the compiler counted. On an accelerator, FLOP/s are per device."""
     spots = []
     for row in rows:
         record, use = row.point.record, row.use
@@ -63,12 +60,9 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
         share = 1 if row.point.platform == "cpu" else row.point.devices
         spots.append(
             Spot(
-                label=f"{row.point.strategy}, {devices(row.point.devices)}",
-                intensity=use.flops_per_step / moved,
-                flop_per_s=row.timing.step_s.under(use.flops_per_step / share),
-                platform=row.point.platform,
-                hollow=row.point.oversubscribed,
-                mark="wrong" if row.point.check_ok is False else "training",
+                label=f"{row.point.strategy}, {devices(row.point.devices)}", intensity=use.flops_per_step / moved,
+                flop_per_s=row.timing.step_s.under(use.flops_per_step / share), platform=row.point.platform,
+                hollow=row.point.oversubscribed, mark="wrong" if row.point.check_ok is False else "training",
             )
-        )
+        )  # fmt: skip
     return spots

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rows of cases as series of a figure: what each is called, how it looks, and which rows belong to it."""
+"""Rows of cases as series of a figure: the name, the look and the rows of each."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from jaxbench.report.drawing.canvas import short
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One line. place: among the series of the figure, for its look. rows: by size, those without a time left out."""
+    """One line. place: its number in the figure, for its look. rows: by size, without those that have no time."""
 
     label: str
     place: int
     rows: list[CaseRow]
 
     def handle(self) -> Line2D:
-        """Its entry in the legend."""
+        """The legend entry."""
         return marks.handle(self.place, short(self.label))
 
     def draw(
         self, axes: Axes, x: Callable[[CaseRow], float], value: Callable[[CaseRow], Estimate], *, scale: float = 1,
         between: Any = "-",
     ) -> None:  # fmt: skip
-        """x(row) against scale * value(row), where x is positive."""
+        """Draws scale * value(row) over x(row), where x is positive."""
         rows = [row for row in self.rows if x(row) > 0]
         marks.line(axes, marks.of(rows, x, value, scale=scale), place=self.place, between=between)
 
 
 def split(rows: Sequence[CaseRow], parts: Sequence[str], *, size: Callable[[CaseRow], float]) -> list[Series]:
-    """One series for each different combination of `parts` (names of `PARTS`), in the order of the rows.
+    """One series for each combination of `parts` (names of `PARTS`), in the order of the rows.
 
-    Its label has the parts in which the rows differ; the same rows give the same labels and looks in every panel, so
-    split all rows of a figure at once and `only` pick from them.
+    Labels have the parts in which the rows differ. Split all rows of a figure at once and select with `only`, so that
+    a series has the same label and look in every panel.
     """
     names = naming(rows, parts)
     groups: dict[str, list[CaseRow]] = {}
     for row in rows:
         groups.setdefault(names[row.point.point], []).append(row)
     return [
-        Series(label=label, place=place, rows=sorted((row for row in mine if row.timing.step_s.known), key=size))
-        for place, (label, mine) in enumerate(groups.items())
+        Series(label=label, place=place, rows=sorted((row for row in members if row.timing.step_s.known), key=size))
+        for place, (label, members) in enumerate(groups.items())
     ]
 
 
@@ -86,7 +86,7 @@ PARTS: dict[str, Callable[[CaseRow], str]] = {
 def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -> dict[str, str]:
     """Point -> its name, from `always` and the parts in which the rows differ, or else from the first part.
 
-    "jit", "jit on gpu", "jit, float32 on 1 core": as `analysis.crossings` calls its series.
+    "jit", "jit on gpu", "jit, float32 on 1 core": the names that `analysis.crossings` uses.
     """
     values = {part: [PARTS[part](row) for row in rows] for part in parts}
     telling = [part for part in parts if part == always or len(set(values[part]) - {""}) > 1] or list(parts[:1])
@@ -100,14 +100,14 @@ def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -
 
 
 def _cores(row: CaseRow) -> str:
-    """How many cores; "" on an accelerator, where they do not matter."""
+    """The number of cores; "" on an accelerator, where it does not matter."""
     if row.point.platform != "cpu" or row.point.cores is None:
         return ""
     return "1 core" if row.point.cores == 1 else f"{row.point.cores} cores"
 
 
 def group(row: CaseRow) -> str:
-    """Who takes part in a collective: "8 devices", "4 devices along x of 2x4"."""
+    """The participants of a collective: "8 devices", "4 devices along x of 2x4"."""
     point = row.point
     along = f" along {point.axis} of {point.mesh}" if "x" in point.mesh else ""
     return f"{devices(point.devices)}{along}" if point.family == "collective" else ""
@@ -133,19 +133,19 @@ def per_second(row: CaseRow) -> Estimate:
 
 
 def believed(row: CaseRow) -> bool:
-    """Whether the row may be on a line: measured, right as far as is known, and not refused."""
+    """Whether the row may be on a line: measured, not known to be wrong, and not refused."""
     return row.timing.step_s.known and marks.state(row) in ("solid", "hollow")
 
 
 def base_of(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> CaseRow | None:
     """The believed row of the same operation, size and place by another implementation."""
     same = ("op", "dtype", "elements", "platform", "cores")
-    own = [r for r in rows if r.point.impl == impl and all(getattr(r.point, s) == getattr(row.point, s) for s in same)]
-    return next((r for r in own if believed(r)), None)
+    bases = (r for r in rows if r.point.impl == impl and believed(r))
+    return next((r for r in bases if all(getattr(r.point, s) == getattr(row.point, s) for s in same)), None)
 
 
 def time_over(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> Estimate:
-    """The row's time over that of `impl` for the same work in the same place; UNKNOWN where either is missing."""
+    """The row's time over the time of `impl` for the same work in the same place; UNKNOWN if either is missing."""
     base = base_of(row, rows, impl)
     if base is None or row.point.impl == impl or not believed(row):
         return UNKNOWN

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Gradient accumulation: what more micro-batches per step cost in time and save in memory."""
+"""Gradient accumulation: the time that more micro-batches per step cost and the memory that they save."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/accumulate",)
 CAPTION = (
-    "The global batch is the same at every point; a step takes it in more and smaller micro-batches. Left: step time "
-    "over the baseline's. Right: memory per device by the compiler's count, all of it and the scratch memory alone."
+    "The global batch is the same at every point; a step splits it into more and smaller micro-batches. Left: step "
+    "time over the baseline's. Right: compiled memory per device, in total and scratch alone."
 )
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""t(S) = alpha + S / beta: measured times with the fitted line, and below them what the line leaves over."""
+"""t(S) = alpha + S / beta: measured times with the fitted line, and the residuals below."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from jaxbench.report.drawing.series import Series, payload
 VIEWS = ("cases/transfer", "cases/collectives")
 ORDER = 1
 CAPTION = (
-    "Time per call with the line t(S) = alpha + S / beta: alpha is the level at the left, beta the slope at the right. "
-    "Below: how far the line is from the time. A pattern there means that one line does not describe all sizes."
+    "Time per call with the fitted line t(S) = alpha + S / beta: latency alpha is the level at the left, bandwidth "
+    "beta the slope at the right. Below: the residuals. A pattern there means that one line does not fit all sizes."
 )
-MOST, MAX_PAIRS = 7, 3  # groups of devices, pairs: what one panel can hold, and what of it differs
+MOST, MAX_PAIRS = 7, 3  # groups of devices and pairs that one panel can hold
 _KEY = ("op", "dtype", "devices", "mesh", "axis", "source", "target")
 
 
@@ -63,16 +63,16 @@ def _key(of: Any) -> tuple[Any, ...]:
 
 
 def _chosen(rows: Sequence[CaseRow], fits: dict[Any, Fit]) -> tuple[list[CaseRow], list[str]]:
-    """The rows of the fitted groups; of an operation with too many groups the slowest, the fastest and some between."""
+    """The rows of the fitted groups. If an operation has too many: the slowest, the fastest and some between."""
     keep: set[tuple[Any, ...]] = set()
     left_out = []
     for op in dict.fromkeys(fit.op for fit in fits.values()):
-        mine = sorted((fit for fit in fits.values() if fit.op == op), key=lambda fit: fit.beta_bytes_per_s.value)
-        most = min(MAX_PAIRS if mine[0].source else MOST, len(mine))
-        picks = np.unique(np.linspace(0, len(mine) - 1, most).round().astype(int))
-        keep |= {_key(mine[pick]) for pick in picks}
-        if len(picks) < len(mine):
-            shown = f"{len(picks)} of {len(mine)} groups, from the slowest to the fastest"
+        ranked = sorted((fit for fit in fits.values() if fit.op == op), key=lambda fit: fit.beta_bytes_per_s.value)
+        count = min(MAX_PAIRS if ranked[0].source else MOST, len(ranked))
+        picks = np.unique(np.linspace(0, len(ranked) - 1, count).round().astype(int))
+        keep |= {_key(ranked[pick]) for pick in picks}
+        if len(picks) < len(ranked):
+            shown = f"{len(picks)} of {len(ranked)} groups, from the slowest to the fastest"
             left_out.append(f"{short(op)}: {shown}; the page has all")
     return [row for row in rows if _key(row.point) in keep], left_out
 

@@ -15,9 +15,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/arms",)
 CAPTION = (
-    "Time per example over that of the baseline, the first arm of the same strategy, scaling and device count. Left of "
-    "the dashed line an arm is faster; where its interval crosses the line, the comparison is inconclusive. The scale "
-    "is logarithmic."
+    "Time per example over the baseline's: the first arm of the same strategy, scaling and device count. Arms to the "
+    "left of the dashed line are faster; if an interval crosses the line, the comparison is inconclusive. The scale is "
+    "logarithmic."
 )
 MOST = 40
 

@@ -9,16 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.batches import Knee
-from jaxbench.report.drawing import families, marks, places
+from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import exact
+from jaxbench.report.findings import unit
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/batch",)
 CAPTION = (
-    "Time per step, throughput and the memory of a step by the compiler's count, over the global batch. The knee is "
-    "the smallest measured batch with 90 % of the best throughput: a larger one mostly makes each step longer."
+    "Time per step, throughput and compiled memory over the global batch. The knee is the smallest measured batch that "
+    "reaches 90 % of the best throughput: beyond it, a larger batch mostly makes each step longer."
 )
 
 
@@ -30,7 +31,7 @@ def draw(run: LeverFindings) -> Figure | None:
     time, rate, memory = sheet.panels[0]
     for axes, value, title, show in (
         (time, lambda arm: arm.timing.step_s, "time per step", seconds_tick),
-        (rate, lambda arm: arm.timing.examples_per_s, f"{families.unit(run.rows)}/s", si),
+        (rate, lambda arm: arm.timing.examples_per_s, f"{short(unit(run.rows))}/s", si),
         (memory, lambda arm: exact(arm.peak_bytes), "memory per device", bytes_tick),
     ):
         places.line(axes, run.places, lambda arm: arm.point.global_batch, value)
@@ -44,16 +45,16 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def _knees(axes: Axes, found: Sequence[Knee], *, named: bool) -> None:
-    """A vertical line at each knee that there is."""
-    told = [knee for knee in found if knee.arm.point.honest and not knee.rising]
-    for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in told)):
+    """A vertical line at each knee."""
+    knees = [knee for knee in found if knee.arm.point.honest and not knee.rising]
+    for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in knees)):
         axes.axvline(batch, color=marks.GREY, linewidth=0.8, linestyle=":", zorder=1)
         if not named:
             continue
         low, high = axes.get_xlim()
         right = batch * batch > low * high  # in the right half of a logarithmic axis
-        sure = "" if all(knee.certain for knee in told if knee.arm.point.global_batch == batch) else " (or near)"
+        near = "" if all(knee.certain for knee in knees if knee.arm.point.global_batch == batch) else " (or near)"
         marks.write(
-            axes, batch, 0.03 + 0.08 * number, f"knee {batch}{sure}", xycoords=("data", "axes fraction"),
+            axes, batch, 0.03 + 0.08 * number, f"knee {batch}{near}", xycoords=("data", "axes fraction"),
             xytext=(-3 if right else 3, 0), color=marks.GREY, ha="right" if right else "left", va="bottom",
         )  # fmt: skip

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Bus bandwidth over payload, a panel for each collective; what others published for all-reduce behind it, dashed."""
+"""Bus bandwidth over payload, a panel for each collective; published all-reduce series in the background, dashed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jaxbench.report.drawing.series import payload
 
 VIEWS = ("cases/collectives",)
 CAPTION = (
-    "Bus bandwidth as nccl-tests defines it: payload over time, times what an ideal algorithm sends per byte. "
-    "Published series are drawn as they were published, never rescaled, and are not of this machine."
+    "Bus bandwidth as nccl-tests defines it: payload over time, times the bytes that an ideal algorithm sends per byte "
+    "of payload. Published series are from other machines and drawn as published, never rescaled."
 )
 BESIDE_PUBLISHED = "all_reduce"
 ACROSS = 3

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure of all result cards: efficiency over devices, a panel an experiment, a line a card and strategy.
+"""The figure of all result cards: efficiency over devices, a panel per experiment, a line per card and strategy.
 
-A machine and strategy have one marker and one colour in all panels; strong scaling is a solid line, weak a dotted one.
+A machine and strategy keep their marker and colour in all panels. Strong scaling is solid, weak scaling dotted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle
 from jaxbench.report.drawing.canvas import Sheet, short
 
 VIEWS = ()  # the gallery of cards draws it
-CAPTION = "Efficiency over devices of all result cards, as each card says it."
+CAPTION = "Efficiency over devices of all result cards, as recorded in each card."
 NAME = "cards"
 _STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
 _ACROSS = 3  # panels beside each other
@@ -56,7 +56,7 @@ class Line:
 
 
 def draw(lines: Sequence[Line], *, title: str, further: Sequence[str] = ()) -> Figure | None:
-    """None when no line has two device counts. further: footnotes."""
+    """None when no line has two device counts. further: more footnotes."""
     drawn = sorted((line for line in lines if len(line.marks) > 1), key=lambda line: (line.look, line.scaling))
     if not drawn:
         return None

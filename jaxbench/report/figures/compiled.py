@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Memory per device against what a device has, and bytes sent per step, of points that were compiled and not run."""
+"""Memory per device against a device's capacity, and bytes sent per step, of points that were only compiled."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from jaxbench.report.drawing.canvas import Sheet, short
 
 VIEWS = ()  # `compiled_page` draws it: such a run has no findings
 CAPTION = (
-    "Compiled for hardware that is not here; nothing was run. Left: what a step needs on one device, and, dashed, what "
-    "a device has. Right: what one device sends in a step, by kind of collective; a cross marks a point whose "
-    "communication differs from its closed form."
+    "Compiled for hardware that is not here; nothing was run. Left: the memory that a step needs on one device; "
+    "dashed: a device's capacity. Right: the bytes that one device sends in a step, by kind of collective; a cross "
+    "marks a point whose communication differs from its closed form."
 )
 MOST = 48  # points that a figure has room for
 
@@ -60,8 +60,8 @@ def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:
     label = "memory per device, GB"
     if max(needed) > has / 50:
         marks.unity(axes, at=has)
-        said = f"a device has {gigabytes(1e9 * has)}"
-        axes.annotate(said, (has, 1.01), xycoords=("data", "axes fraction"), fontsize=6, ha="center")
+        text = f"a device has {gigabytes(1e9 * has)}"
+        axes.annotate(text, (has, 1.01), xycoords=("data", "axes fraction"), fontsize=6, ha="center")
     else:
         label += f" (a device has {gigabytes(1e9 * has)})"
     entitle(axes, x=label)

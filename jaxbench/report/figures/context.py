@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Context parallelism: the longest sequence that fits, what a length holds, and what a step costs, over devices."""
+"""Context parallelism: the longest sequence that fits, memory by length, and time per step, over devices."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/context", "levers/context")
 CAPTION = (
-    "Left: the longest sequence whose compiled step fits the limit of memory per device, over the devices that share "
-    "it, with the line proportional to devices. Middle: what the compiled step holds at each length that was tried. "
-    "Right: time per step of one length on more devices."
+    "Left: the longest sequence whose compiled step fits the memory limit per device, over the number of devices; "
+    "dashed: proportional to devices. Middle: compiled memory at each length that was tried. Right: time per step of a "
+    "fixed length on more devices."
 )
 _BETWEEN: Any = ("-", ":", "--", "-.")  # of strategies, where there are several: a marker says the device count
 
@@ -50,14 +50,14 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
 
 
 def _strategies(timed: Sequence[Row]) -> list[Line2D]:
-    """What tells the strategies apart, where there are several."""
+    """The line styles of the strategies, if there are several."""
     names = list(families.families(timed))
     styles = [_BETWEEN[place % len(_BETWEEN)] for place in range(len(names) if len(names) > 1 else 0)]
     return [Line2D([], [], color=GREY, linestyle=s, label=short(n, 28)) for s, n in zip(styles, names, strict=False)]
 
 
 def _longest(axes: Axes, found: Sequence[dict[str, Any]], counts: Sequence[int]) -> None:
-    """One point a device count, and what sharing every byte would give. The numbers stand below right of the line."""
+    """One point per device count, and the ideal of sharing every byte. Numbers stand to the lower right of points."""
     rows = sorted(found, key=lambda row: int(row["devices"]))
     x, y = [int(row["devices"]) for row in rows], [int(row["longest"]) for row in rows]
     marks.guide(axes, x, [y[0] * n / x[0] for n in x])
@@ -80,7 +80,7 @@ def _look(counts: Sequence[int], n: int) -> dict[str, Any]:
 
 
 def _tried(axes: Axes, found: Sequence[dict[str, Any]], counts: Sequence[int], limit: float) -> None:
-    """Every compiled length, a line a device count, and the limit."""
+    """Every compiled length, a line per device count, and the limit."""
     axes.axhline(limit, color="black", linewidth=0.8, zorder=1)
     for row in found:
         pairs = sorted((int(length), float(peak)) for length, peak in row["tried"])
@@ -107,12 +107,12 @@ def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
 
 
 def _notes(longest: dict[str, Any] | None, timed: Sequence[Row]) -> list[str]:
-    found, shared = [], []
+    remarks, ideals = [], []
     if longest is not None and longest["rows"]:
-        found.append(f"limit: {longest['limit_bytes']:,} bytes per device ({longest['limit_source']})")
-        found.append(f"memory by the compiler's count; the longest is known to within an eighth; {notes.EXACT}")
-        shared.append("twice the length")
+        remarks.append(f"limit: {longest['limit_bytes']:,} bytes per device ({longest['limit_source']})")
+        remarks.append(f"memory as compiled; the longest sequence is known to within an eighth; {notes.EXACT}")
+        ideals.append("twice the length")
     if timed:
-        shared.append("half the time")
-    found.append(f"perfect: on twice the devices {' and '.join(shared)}")
-    return [*found, *families.remarks(timed, timed)]
+        ideals.append("half the time")
+    remarks.append(f"perfect: on twice the devices {' and '.join(ideals)}")
+    return [*remarks, *families.remarks(timed, timed)]

@@ -1,30 +1,34 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A loss across the examples of the global batch: what a device does, gathers and holds as devices are added."""
+"""A loss over pairs of examples of the global batch: the work, traffic and memory of a device as devices are added."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import exact
 from jaxbench.report.findings import Findings
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/contrastive", "levers/contrastive")
 CAPTION = (
-    "Weak scaling: every device has the same number of examples. The panels show the FLOP of one device's matrix "
-    "products, what its all-gathers bring to it, its scratch memory, and the time per step. Dashed: a loss that is a "
-    "mean over examples, such as cnn's under data parallelism, would stay as it is on the fewest devices."
+    "Weak scaling: every device has the same number of examples. The panels show, for one device, the FLOP of its "
+    "matrix products, the bytes that it all-gathers, its scratch memory, and the time per step. Dashed: a loss that is "
+    "a mean over examples (as in cnn) would keep its value on the smallest device count."
 )
-FLAT = "a mean over examples, as of cnn: flat"
+FLAT = "a mean over examples: flat"
 Families = Mapping[str, Sequence[Row]]
+_STYLES: Any = ("-", marks.DASHED, ":", "-.")  # of arms, where there are several strategies
 
 
 def draw(run: Findings | LeverFindings) -> Figure | None:
@@ -35,8 +39,8 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
     found = families.families(rows)
     sheet = Sheet(2, 2)
     work, sent, scratch, time = sheet.panels.flat
-    _growing(work, found, products, "FLOP of products, device and step", show=si)
-    _growing(sent, found, gathered, "MB gathered, device and step")
+    _growing(work, found, products, "matmul FLOP per device and step", show=si)
+    _growing(sent, found, gathered, "MB gathered per device and step")
     _growing(
         scratch,
         found,
@@ -45,14 +49,34 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
         show=bytes_tick,
     )
     _growing(time, found, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
-    handles = [*families.handles(found), marks.guide_handle(FLAT)]
     title = f"{run.experiment}: each example against the whole global batch, weak scaling"
-    return sheet.finish(title, handles, _notes(rows))
+    return sheet.finish(title, [*_handles(found), marks.guide_handle(FLAT)], _notes(rows))
+
+
+def _looks(found: Families) -> list[tuple[int, Any]]:
+    """(colour and marker, line style) of each family: by strategy and arm; of one strategy by arm alone."""
+    points = [rows[0].point for rows in found.values()]
+    strategies, arms = (list(dict.fromkeys(getattr(p, name) for p in points)) for name in ("strategy", "arm"))
+    if len(strategies) == 1:
+        return [(place, "-") for place in range(len(points))]
+    return [(strategies.index(p.strategy), _STYLES[arms.index(p.arm) % len(_STYLES)]) for p in points]
+
+
+def _handles(found: Families) -> list[Line2D]:
+    """An entry for each strategy and each arm, not for each pair of them."""
+    points, looks = [rows[0].point for rows in found.values()], _looks(found)
+    if len({p.strategy for p in points}) == 1:
+        return families.handles(found)
+    strategies = {p.strategy: place for p, (place, _) in zip(points, looks, strict=True)}
+    arms = {p.arm: style for p, (_, style) in zip(points, looks, strict=True)}
+    entries = [marks.handle(place, short(name, 28)) for name, place in strategies.items()]
+    lines = [Line2D([], [], color="black", linestyle=style, label=short(arm, 28)) for arm, style in arms.items()]
+    return [*entries, *(lines if len(lines) > 1 else [])]
 
 
 def products(row: Row) -> Estimate:
-    """FLOPs of one device, recomputation included: the compiled program's products, or where they were not found, the
-    workload's formula."""
+    """FLOPs of one device, recomputation included: of the compiled program's products, or of the workload's formula
+    where none were found."""
     assert row.point.record is not None
     passport = row.point.record.passport
     return exact((passport.product_flops_per_step or passport.flops_per_step) / row.point.devices)
@@ -67,11 +91,12 @@ def _growing(
     axes: Axes, found: Families, value: Callable[[Row], Estimate], title: str, *,
     show: Callable[[float], str] | None = None, measured: bool = False,
 ) -> None:  # fmt: skip
-    """A line for each family, and where each would stay. show: of a logarithmic axis; None: from 0. measured: by a
-    clock, so that only honest points have a flat line."""
+    """A line for each family, and its flat reference. show: of a logarithmic axis; None: from 0. measured: a time, so
+    that oversubscribed points have no reference."""
     counts = families.counts(row for rows in found.values() for row in rows)
-    for place, rows in enumerate(found.values()):
-        families.line(axes, rows, value, place=place, exact=not measured)
+    for number, (rows, (place, style)) in enumerate(zip(found.values(), _looks(found), strict=True)):
+        at = partial(_beside, factor=marks.dodge(number, len(found)))
+        marks.line(axes, marks.of(rows, at, value, exact=not measured), place=place, between=style)
         known = [row for row in rows if row.believed and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
             marks.guide(axes, counts, [value(known[0]).value] * len(counts))
@@ -84,7 +109,11 @@ def _growing(
     entitle(axes, title)
 
 
+def _beside(row: Row, *, factor: float) -> float:
+    """The device count, shifted so that series of equal values stay visible."""
+    return row.point.devices * factor
+
+
 def _notes(rows: Sequence[Row]) -> list[str]:
-    said = "the gradients of what is gathered come back as well: as a reduce-scatter, or, if XLA chooses, an all-reduce"
-    exactly = f"FLOP and {notes.EXACT}; series that gather the same coincide"
-    return [exactly, said, *families.remarks(rows, rows)]
+    gradients = "gathering also returns gradients: by a reduce-scatter or, if XLA chooses, an all-reduce"
+    return [f"FLOP and {notes.EXACT}", gradients, *families.remarks(rows, rows)]

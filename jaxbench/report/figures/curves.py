@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From latency to throughput: seconds per call and elements per second over the size, a row of panels an operation."""
+"""From latency to throughput: seconds per call and elements per second over size, a row of panels per operation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from jaxbench.report.drawing.series import Series, believed, elements, per_secon
 
 VIEWS = ("cases/curves",)
 CAPTION = (
-    "Left: for small sizes read the time, which is flat as long as starting the work costs more than the work. Right: "
-    "for large sizes read the throughput. Dotted lines: the size from which one implementation is faster than another. "
-    "Short bars: n½, the size at which a series reaches half of its best throughput."
+    "Left: at small sizes read the time, which is flat while launching the work costs more than the work itself. "
+    "Right: at large sizes read the throughput. Dotted lines: sizes from which one implementation is faster than "
+    "another. Short bars: n½, the size at which a series reaches half of its best throughput."
 )
 UNIT = "elements"
 _WORDS = 29  # letters in a line of the column that says what the marks mean
@@ -54,7 +54,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def _axes(panels: Any, operations: Sequence[str]) -> None:
-    """The same scales for every operation, so that they can be compared; written at the edge only."""
+    """The same scales for every operation, so that they can be compared; labelled at the edges only."""
     for column, show, what in ((0, seconds_tick, "time per call"), (1, si, f"{UNIT}/s")):
         wide, tall = (extent(panels[:, column], which) for which in "xy")
         for axes, op in zip(panels[:, column], operations, strict=True):
@@ -82,7 +82,7 @@ def _letters(crossings: Sequence[Crossing]) -> dict[int, str]:
 
 
 def _words(op: str, run: CaseFindings) -> list[str]:
-    """What the letters and bars of one operation's panels mean, in lines."""
+    """The meaning of the letters and bars in one operation's panels, in lines."""
     told = _told(op, run)
     letters = _letters(told)
     lines = []

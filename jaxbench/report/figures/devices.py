@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""CPU against accelerator: time per call of the same kernel on both, a pair of bars each."""
+"""CPU against accelerator: time per call of the same kernel on both, as pairs of bars."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from jaxbench.report.drawing.series import believed
 VIEWS = tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg"))
 ORDER = 1
 CAPTION = (
-    "The same jitted kernel on the CPU and on the accelerator, at the largest size that both have. The number says how "
-    "many times as fast the accelerator is. On a logarithmic axis compare the ends of the bars, not their lengths."
+    "The same jitted kernel on the CPU and on the accelerator, at the largest size measured on both. The factor is the "
+    "accelerator's speed-up. On a logarithmic axis compare the ends of the bars, not their lengths."
 )
 MOST = 16
 Pair = tuple[CaseRow, CaseRow]
@@ -38,8 +38,8 @@ def draw(run: CaseFindings) -> Figure | None:
         gain = f"   {paired_ratio.ratio(cpu, other).value:.3g} x" if believed(cpu) and believed(other) else ""
         for look, row, text in ((0, cpu, ""), (1, other, gain)):
             time = row.timing.step_s
-            said = f"{seconds(time.value)}{text}"
-            made.append(Mark(at=place + 0.4 * look - 0.2, value=time, state=marks.state(row), look=look, text=said))
+            text = f"{seconds(time.value)}{text}"
+            made.append(Mark(at=place + 0.4 * look - 0.2, value=time, state=marks.state(row), look=look, text=text))
     sheet = Sheet()
     start = time_axis(sheet.only(), made)
     marks.hbars(sheet.only(), made, thick=0.36, start=start)
@@ -52,7 +52,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def both(rows: Sequence[CaseRow]) -> list[Pair]:
-    """(on all cores of the CPU, on the accelerator), of each kernel at the largest size, in the order of the rows."""
+    """(on all CPU cores, on the accelerator) of each kernel at its largest size, in the order of the rows."""
     timed = [row for row in rows if row.point.family == "kernel" and row.timing.step_s.known]
     on_cpu: dict[tuple[object, ...], CaseRow] = {}
     for row in sorted((r for r in timed if r.point.platform == "cpu"), key=lambda r: r.point.cores or 0):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What it costs to start a program: time per call, a bar each."""
+"""The cost of launching a program: time per call, one bar each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from jaxbench.report.drawing.marks import Mark
 
 VIEWS = ("cases/dispatch",)
 CAPTION = (
-    "Time per call of programs that do next to nothing: what every call costs before its work begins. On a logarithmic "
-    "axis compare the ends of the bars, not their lengths."
+    "Time per call of programs that do almost nothing: the overhead of every call. On a logarithmic axis compare the "
+    "ends of the bars, not their lengths."
 )
 MOST = 24
 _PARTS = ("op", "impl", "dtype", "platform", "cores")

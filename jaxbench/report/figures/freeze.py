@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Frozen parameters: what not training a part of the model saves in time, in FLOPs and in gradient bytes."""
+"""Frozen parameters: the time, FLOPs and gradient bytes that they save."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/freeze",)
 CAPTION = (
-    "Over the share of parameters that is not trained: step time over the baseline's, the FLOPs of the compiled step "
-    "over the baseline's, and the bytes of gradient per step: those that the compiled step reduces, or on one device 4 "
-    "for each trained parameter. A gradient still passes backward through frozen layers above trained ones."
+    "Step time and compiled FLOPs, each over the baseline's, and gradient bytes per step (those that the compiled step "
+    "reduces; on one device, 4 for each trained parameter), over the share of parameters that are frozen. Gradients "
+    "still pass through frozen layers above trained ones."
 )
 
 
@@ -33,7 +33,7 @@ def draw(run: LeverFindings) -> Figure | None:
     for axes, value, title, show in zip(
         sheet.panels[0],
         (lambda arm: arm.ratio, _flops, lambda arm: exact(gradient(arm))),
-        ("step time over the baseline", "compiled FLOPs over it", "gradient bytes"),
+        ("step time over baseline", "compiled FLOPs over baseline", "gradient bytes"),
         (None, None, bytes_tick),
         strict=True,
     ):
@@ -58,7 +58,7 @@ def most(place: Place) -> float:
 
 
 def frozen(arm: Arm, whole: float) -> float:
-    """The share of `whole` trained parameters that this arm does not train; NaN: unknown."""
+    """The share of `whole` parameters that this arm does not train; NaN: unknown."""
     return 1 - arm.point.record.passport.parameters / whole if arm.point.record is not None else math.nan
 
 

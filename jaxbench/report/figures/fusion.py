@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What fusing operations saves: time beside the bytes that must move, and the speed-up over op by op by size."""
+"""What fusing operations saves: time, bytes that must move, and the speed-up over op-by-op execution by size."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from jaxbench.report.drawing.series import Series, elements
 
 VIEWS = ("cases/fusion",)
 CAPTION = (
-    "Left and middle: the largest size. If time follows bytes, memory is what the block waits for. Right: how many "
-    "times as fast as running operation by operation, by size."
+    "Left and middle: the largest size. If time is proportional to bytes, the block is memory-bound. Right: speed-up "
+    "over op-by-op execution, by size."
 )
 BASE = "op_by_op"
 _PARTS = ("impl", "dtype", "platform", "cores")
@@ -47,14 +47,14 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def _largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
-    """The rows of the largest size that the base has, or else of the largest of all."""
+    """The rows of the largest size that the base has, or of the largest size if there is no base."""
     based = [row for row in rows if row.point.impl == BASE] or list(rows)
     size = max(row.point.elements or 0 for row in based)
     return [row for row in rows if row.point.elements == size]
 
 
 def speedup(row: CaseRow, rows: Sequence[CaseRow]) -> Estimate:
-    """How many times as fast as op by op; UNKNOWN without that."""
+    """Speed-up over op-by-op execution; UNKNOWN if that was not measured."""
     ratio = series.time_over(row, rows, BASE)
     return ratio.under(1) if ratio.known else UNKNOWN
 
@@ -94,5 +94,5 @@ def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[CaseRow]) -> N
     marks.unity(axes, along="y")
     log_axis(axes, "x", show=si, most=5)
     log_axis(axes, "y", show=plain, most=6, span=[1.0])
-    entitle(axes, "times as fast as op by op", x="elements")
+    entitle(axes, "speed-up over op by op", x="elements")
     marks.end_labels(axes, ends, reach=1.6, size=6.5)

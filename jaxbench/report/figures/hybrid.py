@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Meshes of the same devices in a row, the best first: time per step, memory, and what a device receives."""
+"""Meshes of the same devices, the best first: time per step, memory, and bytes received."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/hybrid", "levers/hybrid")
 CAPTION = (
-    "Each row is a way to arrange the same devices in a mesh. Left: time per step. Middle: memory of one device by the "
-    "compiler's count: its part of the model's state, and everything else. Right: the results of all collectives of a "
-    "step on one device."
+    "Each row is one mesh of the same devices. Left: time per step. Middle: compiled memory of one device: its shard "
+    "of the model's state, and everything else. Right: the size of all collective results of a step on one device."
 )
 
 
@@ -47,7 +46,7 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """The fastest first, those without a time last; by received bytes where no time says anything about speed."""
+    """The fastest first, those without a time last; by received bytes if all times are oversubscribed."""
     by_bytes = not trusted(rows)
 
     def key(row: Row) -> tuple[bool, float]:
@@ -63,30 +62,29 @@ def trusted(rows: Sequence[Row]) -> bool:
 
 
 def mesh(row: Row) -> str:
-    """ "data=2, tensor=2"; the strategy where it has a mesh of its own."""
-    said = row.point.levers.get("mesh", "strategy")
-    return row.point.strategy if said == "strategy" else said.replace(",", ", ")
+    """ "data=2, tensor=2"; the strategy's name if it chose its mesh itself."""
+    value = row.point.levers.get("mesh", "strategy")
+    return row.point.strategy if value == "strategy" else value.replace(",", ", ")
 
 
 def name(row: Row, rows: Sequence[Row]) -> str:
-    """The mesh, with whatever else tells it from the others of the figure."""
-    own = mesh(row)
-    same = [other for other in rows if other is not row and mesh(other) == own]
+    """The mesh, and whatever else distinguishes it from the others of the figure."""
+    label = mesh(row)
+    same = [other for other in rows if other is not row and mesh(other) == label]
     if any(other.point.devices != row.point.devices for other in same):
-        own = f"{own} on {row.point.devices}"
-    names = [lever for lever in row.point.levers if lever != "mesh"]
-    told = [lever for lever in names if any(o.point.levers.get(lever) != row.point.levers[lever] for o in same)]
-    return short(", ".join([own, *(row.point.levers[lever] for lever in told)]), 34)
+        label = f"{label} on {row.point.devices}"
+    levers = {lever: value for lever, value in row.point.levers.items() if lever != "mesh"}
+    differing = [value for lever, value in levers.items() if any(o.point.levers.get(lever) != value for o in same)]
+    return short(", ".join([label, *differing]), 34)
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
-    """One footnote on the meshes that could not be compiled, each with the first words of its reason."""
-    failed = [row for row in rows if row.point.record is None]
-    said = []
-    for row in failed:
+    """One footnote on the meshes that did not compile, each with the first words of the reason."""
+    reasons = []
+    for row in (row for row in rows if row.point.record is None):
         reason = row.point.failure.reason if row.point.failure is not None else row.point.reason
-        said.append(f"{mesh(row)}: {_words(reason) or 'not measured'}")
-    return [f"not drawn: {'; '.join(dict.fromkeys(said))}"] if said else []
+        reasons.append(f"{mesh(row)}: {_words(reason) or 'not measured'}")
+    return [f"not drawn: {'; '.join(dict.fromkeys(reasons))}"] if reasons else []
 
 
 def _words(reason: str, limit: int = 90) -> str:
@@ -133,8 +131,8 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     if trusted(rows):
         notes.append("sorted by time per step")
     else:
-        notes.append("sorted by bytes received: on more devices than cores no time says which mesh is faster")
-    notes.append("memory and bytes are exact, so they are filled also on more devices than cores")
+        notes.append("sorted by bytes received: oversubscribed times do not say which mesh is faster")
+    notes.append("memory and bytes are exact, so their marks are filled even when oversubscribed")
     shares = {round(100 * (1 - fact(row, "busy_share"))) for row in rows if math.isfinite(fact(row, "busy_share"))}
     if shares:
         low, high = min(shares), max(shares)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Inference: latency of single calls at the median and at the 99th percentile, and throughput, over the batch."""
+"""Inference: median and 99th-percentile latency of single calls, and throughput, over the batch."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.report.drawing import families, marks, places
+from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.findings import unit
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/inference", "levers/phases", "levers/arms")
 ORDER = 1
 CAPTION = (
-    "Left: wall time of a single call, from its start to its result, at the median and at the 99th percentile, with "
-    "their intervals. Right: examples per second. A 99th percentile needs 100 single calls; with fewer it is left out."
+    "Left: wall time of a single call from start to result: median and 99th percentile with intervals. Right: examples "
+    "per second. The 99th percentile needs 100 single calls and is left out where there were fewer."
 )
 
 
@@ -39,7 +40,7 @@ def draw(run: LeverFindings) -> Figure | None:
         marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
     for axes, show, title in (
         (left, seconds_tick, "latency of one call"),
-        (right, si, f"{families.unit(run.rows)}/s"),
+        (right, si, f"{short(unit(run.rows))}/s"),
     ):
         log_axis(axes, "x", base=2, show=plain, most=6)
         log_axis(axes, "y", show=show, most=6)
@@ -53,10 +54,10 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def _notes(run: LeverFindings) -> list[str]:
-    """Each reason why a percentile is missing, with the batches that it is about."""
-    about: dict[str, list[str]] = {}
+    """Each reason why a percentile is missing, with its batches."""
+    batches: dict[str, list[str]] = {}
     for _, many in run.latencies:
         for one in many:
             if one.why_not and one.arm.timing.step_s.known:
-                about.setdefault(one.why_not, []).append(str(one.arm.point.global_batch))
-    return [f"no p99 at batch {', '.join(dict.fromkeys(batches))}: {why}" for why, batches in about.items()]
+                batches.setdefault(one.why_not, []).append(str(one.arm.point.global_batch))
+    return [f"no p99 at batch {', '.join(dict.fromkeys(sizes))}: {why}" for why, sizes in batches.items()]

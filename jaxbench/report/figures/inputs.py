@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where the data come from: throughput of each input kind, and the share of the step that is waiting for it."""
+"""Input pipelines: the throughput of each kind of input, and the share of the step that input costs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/inputs",)
 CAPTION = (
-    "Left: examples per second over those of data that already lie on the devices. Right: the share of the step that "
-    "input costs, 1 - T(device) / T(kind), with its interval; and the share of the time in which the step's own thread "
-    "waited for its next batch. Where the first is larger, input costs without waiting: copies, shared cores."
+    "Left: throughput relative to data that are already on the devices. Right: the share of the step that input costs, "
+    "1 - T(device) / T(kind), with its interval, and the share of time in which the step's thread waited for its next "
+    "batch. If the first is larger, input costs time without waiting: by copies or shared cores."
 )
 OWN = "device"
 
@@ -35,7 +35,7 @@ def draw(run: LeverFindings) -> Figure | None:
     base = short(run.arms[0].label, 14)
     places.hbars(left, run.places, lambda arm: arm.speedup, _text, room=1.45)
     marks.unity(left)
-    entitle(left, f"throughput over that of {base}")
+    entitle(left, f"throughput over {base}")
     places.dots(right, run.places, share, lambda value: f"{value.value:z.0f} %")
     waits = [
         (100 * arm.outcome("waited_share"), y + 0.24)
@@ -50,8 +50,8 @@ def draw(run: LeverFindings) -> Figure | None:
     entitle(right, "input-bound share of the step, %")
     for axes in (left, right):
         sheet.names(axes, places.ticks(run.places), beside=len(run.places), shown=axes is left)
-    seen = [Line2D([], [], **style, label="seen waiting")] if waits else []
-    remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are over it"]
+    seen = [Line2D([], [], **style, label="measured waiting")] if waits else []
+    remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     title = f"{run.experiment}: is the step waiting for data?"
     return sheet.finish(title, [*places.handles(run.places), *seen], [*remarks, *places.remarks(run.places)])
 

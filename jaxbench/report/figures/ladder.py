@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A ladder of levers: how much faster the step is after each rung than before the first, and by which factor each."""
+"""A ladder of levers: the speed-up after each rung over the first, and the factor of each rung alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/ladder",)
 CAPTION = (
-    "Each rung keeps the ones above it. Bars: examples per second over the first rung's. The factor is that of the "
-    "rung alone, over the one before it. On a logarithmic axis compare the ends of the bars, not their lengths."
+    "Each rung includes the ones above it. Bars: throughput over the first rung's. The factor in parentheses is the "
+    "rung's over the one before it. On a logarithmic axis compare the ends of the bars, not their lengths."
 )
 
 
@@ -32,12 +32,12 @@ def draw(run: LeverFindings) -> Figure | None:
         sheet.names(axes, [short(arm.label, 32) for arm in place.arms])
         entitle(axes, place.name if len(found) > 1 else "")
     entitle(sheet.panels[-1, 0], x="speed-up over the first rung")
-    what = "x: of the rung alone over the one before it, with its 95 % interval; ?: its interval holds 1"
+    what = "rung: speed-up over the rung before it, with its 95 % interval; ?: the interval contains 1"
     return sheet.finish(f"{run.experiment}: the ladder", notes=[what, *places.remarks(found)])
 
 
 def factors(place: Place) -> list[Estimate]:
-    """The speed-up of each rung over the one before it; UNKNOWN of the first, and beside a rung without times."""
+    """The speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
     found = [UNKNOWN]
     for before, arm in zip(place.arms, place.arms[1:], strict=False):
         found.append(place.speedup(arm, before) if before.believed and arm.believed else UNKNOWN)

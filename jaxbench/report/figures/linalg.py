@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Factorisations: time over n, and how the others compare with jit."""
+"""Factorizations: time over n, and each implementation's time over that of jit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jaxbench.report.drawing.series import elements, time_over
 
 VIEWS = ("cases/linalg",)
 CAPTION = (
-    "Above: time per factorisation of an n x n matrix. Below: the time of the others over that of jit in the same "
+    "Above: time per factorization of an n x n matrix. Below: time of other implementations over jit's in the same "
     "place; above the dashed line jit is faster."
 )
 OWN = "jit"
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """Two panels for each factorisation, one above the other. None when nothing was measured."""
+    """Two panels for each factorization, one above the other. None when nothing was measured."""
     rows = [row for row in run.rows if row.timing.step_s.known and row.point.elements]
     if not rows:
         return None
@@ -40,4 +40,4 @@ def draw(run: CaseFindings) -> Figure | None:
     for axes, label in zip(sheet.panels[:, 0], ["time per call", "time / time of jit"] * len(pairs), strict=False):
         entitle(axes, y=label)
     handles = [one.handle() for one in every]
-    return sheet.finish(f"{run.experiment}: factorisations", handles, notes.of_marks(rows))
+    return sheet.finish(f"{run.experiment}: factorizations", handles, notes.of_marks(rows))

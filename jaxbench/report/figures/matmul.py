@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""FLOP/s of matrix products: over the size where they are square, as bars where they are not."""
+"""FLOP/s of matrix products: square ones over size, other shapes as bars."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from jaxbench.report.drawing.series import Series, naming
 
 VIEWS = ("cases/matmul",)
 CAPTION = (
-    "Analytic FLOP (2 per multiply-add) over the time per call. Dashed: the peak that the percentages are of, from the "
-    "catalogue or measured on this machine."
+    "Analytic FLOP (2 per multiply-add) over time per call. Dashed: the peak that percentages refer to, catalogued or "
+    "measured on this machine."
 )
 MOST = 14  # bars that a figure holds; the table has all of them
 _PARTS = ("op", "dtype", "impl", "platform", "cores")
@@ -53,7 +53,7 @@ def side(row: CaseRow) -> int:
 
 
 def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[str]]:
-    """Returns what it adds to the legend and to the footnotes."""
+    """Draws the square products. Returns legend entries and footnotes."""
     for one in every:
         one.draw(axes, side, lambda row: row.flop_per_s)
     rows = [row for one in every for row in one.rows]
@@ -64,12 +64,12 @@ def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[st
     entitle(axes, "n x n x n: FLOP/s", x="n")
     for peak in peaks:
         marks.unity(axes, at=peak, along="y")
-    said = ", ".join(f"{name} {quantities.flops(peak)}" for peak, name in sorted(peaks.items(), reverse=True))
-    return ([marks.guide_handle("peak")], [f"dashed: the peak of {said}"]) if peaks else ([], [])
+    text = ", ".join(f"{name} {quantities.flops(peak)}" for peak, name in sorted(peaks.items(), reverse=True))
+    return ([marks.guide_handle("peak")], [f"dashed: the peak of {text}"]) if peaks else ([], [])
 
 
 def peak_of(row: CaseRow) -> float:
-    """The ceiling that the row's percentage is of, to three digits, so that equal ones are equal; 0 without one."""
+    """The ceiling that the row's percentage refers to, rounded so that equal ones compare equal; 0: none."""
     share = row.peak_share
     return float(f"{row.flop_per_s.value / share.value:.3g}") if share.known and share.value > 0 else 0.0
 
@@ -91,7 +91,7 @@ def _shapes(sheet: Sheet, rows: Sequence[CaseRow]) -> list[str]:
 
 
 def fastest(rows: Sequence[CaseRow]) -> list[CaseRow]:
-    """At most MOST rows, as evenly from every kind (batched or not, dtype, impl, place) as there are, fastest first."""
+    """At most MOST rows, spread evenly over the kinds (batched or not, dtype, impl, place), the fastest first."""
     groups: dict[tuple[object, ...], list[CaseRow]] = {}
     for row in sorted(rows, key=lambda row: (row.point.shape.count("x"), -row.flop_per_s.value)):
         p = row.point

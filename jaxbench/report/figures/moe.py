@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A mixture of experts over devices: what each device holds, and what travels by which collective."""
+"""A mixture of experts over devices: the state of each device, and its traffic by kind of collective."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/moe", "levers/moe")
 CAPTION = (
-    "Left: the model's and the optimizer's state on one device; the grey line is one device's divided by the devices. "
-    "Right: what one device receives in a step, by kind of collective, as the size of the results including its own "
-    "part: either tokens travel to their experts and back (all-to-all), or parameters travel to tokens (all-gather)."
+    "Left: model and optimizer state on one device; grey: evenly divided. Right: bytes that one device receives in a "
+    "step, by kind of collective (the size of the results, its own part included): either tokens travel to their "
+    "experts and back (all-to-all), or parameters travel to tokens (all-gather)."
 )
 KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 
@@ -48,7 +48,7 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
 
 
 def _kinds(rows: Sequence[Row]) -> dict[str, int]:
-    """The look of each kind that any row has, which for the known ones does not depend on the run."""
+    """The look of each kind that any row has. Known kinds look the same in every run."""
     seen = {kind for row in rows for kind, size in received(row).items() if size}
     every = [*KINDS, *sorted(seen - set(KINDS))]
     return {kind: look for look, kind in enumerate(every, start=2) if kind in seen}  # 0 and 1 are the first lines'
@@ -71,7 +71,7 @@ def _state(axes: Axes, found: Mapping[str, Sequence[Row]]) -> None:
 
 
 def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[str, int]) -> None:
-    """A stack a point, the points of a family side by side, a gap between families."""
+    """A stack per point; the points of a family stand side by side, with a gap between families."""
     at, top, ticks = 0.0, 0.0, {}
     for family, rows in groups.items():
         for place, row in enumerate(rows):
@@ -104,11 +104,11 @@ def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
 
 
 def _dropped(found: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Which share of positions found no place at their expert, over all device counts of a family."""
-    said = []
+    """The share of tokens that were dropped because their expert was full, by family, over all device counts."""
+    ranges = []
     for family, rows in found.items():
         shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and row.believed]
         if shares:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
-            said.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")
-    return [f"tokens dropped because their expert was full: {', '.join(said)}"] if said else []
+            ranges.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")
+    return [f"tokens dropped because their expert was full: {', '.join(ranges)}"] if ranges else []

@@ -18,9 +18,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/phases",)
 CAPTION = (
-    "Each phase is the difference of two programs that share their beginning, over the rounds that all of them share: "
-    "backward = gradient - forward, update = local - gradient, communication = step - local. Left: time; the end of "
-    "each phase has the interval of the phase. Right: share of the step."
+    "Each phase is the difference of two programs, one of which continues the other, over shared rounds: backward = "
+    "gradient - forward, update = local - gradient, communication = step - local. Left: time; the interval at the end "
+    "of each phase is the phase's own. Right: share of the step."
 )
 
 
@@ -47,7 +47,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def _stack(axes: Axes, place: int, one: Phases) -> None:
-    """A phase below 0 has no length: it stands in the notes."""
+    """A negative phase has no length: the notes name it."""
     parts = [(max(0.0, phase.step_s.value), phase.looks[-1]) for phase in one.phases]
     end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.honest)
     at = 0.0

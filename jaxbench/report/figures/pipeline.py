@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Pipelines: the share of a schedule that is idle, what throughput that leaves, and what the stages hold."""
+"""Pipelines: the idle share of the schedule, the resulting throughput, and the memory of the stages."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/pipeline", "levers/pipeline")
 CAPTION = (
-    "K stages, M micro-batches of one global batch. Left: the share of slots in the executed schedule that did no work "
-    "(the bubble), on the line that theory has for it. Middle: throughput over that of gpipe at K = 2, M = 1, beside "
-    "what was published and what idle slots alone would leave. Right: scratch memory of the compiled step on the most "
-    "stages. More micro-batches are smaller, so it need not grow with M: what counts is how many a stage keeps."
+    "K stages, M micro-batches of one global batch. Left: the share of slots of the executed schedule without work "
+    "(the bubble), with the theoretical line. Middle: throughput relative to gpipe at K = 2, M = 1, with published "
+    "values and the limit set by idle slots alone. Right: scratch memory of the compiled step on the most stages. More "
+    "micro-batches are smaller, so it need not grow with M: what matters is how many a stage keeps."
 )
 GPIPE = "gpipe_table2_tpu"
 CHUNKS = {"interleaved": 2}  # of blocks a stage: all other schedules have 1
 _BETWEEN: Any = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
 _THEORY: Any = dict(color=GREY, linewidth=0.6, zorder=1)
-_FIRST = 4  # looks from here on are of schedules, so that no schedule looks like a number of micro-batches
+_FIRST = 4  # the first look of schedules, so that no schedule looks like a number of micro-batches
 _UNMATCHED = "*"  # published for a number of micro-batches that was not measured here
 
 
@@ -53,19 +53,19 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
     _memory(right, rows, schedules)
     remarks = [
         *families.remarks(rows, rows),
-        "idle share and scratch memory are exact, so they are filled also on more devices than cores",
-        "the style of a line is its schedule; colour and marker are M, in the right panel the schedule too",
+        "idle share and scratch memory are exact, so their marks are filled even when oversubscribed",
+        "line style: schedule; colour and marker: M (in the right panel: schedule)",
     ]
     if {"gpipe", "1f1b"} <= set(schedules):
-        remarks.append("gpipe and 1f1b leave the same slots idle, so that their idle shares coincide")
+        remarks.append("gpipe and 1f1b have the same idle slots, so their idle shares coincide")
     if over:
         remarks.append(notes.cited(f"{published.read(GPIPE).project}, Table 2, Transformer on TPUs"))
-    title = f"{run.experiment}: pipelines and what of them is idle"
+    title = f"{run.experiment}: pipelines and their idle share"
     return sheet.finish(title, _handles(looks, schedules, compared=over), remarks)
 
 
 def schedule(row: Row) -> str:
-    """Of the pipeline; runs from before there was a choice had gpipe."""
+    """The pipeline's schedule; gpipe for runs older than the setting."""
     return SCHEDULE.of(row.point.levers)
 
 
@@ -75,12 +75,12 @@ def micro_batches(row: Row) -> int:
 
 
 def idle(stages: float, parts: float, chunks: int = 1) -> float:
-    """The share of a schedule's places that theory leaves idle, of the total and not of the work."""
+    """The theoretical idle share of a schedule: of all slots, not of the slots with work."""
     return (stages - 1) / (chunks * parts + stages - 1)
 
 
 def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
-    """Throughput over that of gpipe at K = 2, M = 1, by point; {} where that was not measured."""
+    """Throughput over that of gpipe at K = 2, M = 1, by point; {} if that was not measured."""
     timed = [row for row in rows if row.timing.step_s.known]
     at = ("gpipe", 2, 1)
     bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and row.believed]
@@ -154,7 +154,7 @@ def _idle_share(row: Row) -> Estimate:
 
 
 def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """(M, chunks) of all rows with more than one stage: what theory needs to know of each besides K."""
+    """(M, chunks) of all rows with more than one stage: what the theory depends on besides K."""
     return sorted({(micro_batches(row), CHUNKS.get(schedule(row), 1)) for row in rows if row.point.devices > 1})
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Number formats side by side: speed, memory, and what the training comes to, beside a published comparison."""
+"""Number formats side by side: speed, memory and final accuracy, with a published comparison."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/precision",)
 CAPTION = (
-    "Speed over the baseline, the memory that a step needs by the compiler's count, the accuracy of a short training "
-    "from one seed, and how far that is from the baseline's. Hollow: mixed precision less float32, of full ImageNet "
-    "trainings by others; only the sizes of the differences can be compared, not the accuracies themselves."
+    "Speed-up over the baseline, compiled memory of a step, accuracy after a short training from one seed, and its "
+    "difference from the baseline's. Hollow: published differences of mixed precision and float32 in full ImageNet "
+    "trainings; compare only the sizes of the differences, not the accuracies."
 )
 SERIES = "micikevicius_table1"
 
@@ -52,9 +52,9 @@ def draw(run: LeverFindings) -> Figure | None:
         panels[3].tick_params(axis="y", labelsize=6.5)
         handles += [
             Line2D([], [], color=marks.look(0)[0], marker="o", linestyle="none", label="measured"),
-            marks.published_handle("o", "mixed precision less float32, published"),
+            marks.published_handle("o", "mixed precision minus float32, published"),
         ]
-        remarks.append("accuracy: one short training an arm, so no interval; a difference may be that of the seed")
+        remarks.append("accuracy: one short training per arm, so no interval; a difference may be due to the seed")
         remarks.append(notes.cited(f"{published.read(SERIES).project}, Table 1"))
     return sheet.finish(f"{run.experiment}: what a number format changes", handles, remarks)
 
@@ -69,7 +69,7 @@ def _accuracy(axes: Axes, found: Sequence[Place]) -> None:
 
 
 def difference(arm: Arm) -> Estimate:
-    """Final accuracy less the baseline's, in percentage points; UNKNOWN of the baseline and without a training."""
+    """Final accuracy minus the baseline's, in percentage points; UNKNOWN for the baseline and without a training."""
     record = arm.baseline.point.record
     if arm.row is arm.baseline or record is None:
         return UNKNOWN

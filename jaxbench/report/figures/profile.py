@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the operations of a traced step are: its time by kind, one bar a point."""
+"""The time of a traced step by kind of operation, one bar per point."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ VIEWS = ("training", "levers")
 ORDER = 3
 IDLE = "idle"
 CAPTION = (
-    "Each moment of a few traced steps counts for the operations that run in it, mean over devices; a collective or "
-    "a copy counts only while nothing computes. Tracing slows a step: compare shares, not lengths."
+    "Time of a few traced steps by kind of operation, mean over devices; a collective or copy counts only while "
+    "nothing computes. Tracing slows a step down: compare shares, not lengths."
 )
 
 
@@ -49,8 +49,8 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
     sheet.names(axes, [short(_name(row), 34) for row, _ in found], beside=2)
     handles = [marks.bar_handle(look, kind) for look, kind in enumerate(kinds)]
     hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in found) else []
-    remarks = [*hollow, "shares of the traced time; below 6 % they are not written"]
-    return sheet.finish(f"{run.experiment}: what a step's operations are", handles, remarks)
+    remarks = [*hollow, "shares of the traced time; those below 6 % are not labelled"]
+    return sheet.finish(f"{run.experiment}: time of a step by kind of operation", handles, remarks)
 
 
 def _kinds(profiles: Sequence[ProfileRecord]) -> list[str]:

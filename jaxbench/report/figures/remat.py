@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Recomputation: the memory that it saves against the time that it costs, and how memory grows with depth."""
+"""Rematerialization: the memory that it saves against the time that it costs, and how memory grows with depth."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/remat",)
 CAPTION = (
-    "Left: scratch memory of the compiled step, most of it activations, against step time; lower left is better, and "
-    "the line joins the policies that no other beats in both. Middle: extra step time over keeping everything, beside "
-    "published costs. Right, where several depths were compiled: scratch memory over the number of blocks."
+    "Left: scratch memory of the compiled step, mostly activations, against step time; lower left is better, and the "
+    "line joins the Pareto-optimal policies. Middle: extra step time over saving all activations, with published "
+    "costs. Right, if several depths were compiled: scratch memory over the number of blocks."
 )
 KORTHIKANTI, CHEN = "korthikanti_table4", "chen2016_claims"
 _NAMES = {
@@ -48,7 +48,7 @@ def draw(run: LeverFindings) -> Figure | None:
     if run.laws:
         draw_law(panels[2], run.laws)
         remarks.append("scratch memory also holds gradients, which grow with n under every policy; ±: 95 % of the fit")
-    return sheet.finish(f"{run.experiment}: memory saved against time paid", places.handles(run.places), remarks)
+    return sheet.finish(f"{run.experiment}: memory saved and time paid", places.handles(run.places), remarks)
 
 
 def _pareto(axes: Axes, found: Sequence[Place]) -> None:
@@ -67,7 +67,7 @@ def _pareto(axes: Axes, found: Sequence[Place]) -> None:
 
 
 def _name(axes: Axes, arm: Arm, *, below: bool) -> None:
-    """On the outer side of the front: below it, or above what it beats."""
+    """Writes the name on the outer side: below an arm on the front, above any other."""
     value = _milliseconds(arm)
     whole = value.has_interval and not arm.point.oversubscribed
     at = (value.lo if below else value.hi) if whole else value.value
@@ -76,7 +76,7 @@ def _name(axes: Axes, arm: Arm, *, below: bool) -> None:
 
 
 def front(arms: Sequence[Arm]) -> list[Arm]:
-    """The arms that no other beats in both scratch memory and median time, by memory."""
+    """The Pareto front of scratch memory and median time, sorted by memory."""
     found: list[Arm] = []
     for arm in sorted((a for a in arms if a.believed), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
         if not found or arm.timing.step_s.value < found[-1].timing.step_s.value:
@@ -141,7 +141,7 @@ def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
 
 
 def _guides(axes: Axes, laws: Sequence[Law]) -> None:
-    """From below all points, so that they can be compared with and are not taken for fits."""
+    """Below all points, so that they are not taken for fits."""
     every = [size for law in laws for size in law.sizes]
     first, last = min(n for n, _ in every), max(n for n, _ in every)
     if first == last:

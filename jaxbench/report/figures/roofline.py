@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The roofline (Williams, Waterman and Patterson 2009): what a program could reach, and what it does reach.
+"""The roofline (Williams, Waterman and Patterson 2009): attainable and measured performance.
 
-The ceilings are what `matmul` and `stream` measured on this machine, so a program above them is a wrong number and one
-far below them has something to gain. Catalogue peaks, where there are any, are dashed grey.
+The ceilings are what `matmul` and `stream` measured on this machine: a program above them is measured wrongly, one far
+below them can become faster. Catalogue peaks, if known, are dashed grey.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ VIEWS = ("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream"
 ORDER = 2
 CAPTION = (
     "Attainable FLOP/s against arithmetic intensity. Heavy: the best matrix product and the best streaming rate "
-    "measured on this machine; thin: other precisions and the caches; dashed grey: catalogue peaks. A point's distance "
-    "to the roof is what there is to gain."
+    "measured on this machine; thin: other precisions and the caches; dashed grey: catalogue peaks. The distance of a "
+    "point from the roof is its headroom."
 )
-DEPTH = 10**5.5  # how far below the highest ceiling the panel reaches: what is lower only shows what a call costs
-CLOSE = 3.0  # diagonals whose rates differ by less have no room for a name between them
+DEPTH = 10**5.5  # highest ceiling over the bottom of the panel: lower points show only the overhead of a call
+CLOSE = 3.0  # diagonals whose rates differ by less than this factor have no room for a name between them
 _PAPER: Any = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
 _MEANING = {
     "refused": notes.REFUSED,
     "wrong": notes.WRONG,
     "earlier": "small grey points: other runs on this machine, named by experiment",
-    "training": "training steps: analytic FLOP over the bytes that the compiler counts, of all devices together",
+    "training": "training steps: analytic FLOP over the compiler's bytes, summed over devices",
 }
 
 
@@ -61,9 +61,9 @@ def draw(run: Findings | CaseFindings) -> Figure | None:
 
 
 def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str) -> Figure | None:
-    """One panel for each platform that has own spots and a known bandwidth; None without any.
+    """One panel for each platform with spots of this run and a known bandwidth; None if there is none.
 
-    dtype: whose FLOP/s ceiling is heavy.
+    dtype: the one whose FLOP/s ceiling is heavy.
     """
     own = [spot for spot in spots if spot.mark != "earlier"]
     known = {
@@ -84,23 +84,20 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
         _spots(axes, inside, looks)
         entitle(axes, where)
         if hidden := len(mine) - len(inside):
-            said = f"below the panel, because they show what a call costs: {hidden} of small sizes"
-            remarks.append(": ".join(filter(None, (where, said))))
+            note = f"below the panel, because they show only the overhead of a call: {hidden} of small sizes"
+            remarks.append(": ".join(filter(None, (where, note))))
         remarks += [notes.HOLLOW] if any(spot.hollow for spot in inside) else []
-        remarks += [said for mark, said in _MEANING.items() if any(spot.mark == mark for spot in inside)]
-    figure = sheet.finish(title, [_handle(label, place) for label, place in looks.items()], remarks)
-    figure.draw_without_rendering()  # from here on it is known how steep a diagonal is on paper
+        remarks += [note for mark, note in _MEANING.items() if any(spot.mark == mark for spot in inside)]
+    handles = [marks.handle(place, short(label), between="none") for label, place in looks.items()]
+    figure = sheet.finish(title, handles, remarks)
+    figure.draw_without_rendering()  # the slope of the diagonals on paper is known only after the layout
     for axes, text in slopes:
         text.set_rotation(_angle(axes))
     return figure
 
 
-def _handle(label: str, place: int) -> Line2D:
-    return marks.handle(place, short(label), between="none")
-
-
 def _ceilings(axes: Axes, roof: Roofs, spots: Sequence[Spot]) -> list[Text]:
-    """Draws all ceilings and sets the axes. Returns the names of the diagonals, which are yet to be turned."""
+    """Draws all ceilings and sets the axes. Returns the names of the diagonals, still to be rotated."""
     rates = [one.value for one in roof.steep]
     values = [spot.flop_per_s.value for spot in spots]
     top = roof.top(max(values) * 4)
@@ -121,7 +118,7 @@ def _ceilings(axes: Axes, roof: Roofs, spots: Sequence[Spot]) -> list[Text]:
 
 
 def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]) -> list[Text]:
-    """Names above the steepest line and below the others; those of lines that lie close stand above it as a list."""
+    """Names above the steepest line and below the others; lines close to it are listed above it."""
     close = [roof for roof in steep if roof.value * CLOSE >= steep[0].value]
     named = [(close[0].value, "\n".join(roof.label for roof in close), True)]
     named += [(roof.value, roof.label, False) for roof in steep if roof not in close]
@@ -136,7 +133,7 @@ def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]
 
 
 def _reach(intensities: Sequence[float], *, far: float) -> tuple[float, float]:
-    """The limits of the axis: a quarter of it, left of all spots, is for the names of the diagonals."""
+    """The limits of the x axis. Its left quarter, free of spots, is for the names of the diagonals."""
     right = max([*intensities, far]) * 1.5
     first = min(intensities)
     return first * (first / right) ** 0.33, right
@@ -154,7 +151,7 @@ def _spots(axes: Axes, spots: Sequence[Spot], looks: Mapping[str, int]) -> None:
 
 
 def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
-    """The experiment, once, at the highest spot of each; names that would lie on each other move down."""
+    """The name of each experiment at its highest spot; overlapping names move down."""
     highest: dict[str, Spot] = {}
     for spot in spots:
         if spot.label not in highest or spot.flop_per_s.value > highest[spot.label].flop_per_s.value:
@@ -175,7 +172,7 @@ def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
 
 
 def _angle(axes: Axes) -> float:
-    """How steep slope 1 in logarithms is on paper, in degrees."""
+    """The angle on paper, in degrees, of slope 1 in logarithms."""
     x, y = axes.get_xlim()[0], axes.get_ylim()[0]
     start, end = axes.transData.transform([(x, y), (x * 10, y * 10)])
     return float(np.degrees(np.arctan2(end[1] - start[1], end[0] - start[0])))

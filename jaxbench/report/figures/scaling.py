@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,38 +20,28 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.report.drawing import families, marks, notes
+from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.findings import Findings
+from jaxbench.report.findings import Findings, unit
 
 VIEWS = ("training",)
 ORDER = 1
 CAPTION = (
-    "Left: examples (or tokens) per second, on a logarithmic axis. Middle: speed-up over the fewest devices; dashed "
-    "grey is one per device. Right: efficiency, the speed-up per device."
+    "Left: examples (or tokens) per second, on a logarithmic axis. Middle: speed-up over the smallest device count; "
+    "dashed grey is linear. Right: efficiency, the speed-up per device."
 )
 _STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Series:
-    """One line: a strategy in one scaling, its rows by device count. place: for its look."""
+class Series(NamedTuple):
+    """One line: a strategy in one scaling, its timed rows by device count. place: its look. base: of its speed-ups."""
 
     strategy: str
     scaling: str
     rows: list[Row]
     place: int
-
-    @property
-    def base(self) -> int | None:
-        """The device count that its speed-ups are over."""
-        return next((r.base.devices for r in self.rows if r.base is not None), None)
-
-    def draw(self, axes: Axes, value: Callable[[Row], Estimate], *, factor: float, scale: float = 1) -> None:
-        """factor: of the device counts, so that series of equal values stay visible."""
-        made = marks.of(self.rows, lambda row: row.point.devices * factor, value, scale=scale)
-        marks.line(axes, made, place=self.place, between=_STYLES.get(self.scaling, "-"))
+    base: int | None
 
 
 def draw(run: Findings) -> Figure:
@@ -65,12 +54,12 @@ def draw(run: Findings) -> Figure:
     overlay = str(section.get("overlay") or "") if isinstance(section, dict) else ""
     if overlay and overlay not in published.overlays():
         meant = did_you_mean(overlay, published.overlays())
-        raise UserError(f"unknown overlay '{overlay}' in config.report.overlay: {meant} Give \"\" for none.")
-    return of_rows(run.rows, title=f"{run.experiment}: training throughput from device to device", overlay=overlay)
+        raise UserError(f"unknown overlay '{overlay}' in config.report.overlay: {meant} Use \"\" for none.")
+    return of_rows(run.rows, title=f"{run.experiment}: training throughput over devices", overlay=overlay)
 
 
 def of_rows(rows: Sequence[Row], *, title: str, overlay: str = "") -> Figure:
-    """One row of three panels; with more than two strategies strong and weak get a row each."""
+    """One row of three panels; with more than two strategies, strong and weak scaling get a row each."""
     every = _series(rows)
     scalings = list(dict.fromkeys(s.scaling for s in every)) or ["strong"]
     split = len({s.strategy for s in every}) > 2 and len(scalings) > 1
@@ -86,14 +75,20 @@ def of_rows(rows: Sequence[Row], *, title: str, overlay: str = "") -> Figure:
 
 def _series(rows: Sequence[Row]) -> list[Series]:
     strategies = list(dict.fromkeys(r.point.strategy for r in rows))
-    families = list(dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows))
-    found = []
-    for place, (strategy, scaling) in enumerate(families):
-        mine = [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling)]
-        timed = sorted((r for r in mine if r.timing.step_s.known), key=lambda r: r.point.devices)
-        look = strategies.index(strategy) if len(strategies) > 1 else place
-        found.append(Series(strategy=strategy, scaling=scaling, rows=timed, place=look))
-    return found
+    every = []
+    for number, (strategy, scaling) in enumerate(dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows)):
+        members = [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling)]
+        timed = sorted((r for r in members if r.timing.step_s.known), key=lambda r: r.point.devices)
+        place = strategies.index(strategy) if len(strategies) > 1 else number
+        base = next((r.base.devices for r in timed if r.base is not None), None)
+        every.append(Series(strategy, scaling, timed, place, base))
+    return every
+
+
+def _line(axes: Axes, one: Series, value: Callable[[Row], Estimate], *, factor: float, scale: float = 1) -> None:
+    """factor: of the device counts, so that series of equal values stay visible."""
+    made = marks.of(one.rows, lambda row: row.point.devices * factor, value, scale=scale)
+    marks.line(axes, made, place=one.place, between=_STYLES.get(one.scaling, "-"))
 
 
 def _panels(line: list[Axes], group: list[Series], *, scaling: str, overlay: str) -> tuple[list[Line2D], list[str]]:
@@ -103,10 +98,10 @@ def _panels(line: list[Axes], group: list[Series], *, scaling: str, overlay: str
     marks.unity(share, at=100, along="y")
     for place, one in enumerate(group):
         factor = marks.dodge(place, len(group))
-        one.draw(rate, lambda row: row.timing.examples_per_s, factor=factor)
+        _line(rate, one, lambda row: row.timing.examples_per_s, factor=factor)
         if one.base == base:
-            one.draw(speed, lambda row: row.speedup, factor=factor)
-        one.draw(share, lambda row: row.efficiency, factor=factor, scale=100)
+            _line(speed, one, lambda row: row.speedup, factor=factor)
+        _line(share, one, lambda row: row.efficiency, factor=factor, scale=100)
     counts = sorted({r.point.devices for s in group for r in s.rows})
     reach = {r.point.devices for s in group if s.base == base for r in s.rows}
     wanted = bool(overlay) and scaling != "strong"
@@ -129,8 +124,8 @@ def _panels(line: list[Axes], group: list[Series], *, scaling: str, overlay: str
 
 
 def _axes(line: list[Axes], group: list[Series], base: int, *, prefix: str) -> None:
-    unit = families.unit(row for series in group for row in series.rows)
-    titles = (f"{unit}/s", f"speed-up over {devices(base)}", "efficiency, %")
+    what = short(unit(row for series in group for row in series.rows))
+    titles = (f"{what}/s", f"speed-up over {devices(base)}", "efficiency, %")
     for axes, title in zip(line, titles, strict=True):
         entitle(axes, f"{prefix}{title}")
     log_axis(line[0], "y", show=si, least=2)
@@ -139,21 +134,21 @@ def _axes(line: list[Axes], group: list[Series], base: int, *, prefix: str) -> N
 
 
 def _common_base(group: list[Series]) -> tuple[int, list[Series]]:
-    """The base of most series (the smallest of equals; 1 if there is none), and the series that have another."""
+    """The most common base (the smallest of equals; 1 if there is none), and the series with another base."""
     votes = Counter(s.base for s in group if s.base is not None)
     base = min(votes, key=lambda count: (-votes[count], count), default=1)
     return base, [s for s in group if s.base not in (None, base)]
 
 
 def _left_out(others: list[Series]) -> str:
-    said = [f"{short(s.strategy)} {s.scaling} (base {devices(s.base)})" for s in others if s.base is not None]
-    return f"not in the speed-up panel, which has one base: {', '.join(said)}"
+    names = [f"{short(s.strategy)} {s.scaling} (base {devices(s.base)})" for s in others if s.base is not None]
+    return f"not in the speed-up panel, which has one base: {', '.join(names)}"
 
 
 def _citation(overlay: str, *, drawn: bool, base: int) -> str:
     source = f"{published.read(overlay).project}, DGX-1, 8 P100; weak scaling"
     if not drawn:
-        return f"published speed-ups are over 1 GPU and not drawn beside these over {devices(base)} ({source})"
+        return f"published speed-ups, over 1 GPU, are not drawn: these are over {devices(base)} ({source})"
     return notes.cited(source)
 
 
@@ -170,9 +165,9 @@ def _overlay(axes: Axes, overlay: str) -> list[Line2D]:
 
 def _handles(every: list[Series], *, split: bool) -> list[Any]:
     """Measured series and the ideal. split: strong and weak scaling have panels of their own."""
-    found = []
+    handles = []
     for one in every:
         if not split or one.scaling == every[0].scaling:
             label = short(one.strategy) if split else f"{short(one.strategy)}, {one.scaling}"
-            found.append(marks.handle(one.place, label, between=_STYLES.get(one.scaling, "-")))
-    return [*found, marks.guide_handle("ideal")]
+            handles.append(marks.handle(one.place, label, between=_STYLES.get(one.scaling, "-")))
+    return [*handles, marks.guide_handle("ideal")]

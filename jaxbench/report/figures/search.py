@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The search for the largest batch: what the compiler predicts by batch, and what running it proved."""
+"""The search for the largest batch: the compiler's prediction for each batch, and the batches that were run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from jaxbench.report.lever_findings import LeverFindings
 VIEWS = ("training", "levers")
 ORDER = 4
 CAPTION = (
-    "Left: memory of a step by the compiler's count for every batch that was compiled, and the batches that were then "
-    "run. Right: of those, predicted beside measured memory."
+    "Left: predicted memory of a step for every batch that was compiled, and the batches that were then run. Right: "
+    "predicted and measured memory of the batches that were run."
 )
 _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
@@ -70,13 +70,13 @@ def _batch(proof: Proof) -> int:
 
 
 def _verdict(axes: Axes, x: float, y: float, proof: Proof, *, aside: float = 0) -> None:
-    """Above its measurement, so that it does not hide it; `aside`: what ran to the left, what did not to the right."""
+    """Writes ✓ or ✗ above the measurement; `aside` moves ✓ to the left and ✗ to the right."""
     sign, colour, side = ("✓", _OK, -aside) if proof.ok else ("✗", _FAIL, aside)
     marks.write(axes, x, y, sign, above=True, size=9, xytext=(side, 4), va="baseline", color=colour, weight="bold")
 
 
 def _predicted(search: Search, proof: Proof) -> float:
-    """What was predicted for a batch, interpolated between those that were compiled where it was not one of them."""
+    """The prediction for a batch, interpolated if it was not compiled."""
     if proof.peak_bytes is not None:
         return proof.peak_bytes
     batches, sizes = np.array(search.tried).T

@@ -19,9 +19,9 @@ from jaxbench.report.drawing.series import believed
 
 VIEWS = ("cases/stream",)
 CAPTION = (
-    "Bytes that an operation must read and write, over its time per call. Each step down is a cache that the arrays "
-    "no longer fit; the plateau at the right is memory, and only that may be called memory bandwidth. Dotted: the size "
-    "of the last-level cache, and four times that, from where on a working set counts as in memory."
+    "Bytes that an operation must read and write, over its time per call. At each step down, the arrays no longer fit "
+    "a cache; only the plateau at the right is memory bandwidth. Dotted: the size of the last-level cache, and four "
+    "times that size, beyond which a working set counts as in memory."
 )
 
 
@@ -46,8 +46,8 @@ def draw(run: CaseFindings) -> Figure | None:
         log_axis(axes, "y", show=plain, most=8, span=tall)
         size = run.manifest.get("cache_bytes") if inside[kind][0].point.platform == "cpu" else None
         best = from_memory(inside[kind], size)
-        said = "" if best is None else f"{quantities.per_second(best.bytes_per_s.value)} from memory"
-        entitle(axes, ": ".join(filter(None, (kind if len(kinds) > 1 else "", said))), x="working set")
+        rate = "" if best is None else f"{quantities.per_second(best.bytes_per_s.value)} from memory"
+        entitle(axes, ": ".join(filter(None, (kind if len(kinds) > 1 else "", rate))), x="working set")
         _caches(axes, size)
         if best is not None:
             start = min(working_set(row) for row in inside[kind] if _in_memory(row, size)) / math.sqrt(2)
@@ -62,7 +62,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def working_set(row: CaseRow) -> float:
-    """Every array is touched once a call, so what is moved is what must be held."""
+    """Every array is touched once per call, so the bytes moved are the working set."""
     return float(row.point.bytes_moved or 0)
 
 

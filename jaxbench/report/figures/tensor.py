@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Tensor parallelism: a model that grows with the devices, one that does not, and what a step moves."""
+"""Tensor parallelism: weak scaling, strong scaling, and the bytes that a step moves."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/tensor", "levers/tensor")
 CAPTION = (
-    "Weak: FLOP/s per device of a model that grows with the devices, relative to the fewest devices. Strong: "
-    "speed-up of one model split over more devices, with the line of perfect scaling. MB received: the results of the "
-    "compiled step's collectives on one device. Dashed grey: Megatron-LM on V100s."
+    "Weak: FLOP/s per device of a model that grows with the devices, relative to the smallest device count. Strong: "
+    "speed-up of one model split over more devices; dashed: linear. MB received: the size of the collective results of "
+    "a compiled step on one device. Dashed grey with markers: Megatron-LM on V100s."
 )
 WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
 _WEAK_COLUMNS = (("mp", "D", "Megatron: model"), ("mp_dp", "v", "Megatron: model + data"))
@@ -103,7 +103,7 @@ def _sent(axes: Axes, found: dict[str, list[Row]]) -> None:
             families.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
     top = axes.dataLim.y1 or 1.0
     axes.set_ylim(-0.04 * top, 1.12 * top)  # a point at 0 is seen whole
-    entitle(axes, "MB received per device, step")
+    entitle(axes, "MB received per device and step")
     devices_axis(axes, families.counts(row for rows in found.values() for row in rows))
 
 
@@ -113,8 +113,8 @@ def megabytes(row: Row) -> Estimate:
 
 def _notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
     both = {row.point.scaling for row in sent} == set(_STYLES)
-    said = f"MB received: results of all collectives of a step; {notes.EXACT}"
-    found = [*families.remarks(timed, sent), said + ("; solid: strong, dotted: weak" if both else "")]
+    received = f"MB received: results of all collectives of a step; {notes.EXACT}"
+    found = [*families.remarks(timed, sent), received + ("; solid: strong, dotted: weak" if both else "")]
     if timed:
         found.append(notes.cited(f"{published.read(WEAK).project}, Tables 1 and 8, Figure 5: V100s"))
     over = base(_of(timed, "strong"))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Copies between host and devices: all pairs as a matrix with the slow ones marked, and bandwidth over payload."""
+"""Copies between host and devices: all pairs as a matrix with slow ones marked, and bandwidth over payload."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from jaxbench.report.drawing.series import believed, payload
 VIEWS = ("cases/transfer",)
 CAPTION = (
     "Left: GB/s from each source (row) to each target (column) at the largest payload; a thick frame marks a pair "
-    "below three quarters of the median of its kind. Right: GB/s over the payload, of the pairs that were measured at "
-    "several payloads."
+    "below three quarters of the median of its kind. Right: GB/s over payload, for pairs that were measured at several "
+    "payloads."
 )
 SLOW = 0.75  # of the median of the pairs of the same kind
 MOST = 6  # lines in the panel by payload
@@ -53,7 +53,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
-    """Of each pair the row with the largest payload, those that may be believed first."""
+    """The row with the largest payload of each pair, believed rows before others."""
     best: dict[Pair, CaseRow] = {}
     for row in sorted(rows, key=lambda row: (believed(row), payload(row))):
         best[_pair(row)] = row
@@ -71,7 +71,7 @@ def slow_pairs(rows: Sequence[CaseRow]) -> list[tuple[CaseRow, float]]:
 
 
 def ends(rows: Sequence[CaseRow]) -> list[str]:
-    """Everything that copies start from or end at: the host first, devices by number."""
+    """All sources and targets of copies: the host first, then devices by number."""
     names = {name for row in rows for name in _pair(row)}
     return sorted(names, key=lambda name: (name != "host", [int(n) for n in re.findall(r"\d+", name)], name))
 
@@ -107,7 +107,7 @@ def _heat(axes: Axes, rows: Sequence[CaseRow], slow: Sequence[tuple[CaseRow, flo
 
 
 def _lines(rows: Sequence[CaseRow]) -> tuple[list[CaseRow], list[str]]:
-    """The pairs drawn over the payload: those measured at the most payloads; of too many each kind's ends."""
+    """The pairs to draw over payload: those with the most payloads; if too many, each kind's slowest and fastest."""
     payloads: dict[Pair, set[float]] = {}
     for row in rows:
         payloads.setdefault(_pair(row), set()).add(payload(row))
@@ -118,7 +118,7 @@ def _lines(rows: Sequence[CaseRow]) -> tuple[list[CaseRow], list[str]]:
         ranked = sorted((row for row in largest(rows) if _pair(row) in keep), key=lambda row: row.algbw.value)
         kinds = [[_pair(row) for row in ranked if row.point.op == op] for op in series.operations(ranked)]
         keep = {pair for pairs in kinds for pair in (pairs[0], pairs[-1])}
-        left_out = ["right: of each kind the slowest and the fastest pair"]
+        left_out = ["right: the slowest and the fastest pair of each kind"]
     return [row for row in rows if _pair(row) in keep], left_out
 
 
@@ -130,6 +130,6 @@ def _slow_notes(slow: Sequence[tuple[CaseRow, float]]) -> list[str]:
     if not slow:
         return []
     ranked = sorted(slow, key=lambda pair: pair[1])
-    said = [f"{row.point.source} → {row.point.target} ({100 * share:.0f} %)" for row, share in ranked[:8]]
+    pairs = [f"{row.point.source} → {row.point.target} ({100 * share:.0f} %)" for row, share in ranked[:8]]
     more = f" and {len(ranked) - 8} more" if len(ranked) > 8 else ""
-    return [f"framed: below {100 * SLOW:.0f} % of the median of its kind: {', '.join(said)}{more}"]
+    return [f"framed: below {100 * SLOW:.0f} % of the median of its kind: {', '.join(pairs)}{more}"]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A comparison of two runs as a forest plot: each point's ratio with its interval, and what it is taken for."""
+"""A comparison of two runs as a forest plot: each point's ratio with its interval and verdict."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from jaxbench.verdicts.metric import Metric
 
 VIEWS = ()  # of a comparison, not of a run
 CAPTION = (
-    "B's value over A's, of each point and overall (the geometric mean). Differences within the grey band count as the "
-    "same. Verdicts may rest on wider intervals than those drawn, so that false alarms in the whole table stay rare. "
-    "The scale is logarithmic."
+    "B's value over A's, for each point and overall (the geometric mean). Differences within the grey band count as "
+    "the same. Verdicts may use wider intervals than those drawn, to keep false alarms rare in the whole table. The "
+    "scale is logarithmic."
 )
 MOST = 40
 BAND = "#e8e8e8"
@@ -62,14 +62,14 @@ def draw(comparison: Comparison) -> Figure | None:
 
 
 def selected(points: Sequence[Answer]) -> list[Answer]:
-    """At most MOST, in their order: those that are slower, then those that changed most."""
+    """At most MOST points, in their order: first those that are slower, then those that changed most."""
     ranked = sorted(points, key=lambda answer: (answer.verdict != SLOWER, -_change(answer)))[:MOST]
     kept = {id(answer) for answer in ranked}
     return [answer for answer in points if id(answer) in kept]
 
 
 def drawable(text: str) -> str:
-    """The text with a question mark for each letter that the figures' font has not."""
+    """The text with a question mark for each letter that the figures' font lacks."""
     known = font_manager.get_font(font_manager.findfont("DejaVu Sans")).get_charmap()
     return "".join(letter if ord(letter) in known else "?" for letter in words.clean(text))
 
@@ -137,10 +137,10 @@ def _handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:
 
 
 def _notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str]:
-    """Which is which, what n is, what the bars are, and what is not shown."""
+    """What A and B are, what n and the bars are, and what is not shown."""
     answers = comparison.answers
-    wider = "95 % intervals; verdicts rest on wider ones"
-    which = "the intervals that verdicts rest on" if how.paired(answers) else wider
+    wider = "95 % intervals; verdicts use wider ones"
+    which = "the intervals that verdicts use" if how.paired(answers) else wider
     bars = f"error bars: {which}, see docs/STATISTICS.md" if any(a.ratio.has_interval for a in shown) else ""
     few = "no error bar: too few rounds or pairs for one" if any(not a.ratio.has_interval for a in shown) else ""
     large = "large diamond: all points together" if len(answers.points) > 1 and answers.overall.ratio.known else ""

@@ -26,9 +26,9 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/zero", "levers/zero")
 CAPTION = (
-    "Bytes of model state (parameters, gradients, optimizer's state) that one device holds for each parameter of the "
-    "model, over the devices that share the data. Right axis: the same for a model of 7.5 billion parameters. The "
-    "measured bytes are those of the arrays on the first device, and exact."
+    "Bytes of model state (parameters, gradients, optimizer state) per parameter on one device, over the data-parallel "
+    "degree. Right axis: the same for a model of 7.5 billion parameters. The measured bytes are the exact sizes of the "
+    "arrays on the first device."
 )
 TABLE, BILLIONS = "zero_table1", 7.5  # the published table's model, in parameters
 DEGREES = tuple(2**power for power in range(11))  # as far as the table goes
@@ -36,10 +36,7 @@ DEGREES = tuple(2**power for power in range(11))  # as far as the table goes
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """What of the state is shared out. whole + shared / N bytes of 16 a parameter stay on a device.
-
-    column: of the published table, "" where it has none of this stage.
-    """
+    """Of 16 bytes a parameter, a device keeps whole + shared / N. column: of the published table, "" for none."""
 
     name: str
     whole: float
@@ -61,11 +58,13 @@ GRADIENTS = Stage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
 PARAMETERS = Stage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")
 STAGES = (DP, OS, GRADIENTS, PARAMETERS)
 _OF = {"zero1": OS, "zero2": GRADIENTS, "fsdp": PARAMETERS}
-_SPLIT_MODELS = ("tensor", "context", "pipeline", "expert", "hybrid")  # their state is shared in other ways
+# Strategies that split the model and not only its data: their state is shared in other ways. The strategies say so
+# themselves (`parallel.axes`), but importing them would start jax, which a report must not need.
+_SPLIT_MODELS = ("tensor", "context", "pipeline", "expert", "hybrid")
 
 
 def stage(strategy: str) -> Stage | None:
-    """What the strategy shares of the state; None of one that is not data parallelism alone."""
+    """The ZeRO stage of a data-parallel strategy; None for any other strategy."""
     return None if strategy in _SPLIT_MODELS else _OF.get(strategy, DP)
 
 
@@ -77,7 +76,7 @@ def per_parameter(row: Row) -> float:
 
 
 def mixed(row: Row) -> bool:
-    """Whether a parameter has the 16 bytes that the published formulas are of."""
+    """Whether a parameter takes 16 bytes, as the published formulas assume."""
     return row.point.levers.get("precision") == "mixed"
 
 
@@ -106,7 +105,7 @@ def _once(rows: Sequence[Row]) -> list[Row]:
 
 
 def _published(axes: Axes) -> None:
-    """The formulas as dashed lines, and the table's own numbers on them, undone of the model's size."""
+    """The formulas as dashed lines, and the table's own numbers, divided by the model's size."""
     frame = published.read(TABLE).frame
     fine = np.geomspace(DEGREES[0], DEGREES[-1], 101)
     for place, each in enumerate(STAGES):
@@ -139,11 +138,11 @@ def _bytes(gigabytes: Any) -> Any:
 
 
 def _handles(found: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
-    """Measured series and published lines; side by side in the legend's columns where there is one of each stage."""
+    """Measured series and published lines; paired in the legend where both have every stage."""
     ours = []
     for place, (name, mine) in enumerate(found.items()):
-        what = stage(mine[0].point.strategy)
-        ours.append(marks.handle(place, short(f"{what.name}: {name}" if what else name, 24)))
+        zero_stage = stage(mine[0].point.strategy)
+        ours.append(marks.handle(place, short(f"{zero_stage.name}: {name}" if zero_stage else name, 24)))
     if not overlay:
         return ours
     theirs = [
@@ -155,21 +154,21 @@ def _handles(found: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
 
 
 def worst(rows: Sequence[Row]) -> float:
-    """The largest distance of a measured value from its formula, as a share of the formula."""
-    found = [0.0]
+    """The largest relative error of a measured value against its formula."""
+    errors = [0.0]
     for row in rows:
-        what = stage(row.point.strategy)
-        if what is not None and row.believed:
-            found.append(abs(per_parameter(row) / what.per_parameter(row.point.devices) - 1))
-    return max(found)
+        zero_stage = stage(row.point.strategy)
+        if zero_stage is not None and row.believed:
+            errors.append(abs(per_parameter(row) / zero_stage.per_parameter(row.point.devices) - 1))
+    return max(errors)
 
 
 def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
-    found = [f"measured: {notes.EXACT}; on one device nothing is shared, so all series begin in one point"]
+    remarks = [f"measured: {notes.EXACT}; on one device nothing is sharded, so all series start at the same point"]
     if overlay:
         source = f"{published.read(TABLE).project}, Table 1: {BILLIONS:g} billion parameters, mixed-precision Adam"
-        far = f"measured values are within {100 * worst(rows):.1g} % of the formulas (arrays that N does not divide)"
-        found += [notes.cited(source), far]
+        error = f"measured values are within {100 * worst(rows):.1g} % of the formulas (arrays that N does not divide)"
+        remarks += [notes.cited(source), error]
     else:
-        found.append("no published lines: they are of mixed precision, 16 bytes a parameter")
-    return found + ([notes.WRONG] if any(not row.believed for row in rows) else [])
+        remarks.append("no published lines: they assume mixed precision, 16 bytes a parameter")
+    return remarks + ([notes.WRONG] if any(not row.believed for row in rows) else [])

@@ -11,7 +11,7 @@ _STYLES = {FASTER: "ok", SLOWER: "no", CANNOT_TELL: "unchecked"}
 
 
 def table(answers: Answers) -> Table:
-    """One line a point and, of several, one for all together."""
+    """One line for each point and, for several points, an overall line."""
 
     def value(number: float) -> str:
         return words.value(number, answers.metric)

@@ -16,7 +16,7 @@ SCHEMA_FILE = Path(__file__).parents[1] / "schemas" / "comparison.schema.json"
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """What is unknown is null. Names are as they are: escaping is for whoever shows them."""
+    """Unknown values are null. Names are not escaped: whoever shows them does that."""
     answers = comparison.answers
     spread, used = answers.spread, levels(answers)
     return {
@@ -43,7 +43,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "points": [_answer(each) for each in answers.points],
         "across": list(comparison.across),
         "software": list(comparison.software),
-        "left_out": list(comparison.left_out),
+        "left_out": [str(each) for each in comparison.left_out],
     }
 
 

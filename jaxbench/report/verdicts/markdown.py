@@ -13,7 +13,7 @@ _MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # what Markdown reads, besides what
 
 
 def markdown(comparison: Comparison, name: str) -> str:
-    """The verdict, the table, and folded up how it was decided."""
+    """The verdict, the table, and, folded, how it was decided."""
     lines = [f"## {escape(name)}: {comparison.verdict}", "", escape(words.headline(comparison)), ""]
     lines += answers.table(comparison.answers).markdown(escape)
     for heading, sentences in [("What would help", words.help_lines(comparison)), *notes.sections(comparison)]:
@@ -24,7 +24,7 @@ def markdown(comparison: Comparison, name: str) -> str:
 
 
 def escape(text: str) -> str:
-    """The text itself, wherever in Markdown or in one of its tables it stands."""
+    """Escapes a text for Markdown and its tables."""
     marked = _MARKS.sub(r"\\\1", words.clean(text))
     for letter, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("://", "&#58;//")):
         marked = marked.replace(letter, entity)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How the answers of a comparison came about, as notes under headings."""
+"""How the answers of a comparison were computed, as notes under headings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ SHOWN = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Levels:
-    """The confidence of intervals: of those that are shown and of those that verdicts are read off, of a point and of
-    the overall answer. None: there are none yet."""
+    """Confidence levels of a point's interval and of the overall interval: as shown, and as the verdict uses it.
+
+    None: there are no intervals yet.
+    """
 
     point_shown: float | None
     point: float | None
@@ -33,7 +35,7 @@ def paired(answers: Answers) -> bool:
 
 
 def levels(answers: Answers) -> Levels:
-    """Those that `judge` or `sequential` use."""
+    """The levels that `judge` or `sequential` use."""
     points = len(answers.points)
     if not paired(answers):
         return Levels(point_shown=SHOWN, point=1 - ALPHA / 2 / points, overall_shown=SHOWN, overall=1 - ALPHA / 2)
@@ -46,7 +48,7 @@ def levels(answers: Answers) -> Levels:
 
 
 def ratio_heading(answers: Answers) -> str:
-    """Of the column of ratios."""
+    """The heading of the ratio column."""
     return "B / A [interval]" if paired(answers) else f"B / A [{100 * SHOWN:g} %]"
 
 
@@ -59,7 +61,7 @@ def sections(comparison: Comparison) -> list[Section]:
         ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
         ("Verdicts", [_margin(answers.margin), alarms(answers)]),
         ("Software that differs", [clean(sentence) for sentence in comparison.software]),
-        ("Left out", [clean(sentence) for sentence in comparison.left_out]),
+        ("Left out", [clean(str(each)) for each in comparison.left_out]),
     ]
     return [(heading, notes) for heading, notes in found if notes]
 
@@ -71,41 +73,39 @@ def compared(comparison: Comparison) -> list[str]:
 
 
 def _margin(margin: float) -> str:
-    inside = f"{1 / (1 + margin):.3f} to {1 + margin:.3f}"
+    band = f"{1 / (1 + margin):.3f} to {1 + margin:.3f}"
     return (
-        f"a difference within {100 * margin:.3g} % is none: same when the whole interval lies within {inside}; "
-        "else faster or slower when it lies on one side of 1 and the ratio beyond those; else one cannot tell"
+        f"differences within {100 * margin:.3g} % count as none: same if the whole interval is inside {band}; "
+        "faster or slower if the interval excludes 1 and the ratio is outside that band; otherwise cannot tell"
     )
 
 
 def _alarms(answers: Answers) -> str:
     points, used = len(answers.points), levels(answers)
     assert used.point is not None and used.overall is not None
-    wider = "wider than the one shown, so that"
     if points == 1:
         return (
-            f"the verdict is read off the {_percent(used.point)} interval, {wider} with no difference the chance of a "
-            f"false faster or slower is at most {_percent(1 - used.point)}"
+            f"the verdict uses the {_percent(used.point)} interval, which is wider than the one shown: if there is no "
+            f"difference, the chance of a false faster or slower is at most {_percent(1 - used.point)}"
         )
     return (
-        f"verdicts are read off intervals {wider} with no difference anywhere the chance of any false faster or slower "
-        f"in the table is at most {_percent(ALPHA)}: half of it for the overall answer "
-        f"({_percent(used.overall)} interval), half divided by {points} points (Bonferroni; {_percent(used.point)} "
+        "verdicts use intervals that are wider than those shown: if there is no difference anywhere, the chance of any "
+        f"false faster or slower in the table is at most {_percent(ALPHA)}; half of it goes to the overall answer "
+        f"({_percent(used.overall)} interval), half is divided by {points} points (Bonferroni; {_percent(used.point)} "
         "intervals)"
     )
 
 
 def _alarms_of_looks(answers: Answers) -> str:
-    """Looking again and again is paid for with wider intervals."""
+    """Repeated looks are paid for with wider intervals."""
     look, points, used = answers.looks, len(answers.points), levels(answers)
     if used.point is None or used.overall is None:
         return f"the first look for a verdict is after {sequential.LOOKS[0]} pairs"
     each = f", {_percent(used.point)} for each of {points} points" if points > 1 else ""
     return (
-        f"one looked for a verdict {look} time{'' if look == 1 else 's'}; each look spends a share of "
-        f"{_percent(ALPHA)}, so that with no difference anywhere the chance of any false faster or slower at any look "
-        "is at most that; the share of this one makes the intervals, which verdicts are read off, those of "
-        f"{_percent(used.overall)}{each}"
+        f"{look} look{'' if look == 1 else 's'} for a verdict so far; each look spends a share of {_percent(ALPHA)}: "
+        "if there is no difference anywhere, the chance of any false faster or slower at any look is at most that; "
+        f"with the share of this look, verdicts use intervals of {_percent(used.overall)}{each}"
     )
 
 
@@ -116,8 +116,8 @@ def _percent(share: float) -> str:
 def _of_pairs(answers: Answers) -> Iterator[str]:
     yield "A and B are geometric means over processes of each one's median"
     yield "the ratio of a pair of processes is the median over their rounds of B over A"
-    yield "shown is the geometric mean over pairs"
-    yield "intervals: Student's, of what pairs differ by, with one degree of freedom less than pairs"
+    yield "the ratio shown is the geometric mean over pairs"
+    yield "intervals: Student's t on the differences between pairs, with one degree of freedom less than pairs"
 
 
 def _intervals(answers: Answers) -> Iterator[str]:
@@ -125,15 +125,15 @@ def _intervals(answers: Answers) -> Iterator[str]:
     fewest = min((min(answer.processes) for answer in answers.points), default=0)
     most = max((max(answer.processes) for answer in answers.points), default=0)
     yield "A and B are geometric means over processes of each one's median"
-    yield "intervals of 95 %: Student's, with Welch's degrees of freedom"
+    yield "95 % intervals: Student's t, with Welch's degrees of freedom"
     if most >= MIN_PROCESSES:
         where = "" if fewest >= MIN_PROCESSES else f"with {MIN_PROCESSES} or more processes: "
         yield f"{where}standard error by bootstrap over whole processes"
     if fewest < MIN_PROCESSES:
         spread = answers.spread
         yield (
-            f"with fewer than {MIN_PROCESSES} processes: standard error by bootstrap over rounds, and added to it what "
-            f"processes differ by: {100 * spread.sd:.2g} % each ({clean(spread.source)})"
+            f"with fewer than {MIN_PROCESSES} processes: standard error by bootstrap over rounds, plus the spread "
+            f"between processes: {100 * spread.sd:.2g} % each ({clean(spread.source)})"
         )
 
 

@@ -15,13 +15,12 @@ from jaxbench.verdicts.judge import SLOWER, Answer
 from jaxbench.verdicts.metric import Metric
 
 _CALLED = {"step_s": "time per step"}
-_TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # make a text read other than it is
+_TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # bidirectional controls reorder the text
 
 
 def clean(text: str) -> str:
-    """One line without what a terminal or an XML reader would obey or refuse; such characters become spaces."""
-    kept = (" " if _harmful(letter) else letter for letter in text)
-    return " ".join("".join(kept).split())
+    """One line in which characters that a terminal would obey or an XML parser would refuse are spaces."""
+    return " ".join("".join(" " if _harmful(letter) else letter for letter in text).split())
 
 
 def _harmful(letter: str) -> bool:
@@ -30,7 +29,7 @@ def _harmful(letter: str) -> bool:
 
 
 def named(text: str) -> str:
-    """A name, cleaned; never empty, since nobody sees what has no name."""
+    """A name, cleaned; "?" where nothing of it is left."""
     return clean(text) or "?"
 
 
@@ -58,14 +57,14 @@ def ratio(estimate: Estimate) -> str:
 
 
 def headline(comparison: Comparison) -> str:
-    """The verdict, the overall ratio with its interval, and where a single point decided, which."""
+    """The verdict, the overall ratio with its interval, and the points that decided where single points did."""
     answers, overall = comparison.answers, comparison.answers.overall
     verdict = answers.verdict.capitalize()
     if not overall.ratio.known:
-        return f"{verdict}: {overall.why or 'no point can be told'}."
+        return f"{verdict}: {overall.why or 'no point has a verdict'}."
     about = f"B's {called(answers.metric)} is {ratio(overall.ratio)} times A's"
     count = len(answers.points)
-    over = f", the geometric mean over {_all_or_told(answers.points)}" if count > 1 else ""
+    over = f", the geometric mean over {_counted(answers.points)}" if count > 1 else ""
     if slow := deciding(comparison):
         which = ", ".join(slow[:3]) + (f" and {len(slow) - 3} more" if len(slow) > 3 else "")
         return f"{verdict} at {len(slow)} of {count} points ({which}). Overall {about}{over}: {overall.verdict}."
@@ -79,14 +78,14 @@ def deciding(comparison: Comparison) -> list[str]:
     return [named(point.name) for point in comparison.answers.points if point.verdict == SLOWER]
 
 
-def _all_or_told(points: Sequence[Answer]) -> str:
+def _counted(points: Sequence[Answer]) -> str:
     if len({point.ratio.has_interval for point in points}) == 1:
         return f"{len(points)} points"
     return f"those of {len(points)} points that have an interval"
 
 
 def help_lines(comparison: Comparison) -> list[str]:
-    """What would decide each answer that cannot be told."""
+    """What would decide each answer that is inconclusive."""
     answers = [
         *comparison.answers.points,
         *([comparison.answers.overall] if len(comparison.answers.points) > 1 else []),

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A comparison as JUnit's XML, which systems of continuous integration show as tests."""
+"""A comparison as JUnit XML, which continuous-integration systems show as tests."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from jaxbench.verdicts.judge import CANNOT_TELL, SLOWER, Answer
 
 
 def junit(comparison: Comparison, name: str) -> bytes:
-    """A test a point and one for the overall answer: slower fails, what cannot be told is skipped, a point that is
-    left out is an error."""
+    """One test for each point and one for the overall answer.
+
+    Slower is a failure, "cannot tell" is skipped, and a point that is left out is an error.
+    """
     answers = [*comparison.answers.points, comparison.answers.overall]
     verdicts = [answer.verdict for answer in answers]
     counts = {
@@ -22,16 +24,15 @@ def junit(comparison: Comparison, name: str) -> bytes:
         "errors": len(comparison.left_out),
         "skipped": verdicts.count(CANNOT_TELL),
     }
-    said = {"name": words.named(name), **{key: str(count) for key, count in counts.items()}}
-    root = Element("testsuites", said)
-    suite = SubElement(root, "testsuite", said)
+    attributes = {"name": words.named(name), **{key: str(count) for key, count in counts.items()}}
+    root = Element("testsuites", attributes)
+    suite = SubElement(root, "testsuite", attributes)
     _properties(suite, _of_all(comparison))
     for answer in answers:
         _case(suite, name, answer, comparison)
-    for sentence in comparison.left_out:
-        point, _, why = sentence.partition(": ")
-        case = SubElement(suite, "testcase", classname=words.named(name), name=words.named(point))
-        SubElement(case, "error", type="left out", message=words.named(why or sentence)).text = words.clean(sentence)
+    for each in comparison.left_out:
+        case = SubElement(suite, "testcase", classname=words.named(name), name=words.named(each.point))
+        SubElement(case, "error", type="left out", message=words.named(each.why)).text = words.clean(str(each))
     lines = [words.headline(comparison)]
     for heading, sentences in notes.sections(comparison):
         lines += [heading, *(f"  {sentence}" for sentence in sentences)]
@@ -47,17 +48,19 @@ def _case(suite: Element, name: str, answer: Answer, comparison: Comparison) -> 
     ratio = {f"ratio{end}": getattr(answer.ratio, key) for end, key in (("", "value"), ("_lo", "lo"), ("_hi", "hi"))}
     known = {key: repr(float(value)) for key, value in ratio.items() if value == value}
     _properties(case, {"verdict": answer.verdict, **known})
-    said = f"B's {words.called(metric)} is {words.ratio(answer.ratio) or 'an unknown number of'} times A's"
+    message = f"B's {words.called(metric)} is {words.ratio(answer.ratio) or 'an unknown number of'} times A's"
     if answer.verdict == SLOWER:
-        SubElement(case, "failure", type=SLOWER, message=f"slower: {said}").text = said
+        SubElement(case, "failure", type=SLOWER, message=f"slower: {message}").text = message
     elif answer.verdict == CANNOT_TELL:
-        SubElement(case, "skipped", message=f"cannot tell: {said}; {words.clean(answer.why)}")
+        SubElement(case, "skipped", message=f"cannot tell: {message}; {words.clean(answer.why)}")
 
 
 def _of_all(comparison: Comparison) -> dict[str, str]:
     answers = comparison.answers
-    found = {"verdict": comparison.verdict, "a": comparison.a, "b": comparison.b}
-    return {**found, "metric": answers.metric.name, "margin": f"{answers.margin:g}", "spread": answers.spread.source}
+    return {
+        "verdict": comparison.verdict, "a": comparison.a, "b": comparison.b, "metric": answers.metric.name,
+        "margin": f"{answers.margin:g}", "spread": answers.spread.source,
+    }  # fmt: skip
 
 
 def _properties(parent: Element, named: dict[str, str]) -> None:
