@@ -18,6 +18,7 @@ from jaxbench.analysis.case_rows import CaseRow, bus_factor
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
+from jaxbench.records.place import CasePlace
 
 MIN_SIZES = 3
 POOR = 0.25  # from this misfit on the sentence says that the line does not describe the times
@@ -37,14 +38,7 @@ class Fit:
       why_not: a sentence; "" when there is a fit.
     """
 
-    op: str
-    dtype: str
-    devices: int
-    mesh: str
-    axis: str
-    source: str
-    target: str
-    oversubscribed: bool
+    place: CasePlace
     alpha_s: Estimate = UNKNOWN
     beta_bytes_per_s: Estimate = UNKNOWN
     half_bytes: Estimate = UNKNOWN
@@ -56,10 +50,11 @@ class Fit:
     @property
     def name(self) -> str:
         """For people: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
-        if self.source or self.target:
-            return f"{self.op} {self.dtype} {self.source}->{self.target}"
-        group = f" along {self.axis} of {self.mesh}" if "x" in self.mesh else ""
-        return f"{self.op} {self.dtype} on {devices_word(self.devices)}{group}"
+        p = self.place
+        if p.source or p.target:
+            return f"{p.op} {p.dtype} {p.source}->{p.target}"
+        group = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
+        return f"{p.op} {p.dtype} on {devices_word(p.devices)}{group}"
 
     def seconds_at(self, payload_bytes: np.ndarray) -> np.ndarray:
         """The line, for figures. NaN without a fit."""
@@ -73,11 +68,14 @@ def fit_all(rows: list[CaseRow]) -> list[Fit]:
     """
     groups: dict[tuple[object, ...], list[CaseRow]] = {}
     for row in rows:
-        p = row.point
-        if p.family in ("collective", "transfer"):
-            key = (p.op, p.dtype, p.devices, p.mesh, p.axis, p.source, p.target)
-            groups.setdefault(key, []).append(row)
+        if row.point.family in ("collective", "transfer"):
+            groups.setdefault(group_of(row.point), []).append(row)
     return [_fit(g) for g in groups.values() if len(g) > 1 or g[0].point.family == "collective"]
+
+
+def group_of(place: CasePlace) -> tuple[object, ...]:
+    """What all sizes of one collective in one group of devices, or of one transfer, have in common."""
+    return (place.op, place.dtype, place.devices, place.mesh, place.axis, place.source, place.target)
 
 
 def _fit(group: list[CaseRow]) -> Fit:
@@ -85,10 +83,7 @@ def _fit(group: list[CaseRow]) -> Fit:
     good = sorted((row for row in group if usable(row)), key=lambda row: row.point.payload_bytes or 0)
     sizes = len({row.point.payload_bytes for row in good})
     factor = bus_factor(p.op, p.devices) if p.family == "collective" else None
-    fit = Fit(
-        op=p.op, dtype=p.dtype, devices=p.devices, mesh=p.mesh, axis=p.axis, source=p.source, target=p.target,
-        oversubscribed=p.oversubscribed, bus_factor=factor if factor is not None else math.nan,
-    )  # fmt: skip
+    fit = Fit(place=p, bus_factor=math.nan if factor is None else factor)
     if not good:
         return dataclasses.replace(fit, why_not=_nothing(group))
     if sizes < MIN_SIZES:
@@ -188,6 +183,6 @@ def _sentence(fit: Fit) -> str:
         said += ": the line does not describe these times"
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
         said += "; some draws do not grow with size, so the bandwidth has no upper limit"
-    if fit.oversubscribed:
+    if fit.place.oversubscribed:
         said += " (more devices than cores: no statement about links)"
     return f"{said}."

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from jaxbench.analysis import ceilings, paired_ratio
-from jaxbench.analysis.alpha_beta import POOR, Fit
+from jaxbench.analysis.alpha_beta import POOR, Fit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing
 from jaxbench.analysis.headline import devices as devices_word
@@ -161,7 +161,7 @@ def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
         along = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
         along += f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
         rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(p.payload_bytes or 0)}"
-        fit = next((f for f in fits if not f.why_not and _group(f) == _group(p)), None)
+        fit = next((f for f in fits if not f.why_not and group_of(f.place) == group_of(p)), None)
         said.append(f"{op} {dtype} on {devices_word(most)}{along}: {rate}{_small(group, row, fit)}.")
     return said
 
@@ -170,15 +170,11 @@ def _small(rows: list[CaseRow], shown: CaseRow, fit: Fit | None) -> str:
     """What a small payload costs in the group of `shown`. A line that misses the times has no alpha worth telling."""
     if fit is not None and fit.misfit < POOR:
         return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
-    mine = [row for row in rows if _group(row.point) == _group(shown.point)]
+    mine = [row for row in rows if group_of(row.point) == group_of(shown.point)]
     least = min(mine, key=lambda row: row.point.payload_bytes or 0)
     if least is shown:
         return ""
     return f", {interval(least.timing.step_s, seconds)} at {payload(least.point.payload_bytes or 0)}"
-
-
-def _group(of: object) -> tuple[object, ...]:
-    return tuple(getattr(of, name) for name in ("op", "dtype", "devices", "mesh", "axis"))
 
 
 def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:

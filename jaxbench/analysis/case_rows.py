@@ -94,7 +94,7 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
         # The best of a run is no bound for the run that it was taken from: half of its noise lies above.
         if share.source == "measured":
-            share = dataclasses.replace(share, peak=f"{share.peak}, made of this very run")
+            share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
         asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=limits.OWN)
     judged = gates.judge(point, measured, loop, asked)
     gate, reason = gates.verdict(judged)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.alpha_beta import Fit, group_of
 from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.batches import Latency
 from jaxbench.analysis.case_rows import CaseRow
@@ -15,8 +15,6 @@ from jaxbench.analysis.points import Point
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.timing import Timing
 from jaxbench.records.schema import CaseRecord, Passport, PointRecord
-
-_GROUP = ("op", "dtype", "devices", "mesh", "axis", "source", "target")  # what a fit has in common with its rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,7 +62,7 @@ def entries(
     latencies: Sequence[Latency] = (),
 ) -> list[Entry]:
     """One entry a row, in the order given, each with what belongs to it."""
-    lines = {tuple(getattr(fit, name) for name in _GROUP): fit for fit in fits if not fit.why_not}
+    lines = {group_of(fit.place): fit for fit in fits if not fit.why_not}
     compared = {arm.point.point: arm for arm in arms}
     calls = {latency.arm.point.point: latency for latency in latencies}
     return [
@@ -76,7 +74,7 @@ def entries(
 def _fit(row: Row | CaseRow, lines: dict[tuple[object, ...], Fit]) -> Fit | None:
     if isinstance(row, Row) or not row.point.payload_bytes:
         return None
-    return lines.get(tuple(getattr(row.point, name) for name in _GROUP))
+    return lines.get(group_of(row.point))
 
 
 def state(status: str, check_ok: bool | None, gate: str = "") -> str:

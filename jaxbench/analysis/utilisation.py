@@ -46,7 +46,7 @@ def utilisation(point: Point, step_s: float, *, dtype: str, machine: dict[str, A
 
 def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
     """Adds the share of the measured peak. A CPU device has one core, and there are no more of those than cores."""
-    peak = ceilings.measured(machine, point.platform, 1, dtype).flop_per_s
+    peak = ceilings.measured(machine, point.platform, 1, dtype).flop.rate
     if machine is None or not math.isfinite(peak):
         return use
     workers, unit = point.devices, "device"

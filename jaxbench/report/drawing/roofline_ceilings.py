@@ -52,7 +52,7 @@ def _flat(card: dict[str, Any], platform: str, main: str) -> tuple[Roof, ...]:
     peaks = [peak for peak in card["peaks"] if (peak["platform"], peak["quantity"]) == (platform, "flop_per_s")]
     roofs = []
     for dtype in dict.fromkeys([main, *(peak["dtype"] for peak in peaks)]):
-        seen, made = _seen(card, platform, dtype).flop_per_s, ceilings.catalogued(platform, kind, dtype).flop_per_s
+        seen, made = _seen(card, platform, dtype).flop.rate, ceilings.catalogued(platform, kind, dtype).flop.rate
         width = _HEAVY if dtype == main else _THIN
         roofs.append(Roof(label=f"{dtype} {quantities.flops(seen)}", value=seen, style={**_BLACK, "linewidth": width}))
         roofs.append(Roof(label=f"{dtype} peak {quantities.flops(made)}", value=made, style={**DASHES, "zorder": 1}))
@@ -63,9 +63,9 @@ def _steep(card: dict[str, Any], platform: str) -> tuple[Roof, ...]:
     seen = _seen(card, platform, "")
     made = ceilings.catalogued(platform, str(card["machine"].get("device_kind", "")), "")
     named = [
-        ("memory", seen.memory_bytes_per_s, {**_BLACK, "linewidth": _HEAVY}),
-        ("cache", seen.cache_bytes_per_s, {**_BLACK, "linewidth": _THIN}),
-        ("memory peak", made.memory_bytes_per_s, {**DASHES, "zorder": 1}),
+        ("memory", seen.memory.rate, {**_BLACK, "linewidth": _HEAVY}),
+        ("cache", seen.cache.rate, {**_BLACK, "linewidth": _THIN}),
+        ("memory peak", made.memory.rate, {**DASHES, "zorder": 1}),
     ]
     roofs = [
         Roof(label=f"{name} {quantities.per_second(rate)}", value=rate, style=style)
