@@ -85,11 +85,11 @@ def _fit(group: list[CaseRow]) -> Fit:
     factor = bus_factor(p.op, p.devices) if p.family == "collective" else None
     fit = Fit(place=p, bus_factor=math.nan if factor is None else factor)
     if not good:
-        return dataclasses.replace(fit, why_not=_nothing(group))
+        return dataclasses.replace(fit, why_not=_no_usable_size(group))
     if sizes < MIN_SIZES:
         of = "" if len(good) == len(group) else f" of {len(group)} are complete, right and not refused"
         return dataclasses.replace(fit, why_not=f"{sizes} payload size{'s' * (sizes > 1)}{of}, it needs {MIN_SIZES}")
-    return _fitted(fit, good)
+    return _solved(fit, good)
 
 
 def usable(row: CaseRow) -> bool:
@@ -99,13 +99,13 @@ def usable(row: CaseRow) -> bool:
     return measured and point.status == "ok" and point.check_ok is True and row.gate != "refused"
 
 
-def _nothing(group: list[CaseRow]) -> str:
-    if all(row.gate == "refused" for row in group):
-        return f"every size was refused ({group[0].gate_reason})"
+def _no_usable_size(rows: list[CaseRow]) -> str:
+    if all(row.gate == "refused" for row in rows):
+        return f"every size was refused ({rows[0].gate_reason})"
     return "no size is complete, right and not refused"
 
 
-def _fitted(fit: Fit, rows: list[CaseRow]) -> Fit:
+def _solved(fit: Fit, rows: list[CaseRow]) -> Fit:
     sizes = np.array([row.point.payload_bytes for row in rows], dtype=np.float64)
     times = np.array([row.timing.step_s.value for row in rows])
     ((alpha, inverse),) = solve(sizes, times[None])
@@ -147,9 +147,9 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
       (draws, 2): alpha in seconds, 1/beta in seconds per byte.
     """
     unit = sizes.max()
-    one, per = 1 / times, (sizes / unit) / times  # the columns of a system whose right-hand side is 1 everywhere
-    aa, ab, bb = (one * one).sum(axis=1), (one * per).sum(axis=1), (per * per).sum(axis=1)
-    a, b = one.sum(axis=1), per.sum(axis=1)
+    constant, slope = 1 / times, (sizes / unit) / times  # the columns of a system whose right-hand side is 1 everywhere
+    aa, ab, bb = (constant * constant).sum(axis=1), (constant * slope).sum(axis=1), (slope * slope).sum(axis=1)
+    a, b = constant.sum(axis=1), slope.sum(axis=1)
     determinant = aa * bb - ab * ab
     free = np.stack([bb * a - ab * b, aa * b - ab * a], axis=1) / determinant[:, None]
     flat = np.stack([a / aa, np.zeros_like(a)], axis=1)
@@ -162,27 +162,27 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 def sentences(fits: list[Fit]) -> list[str]:
     """One sentence a fit; groups that lack one for the same reason share one."""
-    said, missing = [], dict[str, list[str]]()
+    fitted, missing = [], dict[str, list[str]]()
     for fit in fits:
         if fit.why_not:
             missing.setdefault(fit.why_not, []).append(fit.name)
         else:
-            said.append(_sentence(fit))
-    return said + [f"No fit of time against size: {', '.join(names)}: {why}." for why, names in missing.items()]
+            fitted.append(_sentence(fit))
+    return fitted + [f"No fit of time against size: {', '.join(names)}: {why}." for why, names in missing.items()]
 
 
 def _sentence(fit: Fit) -> str:
     alpha, beta = interval(fit.alpha_s, seconds), interval(fit.beta_bytes_per_s, per_second)
     size, residual = max(fit.residuals, key=lambda pair: abs(pair[1]))
-    said = f"{fit.name}: t(S) = {alpha} + S / ({beta})"
+    text = f"{fit.name}: t(S) = {alpha} + S / ({beta})"
     if fit.alpha_s.value > 0:
-        said += f", both terms equal at {payload(fit.half_bytes.value)}"
+        text += f", both terms equal at {payload(fit.half_bytes.value)}"
     side = "above" if residual > 0 else "below"
-    said += f"; residuals of at most {100 * abs(residual):.2g} % ({side} the time at {payload(size)})"
+    text += f"; residuals of at most {100 * abs(residual):.2g} % ({side} the time at {payload(size)})"
     if fit.misfit >= POOR:
-        said += ": the line does not describe these times"
+        text += ": the line does not describe these times"
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
-        said += "; some draws do not grow with size, so the bandwidth has no upper limit"
+        text += "; some draws do not grow with size, so the bandwidth has no upper limit"
     if fit.place.oversubscribed:
-        said += " (more devices than cores: no statement about links)"
-    return f"{said}."
+        text += " (more devices than cores: no statement about links)"
+    return f"{text}."

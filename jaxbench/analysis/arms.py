@@ -93,9 +93,9 @@ def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
     return [
         Place(
             name=_name(key, keys), strategy=key[0], scaling=key[1], devices=key[2],
-            arms=[_arm(row, mine[0], swept) for row in mine],
+            arms=[_arm(row, group[0], swept) for row in group],
         )
-        for key, mine in groups.items()
+        for key, group in groups.items()
     ]  # fmt: skip
 
 
@@ -119,34 +119,34 @@ def _name(key: tuple[str, str, int], keys: Sequence[tuple[str, str, int]]) -> st
 
 
 def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Arm:
-    named = label(row.point, swept)
+    name = label(row.point, swept)
     if not row.timing.step_s.known:
-        return Arm(row=row, label=named, baseline=baseline)
+        return Arm(row=row, label=name, baseline=baseline)
     memory = row.point.peak_bytes / baseline.point.peak_bytes
     if row is baseline:
         one = Estimate(value=1.0)
         facts = dict(ratio=one, speedup=one, memory_ratio=memory, verdict="baseline")
-        return Arm(row=row, label=named, baseline=baseline, **facts)  # type: ignore[arg-type]
+        return Arm(row=row, label=name, baseline=baseline, **facts)  # type: ignore[arg-type]
     if not baseline.timing.step_s.known:
         why = f"its baseline {baseline.point.point} has no times"
-        return Arm(row=row, label=named, baseline=baseline, verdict="cannot tell", why=why)
+        return Arm(row=row, label=name, baseline=baseline, verdict="cannot tell", why=why)
     ratio = paired_ratio.ratio(row, baseline)
-    work = row.point.global_batch / baseline.point.global_batch
-    speedup = ratio.under(work)
-    alike = row.point.levers.get("part") == baseline.point.levers.get("part")
-    verdict, why = judge(row, baseline, speedup) if alike else ("", "")
+    work_ratio = row.point.global_batch / baseline.point.global_batch
+    speedup = ratio.under(work_ratio)
+    same_part = row.point.levers.get("part") == baseline.point.levers.get("part")
+    verdict, why = judge(row, baseline, speedup) if same_part else ("", "")
     return Arm(
-        row=row, label=named, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
+        row=row, label=name, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
         why=why,
     )  # fmt: skip
 
 
 def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:
     """faster | slower | cannot tell, and why it cannot be told."""
-    for one in (row, baseline):
-        if one.point.check_ok is not True:
-            said = "did not pass its checks" if one.point.check_ok is False else "was never checked"
-            return "cannot tell", f"{one.point.point} {said}"
+    for each in (row, baseline):
+        if each.point.check_ok is not True:
+            fault = "did not pass its checks" if each.point.check_ok is False else "was never checked"
+            return "cannot tell", f"{each.point.point} {fault}"
     if row.point.oversubscribed:
         return "cannot tell", "more devices than cores: the times say nothing about speed"
     if not speedup.has_interval:

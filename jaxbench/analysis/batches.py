@@ -47,11 +47,11 @@ def knee(place: Place) -> Knee | None:
         return None
     best = max(arms, key=lambda arm: arm.point.global_batch / arm.timing.step_s.value)
     shares = [Estimate(value=1.0) if arm is best else place.speedup(arm, best) for arm in arms]
-    at = next(i for i, share in enumerate(shares) if share.value >= NEAR)
+    index = next(i for i, share in enumerate(shares) if share.value >= NEAR)
     rising = best is arms[-1] and shares[-2].value < NEAR
     return Knee(
-        place=place, arm=arms[at], best=best, share=shares[at], below=arms[at - 1] if at else None,
-        below_share=shares[at - 1] if at else UNKNOWN, rising=rising,
+        place=place, arm=arms[index], best=best, share=shares[index], below=arms[index - 1] if index else None,
+        below_share=shares[index - 1] if index else UNKNOWN, rising=rising,
     )  # fmt: skip
 
 
@@ -99,23 +99,23 @@ def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: fl
     """
     order = np.argsort(samples, kind="stable")
     sizes = np.bincount(owners, minlength=weights.shape[1])
-    found = np.full(len(weights), np.nan)
+    result = np.full(len(weights), np.nan)
     for start in range(0, len(weights), 200):  # a few draws at a time, or a million calls would not fit
-        some = weights[start : start + 200]
-        total = (some @ sizes).astype(np.float64)
-        running = np.cumsum(some[:, owners[order]], axis=1)
-        at = (running < np.ceil(q * total - 1e-6)[:, None]).sum(axis=1)
-        values = samples[order][np.minimum(at, len(samples) - 1)]
-        found[start : start + 200] = np.where(total > 0, values, np.nan)
-    return found
+        chunk = weights[start : start + 200]
+        total = (chunk @ sizes).astype(np.float64)
+        running = np.cumsum(chunk[:, owners[order]], axis=1)
+        index = (running < np.ceil(q * total - 1e-6)[:, None]).sum(axis=1)
+        values = samples[order][np.minimum(index, len(samples) - 1)]
+        result[start : start + 200] = np.where(total > 0, values, np.nan)
+    return result
 
 
 def latencies(places: Sequence[Place]) -> list[tuple[Place, list[Latency]]]:
     """Of every place the arms that infer, by batch."""
-    found = []
+    results = []
     for place in places:
         arms = [arm for arm in place.arms if arm.point.levers.get("part") == "inference"]
         arms.sort(key=lambda arm: arm.point.global_batch)
         if arms:
-            found.append((place, [latency(arm) for arm in arms]))
-    return found
+            results.append((place, [latency(arm) for arm in arms]))
+    return results

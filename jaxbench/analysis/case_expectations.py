@@ -48,8 +48,8 @@ def of_peak(rows: Sequence[CaseRow], manifest: dict[str, Any]) -> Item:
         known += 1
         share = 100 * best.flop_per_s.value / peak.flop.rate
         shown.append(f"{dtype} {rate}, {share:.0f} % of {quantities.flops(peak.flop.rate, dtype)}")
-        least = best.flop_per_s.lo if best.flop_per_s.has_interval else best.flop_per_s.value
-        if least > limits.SLACK["catalogue"] * peak.flop.rate:
+        lower = best.flop_per_s.lo if best.flop_per_s.has_interval else best.flop_per_s.value
+        if lower > limits.SLACK["catalogue"] * peak.flop.rate:
             wrong.append(f"{best.point.point}: {shown[-1]}")
     agrees = NO if wrong else YES if known else CANNOT_TELL
     why = tuple(wrong) if known else (f"the catalogue has no peak of '{kind}'.",)

@@ -54,10 +54,10 @@ def analyse(points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[
     machine (`machine_card.read`), or None.
     """
     draws = Draws(unit for point in points for unit in point.units)
-    return _impeached([_row(point, draws, manifest, machine) for point in points])
+    return _refuse_groups([_row(point, draws, manifest, machine) for point in points])
 
 
-def _impeached(rows: list[CaseRow]) -> list[CaseRow]:
+def _refuse_groups(rows: list[CaseRow]) -> list[CaseRow]:
     """Refuses all sizes of a collective of which one is beyond its link.
 
     A clock that does not wait is beyond the link at the large payloads alone. The small ones would pass, and the
@@ -68,18 +68,18 @@ def _impeached(rows: list[CaseRow]) -> list[CaseRow]:
         p = row.point
         if p.family == "collective" and any(g.name == gates.BELOW_PEAK and g.passed is False for g in row.gates):
             groups.setdefault((p.op, p.dtype, p.mesh, p.axis), []).append(row)
-    return [_doubted(row, groups.get((p.op, p.dtype, p.mesh, p.axis), [])) for row in rows for p in (row.point,)]
+    return [_with_group(row, groups.get((p.op, p.dtype, p.mesh, p.axis), [])) for row in rows for p in (row.point,)]
 
 
-def _doubted(row: CaseRow, above: list[CaseRow]) -> CaseRow:
+def _with_group(row: CaseRow, above: list[CaseRow]) -> CaseRow:
     """above: the rows of its group that are beyond the link."""
     if not above or any(row is other for other in above) or not row.gates or row.point.family != "collective":
         return row
     sizes = ", ".join(payload(other.point.payload_bytes or 0) for other in above)
     doubt = Gate(name=gates.BELOW_PEAK, passed=False, reason=f"not itself, but the same collective of {sizes} is")
-    judged = tuple(doubt if gate.name == gates.BELOW_PEAK else gate for gate in row.gates)
-    verdict, reason = gates.verdict(judged)
-    return dataclasses.replace(row, gates=judged, gate=verdict, gate_reason=reason)
+    results = tuple(doubt if gate.name == gates.BELOW_PEAK else gate for gate in row.gates)
+    verdict, reason = gates.verdict(results)
+    return dataclasses.replace(row, gates=results, gate=verdict, gate_reason=reason)
 
 
 def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict[str, Any] | None) -> CaseRow:
@@ -89,15 +89,15 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
     loop = timing.measure_loop(point, measured)
     per_second = rates(point, measured)
     call_s = measured.step_s.value
-    asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)
-    share = limits.share(asked)
+    demands = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)
+    share = limits.share(demands)
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
         # The best of a run is no bound for the run that it was taken from: half of its noise lies above.
         if share.source == "measured":
             share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
-        asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=limits.OWN)
-    judged = gates.judge(point, measured, loop, asked)
-    gate, reason = gates.verdict(judged)
+        demands = limits.demands(point, per_second, call_s, manifest=manifest, machine=limits.OWN)
+    results = gates.judge(point, measured, loop, demands)
+    gate, reason = gates.verdict(results)
     return CaseRow(
         point=point,
         timing=measured,
@@ -106,7 +106,7 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
         peak_share=share.part,
         peak=share.peak,
         peak_note=share.note,
-        gates=judged,
+        gates=results,
         gate=gate,
         gate_reason=reason,
         notes=_notes(point, measured),
@@ -133,8 +133,8 @@ def bus_factor(op: str, devices: int) -> float | None:
     if devices < 2:
         return None
     part = (devices - 1) / devices
-    known = {"all_reduce": 2 * part, "ppermute": 1.0, "broadcast": 1.0}
-    return {**known, **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all"), part)}.get(op)
+    factors = {"all_reduce": 2 * part, "ppermute": 1.0, "broadcast": 1.0}
+    return {**factors, **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all"), part)}.get(op)
 
 
 def _per_second(amount: float | None, measured: Timing) -> Estimate:
@@ -145,5 +145,5 @@ def _per_second(amount: float | None, measured: Timing) -> Estimate:
 
 
 def _notes(point: CasePoint, measured: Timing) -> tuple[str, ...]:
-    crowded = "more devices than cores: the times are measured but say nothing about the machine's links"
-    return (*([crowded] if point.oversubscribed else []), *timing.no_interval(measured), *timing.unsettled(point))
+    note = "more devices than cores: the times are measured but say nothing about the machine's links"
+    return (*([note] if point.oversubscribed else []), *timing.no_interval(measured), *timing.unsettled(point))

@@ -72,37 +72,40 @@ class CompiledRow:
 
 def rows(run: RunFolder) -> list[CompiledRow]:
     """One row a point of the plan, in its order; the last record of a point wins."""
-    manifest, found, failed = run.manifest(), {}, {}
+    manifest, compiled, failures = run.manifest(), {}, {}
     for record in run.records():
         if isinstance(record, CompiledRecord):
-            found[record.point] = record
+            compiled[record.point] = record
         elif isinstance(record, FailureRecord):
-            failed[record.point] = record
-    failed = {name: record for name, record in failed.items() if name not in found}
-    asked, refused = manifest["plan"]["points"], [name for name, record in failed.items() if record.unsupported]
-    every = run.config().get("strategy") == "all" and len(refused) < len(asked)
-    made = []
-    for point in asked:
-        failure = failed.get(point["point"])
+            failures[record.point] = record
+    failures = {name: record for name, record in failures.items() if name not in compiled}
+    planned, unsupported_points = (
+        manifest["plan"]["points"],
+        [name for name, record in failures.items() if record.unsupported],
+    )
+    all_strategies = run.config().get("strategy") == "all" and len(unsupported_points) < len(planned)
+    result = []
+    for point in planned:
+        failure = failures.get(point["point"])
         unsupported = failure is not None and failure.unsupported
-        made.append(
+        result.append(
             CompiledRow(
                 point=point,
                 target=str(manifest["target"]),
-                record=found.get(point["point"]),
+                record=compiled.get(point["point"]),
                 reason=failure.reason if failure is not None else "",
                 memory_bytes=int(manifest["device_memory_bytes"]),
                 unsupported=unsupported,
-                excused=unsupported and every,
+                excused=unsupported and all_strategies,
             )
         )
-    return made
+    return result
 
 
-def amiss(found: Sequence[CompiledRow]) -> list[str]:
+def problems(rows: Sequence[CompiledRow]) -> list[str]:
     """What a user has to know: points that do not compile, do not fit, or communicate something else; a reason once."""
     grouped: dict[str, list[str]] = {}
-    for row in found:
+    for row in rows:
         if row.excused:
             continue
         if row.record is None:
@@ -110,8 +113,8 @@ def amiss(found: Sequence[CompiledRow]) -> list[str]:
         elif row.right is False:
             grouped.setdefault(row.why, []).append(row.name)
         elif row.fits is False:
-            said = f"does not fit the {gigabytes(row.memory_bytes)} of a device"
-            grouped.setdefault(said, []).append(row.name)
+            reason = f"does not fit the {gigabytes(row.memory_bytes)} of a device"
+            grouped.setdefault(reason, []).append(row.name)
     return [f"{', '.join(names)}: {why.rstrip('.')}." for why, names in grouped.items()]
 
 
@@ -119,7 +122,7 @@ def gigabytes(size: float) -> str:
     return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
 
 
-def described(collectives: Sequence[Collective]) -> str:
+def describe_collectives(collectives: Sequence[Collective]) -> str:
     """ "data (8): all-reduce 407,080 bytes; fsdp (2): all-gather ..." """
     return "; ".join(
         f"{each.kind} over {each.axis or 'unnamed groups'} ({each.group or '?'}): {each.bytes:,} bytes"

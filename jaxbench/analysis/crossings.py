@@ -65,9 +65,9 @@ class Crossing:
 
     def _won(self, name: str) -> str:
         """The sizes at which `name` is faster; "" if at none."""
-        won = [f"{size:,}" for size, winner in zip(self.sizes, self.winners, strict=True) if winner == name]
-        shown = ", ".join(won) if len(won) <= 3 else f"{won[0]} .. {won[-1]}"
-        return f"{shown} elements" if won else ""
+        sizes = [f"{size:,}" for size, winner in zip(self.sizes, self.winners, strict=True) if winner == name]
+        shown = ", ".join(sizes) if len(sizes) <= 3 else f"{sizes[0]} .. {sizes[-1]}"
+        return f"{shown} elements" if sizes else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,17 +108,17 @@ def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]
 
     A label says as much as tells the series of the run apart: "jit", "jit on gpu", "jit on 1 core".
     """
-    good = [row for row in rows if row.headline and row.point.elements and row.timing.step_s.known]
-    platforms = {row.point.platform for row in good}
-    cores = {row.point.cores for row in good if row.point.platform == "cpu"}
-    found: dict[tuple[str, str], dict[str, list[CaseRow]]] = {}
-    for row in sorted(good, key=_elements):
+    usable = [row for row in rows if row.headline and row.point.elements and row.timing.step_s.known]
+    platforms = {row.point.platform for row in usable}
+    cores = {row.point.cores for row in usable if row.point.platform == "cpu"}
+    families: dict[tuple[str, str], dict[str, list[CaseRow]]] = {}
+    for row in sorted(usable, key=_elements):
         p = row.point
         label = p.impl + (f" on {p.platform}" if len(platforms) > 1 else "")
         if len(cores) > 1 and p.platform == "cpu":
             label += f" on {p.cores} core{'s' * (p.cores != 1)}"
-        found.setdefault((p.op, p.dtype), {}).setdefault(label, []).append(row)
-    return found
+        families.setdefault((p.op, p.dtype), {}).setdefault(label, []).append(row)
+    return families
 
 
 def find(rows: list[CaseRow]) -> list[Crossing]:
@@ -143,11 +143,11 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
     slower = names[0] if faster == names[1] else names[1]
     from_, below = None, None
     if last:
-        at = len(sizes) - 1
-        while at > 0 and winners[at - 1] == last:
-            at -= 1
-        from_ = sizes[at]
-        below = max((s for s, w in zip(sizes[:at], winners, strict=False) if w == slower), default=None)
+        index = len(sizes) - 1
+        while index > 0 and winners[index - 1] == last:
+            index -= 1
+        from_ = sizes[index]
+        below = max((s for s, w in zip(sizes[:index], winners, strict=False) if w == slower), default=None)
     advantage = ratio if faster == names[1] else ratio.under(1.0)
     return Crossing(
         op=op, dtype=dtype, slower=slower, faster=faster, below=below, from_=from_, sizes=tuple(sizes),
@@ -181,13 +181,13 @@ def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> Knee:
     rates = sizes / np.array([row.timing.step_s.value for row in rows])
     draws = sizes / np.stack([row.timing.step_draws for row in rows], axis=1)
     first, value = _half(sizes, rates[None])
-    rounds, top = min(row.timing.rounds for row in rows), int(rates.argmax())
-    at = int(first[0])
+    rounds, best = min(row.timing.rounds for row in rows), int(rates.argmax())
+    index = int(first[0])
     knee = estimate(float(value[0]), _half(sizes, draws[np.isfinite(draws).all(axis=1)])[1], rounds=rounds)
     return Knee(
-        op=op, dtype=dtype, series=label, elements=knee, below=int(sizes[at - 1]) if at else None,
-        from_=int(sizes[at]), best_per_s=rows[top].timing.step_s.under(float(sizes[top])),
-        best_elements=int(sizes[top]), rising=top == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
+        op=op, dtype=dtype, series=label, elements=knee, below=int(sizes[index - 1]) if index else None,
+        from_=int(sizes[index]), best_per_s=rows[best].timing.step_s.under(float(sizes[best])),
+        best_elements=int(sizes[best]), rising=best == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
     )  # fmt: skip
 
 
@@ -201,13 +201,13 @@ def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]
       (draws,) its index, and (draws,) the size interpolated between it and the one before, in logarithms.
     """
     half = rates.max(axis=1) / 2
-    at = (rates >= half[:, None]).argmax(axis=1)
-    draws, before = np.arange(len(rates)), np.maximum(at - 1, 0)
-    low, high = np.log(rates[draws, before]), np.log(rates[draws, at])
+    index = (rates >= half[:, None]).argmax(axis=1)
+    draws, before = np.arange(len(rates)), np.maximum(index - 1, 0)
+    low, high = np.log(rates[draws, before]), np.log(rates[draws, index])
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(at > 0, (np.log(half) - low) / (high - low), 0.0)
-    left, right = np.log(sizes[before]), np.log(sizes[at])
-    return at, np.exp(left + share * (right - left))
+        share = np.where(index > 0, (np.log(half) - low) / (high - low), 0.0)
+    left, right = np.log(sizes[before]), np.log(sizes[index])
+    return index, np.exp(left + share * (right - left))
 
 
 def _round(value: float) -> int:

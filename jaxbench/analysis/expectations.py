@@ -60,12 +60,12 @@ def of_scaling(rows: Sequence[Row]) -> list[Item]:
 
 def grid(rows: Iterable[Row]) -> dict[str, str]:
     """By strategy, whether it ran and passed every check, in all of its points."""
-    found: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for row in rows:
         p = row.point
-        here = NO if p.check_ok is False or p.status == "failed" else YES if p.status == "ok" and p.check_ok else ""
-        found[p.strategy] = worst((found.get(p.strategy, YES), here or CANNOT_TELL))
-    return found
+        answer = NO if p.check_ok is False or p.status == "failed" else YES if p.status == "ok" and p.check_ok else ""
+        answers[p.strategy] = worst((answers.get(p.strategy, YES), answer or CANNOT_TELL))
+    return answers
 
 
 def worst(answers: Iterable[str]) -> str:
@@ -77,12 +77,14 @@ def complete(expected: str, points: Sequence[Point | CasePoint], *, unit: str = 
     """Whether all of these were measured. One that failed is against expectation, one that is missing is unknown; a
     strategy that cannot take the model was not expected."""
     points = [point for point in points if point.status != "unsupported"]
-    lost = {
+    unmeasured = {
         status: [f"{point.point}: {point.reason}" for point in points if point.status == status]
         for status in ("failed", "partial", "missing")
     }
-    found = item(expected, len(points), [sentence for sentences in lost.values() for sentence in sentences], unit=unit)
-    return found if lost["failed"] or found.agrees != NO else dataclasses.replace(found, agrees=CANNOT_TELL)
+    result = item(
+        expected, len(points), [sentence for sentences in unmeasured.values() for sentence in sentences], unit=unit
+    )
+    return result if unmeasured["failed"] or result.agrees != NO else dataclasses.replace(result, agrees=CANNOT_TELL)
 
 
 def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unit: str = "programs") -> Item:
@@ -110,19 +112,19 @@ def _verdicts(rows: Sequence[Row]) -> list[Item]:
     checks = [(row.point.point, check) for row in rows if row.point.record for check in row.point.record.checks]
     alone = bool(rows) and all(row.point.devices == 1 for row in rows)
     names = dict.fromkeys([*list(_VERDICTS)[:3], *(check.name for _, check in checks)])
-    found = []
+    items = []
     for name in names:
         if name == "collectives" and alone:
-            found.append(_unknown(_VERDICTS[name], "one device has no other to communicate with."))
+            items.append(_unknown(_VERDICTS[name], "one device has no other to communicate with."))
             continue
-        mine = [(point, check) for point, check in checks if check.name == name]
-        wrong = [f"{point}: {check.reason}" for point, check in mine if not check.ok]
+        matches = [(point, check) for point, check in checks if check.name == name]
+        wrong = [f"{point}: {check.reason}" for point, check in matches if not check.ok]
         shares = [
-            c.value / c.limit for _, c in mine if c.ok and c.value is not None and c.limit and name == "parameters"
+            c.value / c.limit for _, c in matches if c.ok and c.value is not None and c.limit and name == "parameters"
         ]
         nearest = f"the furthest at {100 * max(shares):.2g} % of its limit" if shares else ""
-        found.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(mine), wrong, nearest))
-    return found
+        items.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(matches), wrong, nearest))
+    return items
 
 
 def _steady(rows: Sequence[Row]) -> Item:
@@ -164,8 +166,8 @@ def of_profile(rows: Sequence[Row]) -> Item:
     for point, profile in traced:
         total, busy = math.fsum(profile.kinds.values()), 1 - profile.kinds.get(IDLE, 0.0) / profile.wall_s
         step = f"{1e3 * profile.wall_s / profile.steps:.3g} ms a step"
-        said = f"{100 * total / profile.wall_s:.1f} % of {step}, devices at work {100 * busy:.0f} % of it"
-        shown.append(said)
+        text = f"{100 * total / profile.wall_s:.1f} % of {step}, devices at work {100 * busy:.0f} % of it"
+        shown.append(text)
         if abs(total / profile.wall_s - 1) > ADDS_UP or not busy > 0:
-            wrong.append(f"{point}: {said}")
+            wrong.append(f"{point}: {text}")
     return item(_PROFILE, len(traced), wrong, ", ".join(shown))

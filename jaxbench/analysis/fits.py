@@ -86,20 +86,20 @@ class Fit:
 
 def sentences(fits: list[Fit]) -> list[str]:
     """One sentence a fit; laws that lack a fit for the same reason share one."""
-    said, missing = [], dict[tuple[str, str, str], list[str]]()
+    lines, missing = [], dict[tuple[str, str, str], list[str]]()
     for fit in fits:
         if fit.why_not:
             missing.setdefault((fit.law, fit.scaling, fit.why_not), []).append(fit.strategy)
             continue
         found = ", ".join(f"{meaning} {symbol} = {_show(value)}" for symbol, meaning, value in fit.parameters)
         counts = ", ".join(map(str, fit.devices))
-        said.append(
+        lines.append(
             f"{fit.law}, {fit.strategy} {fit.scaling}: {found}; fitted to {counts} devices, "
             f"the law misses no point by more than {100 * fit.misfit:.1f} %."
         )
     for (law, scaling, why), strategies in missing.items():
-        said.append(f"{law}, {scaling}: no fit for {', '.join(strategies)}, {why}.")
-    return said
+        lines.append(f"{law}, {scaling}: no fit for {', '.join(strategies)}, {why}.")
+    return lines
 
 
 def _show(value: Estimate) -> str:

@@ -61,7 +61,7 @@ class Gate:
     launch_bound: bool = False
 
 
-def judge(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...]) -> tuple[Gate, ...]:
+def judge(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
     Args:
@@ -70,9 +70,9 @@ def judge(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...
     """
     return (
         two_clocks(point, timing, loop),
-        below_peak(asked),
-        roofline(timing.step_s, asked),
-        positive(point, timing, loop, asked),
+        below_peak(demands),
+        roofline(timing.step_s, demands),
+        positive(point, timing, loop, demands),
         inputs(point),
         itself(point),
         right(point),
@@ -92,10 +92,10 @@ def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
 def itself(point: CasePoint) -> Gate:
     """A compiler may write one collective as another, which sends other bytes: a bandwidth by the formula of the first
     would be no bandwidth."""
-    held = point.record.collectives if point.record is not None else ()
-    if point.family != "collective" or not held or held == (point.impl,):
+    kinds = point.record.collectives if point.record is not None else ()
+    if point.family != "collective" or not kinds or kinds == (point.impl,):
         return Gate(name=ITSELF, passed=True)
-    return Gate(name=ITSELF, passed=False, reason=f"the compiler wrote {' and '.join(held)} for {point.impl}")
+    return Gate(name=ITSELF, passed=False, reason=f"the compiler wrote {' and '.join(kinds)} for {point.impl}")
 
 
 def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
@@ -106,33 +106,35 @@ def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
     """
     if not loop.iteration_s.known:
         return _blocks(timing.clock_ratio)
-    call_s, one_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
+    call_s, iteration_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
     lo, hi = _ends(loop.ratio)
-    shown = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(one_s)}"
-    own = ITERATION_LAUNCHES.get(point.platform, ITERATION_LAUNCHES_ELSEWHERE)
-    room = max(CROWDED if point.oversubscribed else 1.0, 1.0 if loop.ratio.has_interval else FEW_ROUNDS)
-    if lo > LOOP_SLOWER * room and (lo - 1) * call_s > own * launch_s:
-        return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {shown}")
-    least = LOOP_FASTER_TOGETHER if point.family == "collective" else LOOP_FASTER
-    if hi < least / room and (1 - hi) * call_s > CALL_LAUNCHES * launch_s:
+    text = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(iteration_s)}"
+    launches = ITERATION_LAUNCHES.get(point.platform, ITERATION_LAUNCHES_ELSEWHERE)
+    tolerance = max(CROWDED if point.oversubscribed else 1.0, 1.0 if loop.ratio.has_interval else FEW_ROUNDS)
+    if lo > LOOP_SLOWER * tolerance and (lo - 1) * call_s > launches * launch_s:
+        return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {text}")
+    lower_limit = LOOP_FASTER_TOGETHER if point.family == "collective" else LOOP_FASTER
+    if hi < lower_limit / tolerance and (1 - hi) * call_s > CALL_LAUNCHES * launch_s:
         part = f"the loop does {100 * max(0.0, loop.ratio.value):.2g} % of the work"
         why = "it was removed or hoisted, or the calls wait for something else"
-        return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, {why}: {shown}")
+        return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, {why}: {text}")
     if min(loop.iteration_s.value, _ends(loop.iteration_s)[0]) <= 0:
-        return Gate(name=TWO_CLOCKS, passed=None, reason=f"cannot tell: the loop is too short to be timed ({shown})")
+        return Gate(name=TWO_CLOCKS, passed=None, reason=f"cannot tell: the loop is too short to be timed ({text})")
     if hi < LOOP_FASTER:
         part = f"launch-bound: {100 * (1 - loop.ratio.value):.0f} % of the time per call is not in an iteration"
-        return Gate(name=TWO_CLOCKS, passed=True, reason=f"{part} ({shown})", launch_bound=True)
-    return Gate(name=TWO_CLOCKS, passed=True, reason=shown)
+        return Gate(name=TWO_CLOCKS, passed=True, reason=f"{part} ({text})", launch_bound=True)
+    return Gate(name=TWO_CLOCKS, passed=True, reason=text)
 
 
 def _blocks(ratio: Estimate) -> Gate:
     if not ratio.known:
         return Gate(name=TWO_CLOCKS, passed=None, reason="cannot tell: there is no second clock")
     lo, hi = _ends(ratio)
-    room = 1.0 if ratio.has_interval else FEW_ROUNDS
-    shown = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
-    return Gate(name=TWO_CLOCKS, passed=BLOCKS_FASTER / room <= hi and lo <= BLOCKS_SLOWER * room, reason=shown)
+    tolerance = 1.0 if ratio.has_interval else FEW_ROUNDS
+    text = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
+    return Gate(
+        name=TWO_CLOCKS, passed=BLOCKS_FASTER / tolerance <= hi and lo <= BLOCKS_SLOWER * tolerance, reason=text
+    )
 
 
 def _launch_s(point: CasePoint) -> float:
@@ -141,15 +143,15 @@ def _launch_s(point: CasePoint) -> float:
     return (launch_s or 0.0) * math.prod(int(side) for side in filter(None, point.mesh.split("x")))
 
 
-def below_peak(asked: tuple[Demand, ...]) -> Gate:
+def below_peak(demands: tuple[Demand, ...]) -> Gate:
     """No rate above what the device, the memory or the link can do.
 
     Above a catalogued peak it is impossible; above a measured one, one of the two measurements is wrong.
     """
-    above = [_above(d) for d in asked if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
+    above = [_above(d) for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
     if above:
         return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(above))
-    return _unless_unknown(BELOW_PEAK, asked)
+    return _unless_unknown(BELOW_PEAK, demands)
 
 
 _CONTRADICTION = "this number or the machine's card is wrong ('jaxbench machine' makes a new card)"
@@ -161,26 +163,26 @@ def _above(demand: Demand) -> str:
     return f"{demand.shown(demand.rate.value)} is {part:.0f} % of {demand.limit.text}: {why}"
 
 
-def roofline(step_s: Estimate, asked: tuple[Demand, ...]) -> Gate:
+def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
     """No call shorter than its FLOPs, its bytes or its payload need at their ceilings."""
-    known = [(d.least_s / d.limit.slack, d) for d in asked if d.limit.known]
-    least, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
-    if binding is not None and _ends(step_s)[1] < least:
+    known = [(d.least_s / d.limit.slack, d) for d in demands if d.limit.known]
+    needed_s, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
+    if binding is not None and _ends(step_s)[1] < needed_s:
         what = quantities.operations(binding.dtype).removesuffix("/s") + "s" if binding.unit == FLOP else "bytes"
         work = f"{binding.amount:.3g} {what}"
-        said = f"a call takes {seconds(step_s.value)}, its {work} need {seconds(binding.least_s)}"
-        return Gate(name=ROOFLINE, passed=False, reason=said)
-    return _unless_unknown(ROOFLINE, asked)
+        reason = f"a call takes {seconds(step_s.value)}, its {work} need {seconds(binding.least_s)}"
+        return Gate(name=ROOFLINE, passed=False, reason=reason)
+    return _unless_unknown(ROOFLINE, demands)
 
 
-def _unless_unknown(name: str, asked: tuple[Demand, ...]) -> Gate:
-    if any(d.limit.known for d in asked):
+def _unless_unknown(name: str, demands: tuple[Demand, ...]) -> Gate:
+    if any(d.limit.known for d in demands):
         return Gate(name=name, passed=True)
-    why = "; ".join(dict.fromkeys(d.limit.text for d in asked)) or "it states neither FLOPs nor bytes"
+    why = "; ".join(dict.fromkeys(d.limit.text for d in demands)) or "it states neither FLOPs nor bytes"
     return Gate(name=name, passed=None, reason=f"no catalogued or measured peak: {why}")
 
 
-def positive(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...]) -> Gate:
+def positive(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, ...]) -> Gate:
     """No time and no rate that is zero or below: the slope of either clock can be, by noise or by a mistake.
 
     A slope is a difference of two times, which noise can turn round where there is next to nothing to time: its whole
@@ -191,7 +193,7 @@ def positive(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, 
         wrong.append(f"an iteration of the loop takes {loop.iteration_s.value:.3g} s")
     if timing.clock_ratio.known and _ends(timing.clock_ratio)[1] <= 0:
         wrong.append(f"one more call takes {timing.clock_ratio.value * timing.step_s.value:.3g} s")
-    wrong += [f"{d.rate.value:.3g} {d.unit}" for d in asked if d.rate.value <= 0]
+    wrong += [f"{d.rate.value:.3g} {d.unit}" for d in demands if d.rate.value <= 0]
     return Gate(name=POSITIVE, passed=not wrong, reason="; ".join(wrong))
 
 
@@ -212,8 +214,8 @@ def right(point: CasePoint) -> Gate:
     if record.wrong or failed:
         return Gate(name=RIGHT, passed=False, reason="; ".join(failed) or f"{record.wrong} values are wrong")
     if record.wrong is None:
-        said = [v.reason for v in record.checks]
-        return Gate(name=RIGHT, passed=None, reason="; ".join(said) or "the right result is not known")
+        reasons = [v.reason for v in record.checks]
+        return Gate(name=RIGHT, passed=None, reason="; ".join(reasons) or "the right result is not known")
     return Gate(name=RIGHT, passed=True)
 
 

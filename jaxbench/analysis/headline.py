@@ -13,8 +13,10 @@ def headlines(rows: list[Row]) -> list[str]:
     A single sentence that starts with "No headline" says why when no point allows one.
     """
     strategies = dict.fromkeys(r.point.strategy for r in rows)
-    found = [sentence for name in strategies if (sentence := _sentence([r for r in rows if r.point.strategy == name]))]
-    return found or [f"No headline: {_why_not(rows)}."]
+    sentences = [
+        sentence for name in strategies if (sentence := _sentence([r for r in rows if r.point.strategy == name]))
+    ]
+    return sentences or [f"No headline: {_why_not(rows)}."]
 
 
 def _sentence(rows: list[Row]) -> str:
@@ -35,8 +37,8 @@ def _sentence(rows: list[Row]) -> str:
 
 def _largest(rows: list[Row], scaling: str) -> Row | None:
     family = (r for r in rows if r.point.scaling == scaling and r.point.honest)
-    good = [r for r in family if r.base is not None and r.base.honest and r.base is not r.point]
-    return max(good, key=lambda r: r.point.devices, default=None)
+    compared = [r for r in family if r.base is not None and r.base.honest and r.base is not r.point]
+    return max(compared, key=lambda r: r.point.devices, default=None)
 
 
 def _why_not(rows: list[Row]) -> str:

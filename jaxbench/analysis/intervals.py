@@ -104,17 +104,17 @@ def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray)
     values, owners = values[order], owners[order]
     chunk = -(-len(values) // _CHUNKS)
     # Two levels: which chunk of sorted samples the median of a draw falls into, then sample by sample inside it.
-    held = np.zeros((-(-len(values) // chunk) + 1, weights.shape[1]), dtype=weights.dtype)
-    np.add.at(held, (np.arange(len(values)) // chunk + 1, owners), 1)
-    first, bounds, total = _bracket(np.cumsum(held, axis=0), weights)
-    found = [
+    counts = np.zeros((-(-len(values) // chunk) + 1, weights.shape[1]), dtype=weights.dtype)
+    np.add.at(counts, (np.arange(len(values)) // chunk + 1, owners), 1)
+    first, bounds, total = _bracket(np.cumsum(counts, axis=0), weights)
+    middles = [
         _order_statistic(rank, values, owners, weights=weights, bounds=bounds, first=first, chunk=chunk)
         for rank in ((total - 1) // 2, total // 2)
     ]
-    return np.where(total > 0, (found[0] + found[1]) / 2, np.nan)
+    return np.where(total > 0, (middles[0] + middles[1]) / 2, np.nan)
 
 
-def _bracket(held: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
+def _bracket(counts: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
     """Looks only at the chunks in the middle, where all draws have their medians.
 
     Args:
@@ -123,16 +123,16 @@ def _bracket(held: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, np
     Returns:
       The first chunk of the bracket, (draws, m + 1) weights before its boundaries, and (draws,) total weights.
     """
-    last, total = len(held) - 1, _dot(weights, held[-1])
+    last, total = len(counts) - 1, _dot(weights, counts[-1])
     middle = last // 2
-    off = np.abs(_dot(weights, held[middle]) - total / 2).max()
-    reach = 1 + int(off * last / max(1.0, total.max()))
+    offset = np.abs(_dot(weights, counts[middle]) - total / 2).max()
+    reach = 1 + int(offset * last / max(1.0, total.max()))
     while True:
         first, end = max(0, middle - reach), min(last, middle + reach)
-        below = first == 0 or (_dot(weights, held[first]) <= (total - 1) // 2).all()
-        above = end == last or (_dot(weights, held[end]) > total // 2).all()
+        below = first == 0 or (_dot(weights, counts[first]) <= (total - 1) // 2).all()
+        above = end == last or (_dot(weights, counts[end]) > total // 2).all()
         if below and above:
-            return first, np.stack([_dot(weights, held[at]) for at in range(first, end + 1)], axis=1), total
+            return first, np.stack([_dot(weights, counts[at]) for at in range(first, end + 1)], axis=1), total
         reach *= 2
 
 

@@ -30,16 +30,16 @@ def headlines(
     """The sentences of a view. A single sentence that starts with "No headline" says why when nothing allows one."""
     shown = _shown(places)
     if view == "phases":
-        found = [one.sentence for one in phases if one.honest and one.place in shown]
+        sentences = [each.sentence for each in phases if each.honest and each.place in shown]
     elif view == "batch":
-        found = [_knee(knee) for knee in knees if knee.place in shown and knee.arm.point.honest]
+        sentences = [_knee(knee) for knee in knees if knee.place in shown and knee.arm.point.honest]
     elif view == "inference":
-        found = [_begin(place) + said for place, many in latencies if place in shown if (said := _latencies(many))]
+        sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
     elif view == "ladder":
-        found = [_begin(place) + said for place in shown if (said := _ladder(place))]
+        sentences = [_prefix(place) + text for place in shown if (text := _ladder(place))]
     else:
-        found = [_begin(place) + said for place in shown for said in _compared(place, _SAY.get(view, _general))]
-    return found or [f"No headline: {_why_not(places)}."]
+        sentences = [_prefix(place) + text for place in shown for text in _compared(place, _SAY.get(view, _general))]
+    return sentences or [f"No headline: {_why_not(places)}."]
 
 
 def _shown(places: Sequence[Place]) -> list[Place]:
@@ -52,7 +52,7 @@ def _shown(places: Sequence[Place]) -> list[Place]:
     return list(largest.values())
 
 
-def _begin(place: Place) -> str:
+def _prefix(place: Place) -> str:
     return f"{place.name}: " if place.name else ""
 
 
@@ -63,7 +63,7 @@ def pairs(place: Place) -> list[Arm]:
 
 
 def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
-    arms, base = pairs(place), called(place.arms[0])
+    arms, base = pairs(place), arm_name(place.arms[0])
     if len(arms) <= MAX_ARMS:
         return [say(arm, base) for arm in arms]
     fastest = max(arms, key=lambda arm: arm.speedup.value)
@@ -71,7 +71,7 @@ def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
     return [f"The fastest of {len(arms)} arms ({caveat}): {say(fastest, base)}"]
 
 
-def called(arm: Arm) -> str:
+def arm_name(arm: Arm) -> str:
     """The arm in a sentence: "bfloat16" is plain by itself, "16" is not."""
     return (
         arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
@@ -81,11 +81,11 @@ def called(arm: Arm) -> str:
 def _time(arm: Arm, base: str) -> str:
     """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without its full stop."""
     same = arm.point.global_batch == arm.baseline.point.global_batch
-    value, of = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
-    said = _ratio(value)
+    value, quantity = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
+    ratio = _ratio(value)
     if arm.verdict == "cannot tell":
-        return f"{called(arm)} vs {base}: inconclusive ({said} of its {of}; {arm.why})"
-    return f"{called(arm)} takes {said} of {base}'s {of}"
+        return f"{arm_name(arm)} vs {base}: inconclusive ({ratio} of its {quantity}; {arm.why})"
+    return f"{arm_name(arm)} takes {ratio} of {base}'s {quantity}"
 
 
 def _ratio(value: Estimate) -> str:
@@ -104,11 +104,11 @@ def _memory(arm: Arm, base: str) -> str:
 def _outcome(arm: Arm) -> str:
     """What its short training came to, beside the baseline's; a single training each, so without an interval."""
     for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
-        mine, other = arm.outcome(name), arm.baseline.point.outcome(name)
-        if math.isfinite(mine) and math.isfinite(other):
+        value, baseline = arm.outcome(name), arm.baseline.point.outcome(name)
+        if math.isfinite(value) and math.isfinite(baseline):
             skipped = arm.outcome("skipped_steps")
-            more = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
-            return f"{words} {mine:.3f} against {other:.3f} (one training each{more})"
+            skips = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
+            return f"{words} {value:.3f} against {baseline:.3f} (one training each{skips})"
     return ""
 
 
@@ -119,23 +119,23 @@ def _general(arm: Arm, base: str) -> str:
 def _remat(arm: Arm, base: str) -> str:
     temp = arm.baseline.point.temp_bytes
     share = arm.temp_bytes / temp if temp else math.nan
-    kept = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
+    memory = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
     extra = arm.ratio
     between = f" [{100 * (extra.lo - 1):.0f}, {100 * (extra.hi - 1):.0f}]" if extra.has_interval else ""
     if arm.verdict == "cannot tell":
-        return _sentence(_time(arm, base), f"it holds {kept}" if kept else "")
+        return _sentence(_time(arm, base), f"it holds {memory}" if memory else "")
     costs = f"{100 * (extra.value - 1):+.0f} %{between} time"
-    return f"{called(arm)} holds {kept} at {costs}." if kept else f"{called(arm)}: {costs} over {base}."
+    return f"{arm_name(arm)} holds {memory} at {costs}." if memory else f"{arm_name(arm)}: {costs} over {base}."
 
 
 def _freeze(arm: Arm, base: str) -> str:
     record, other = arm.point.record, arm.baseline.point.record
     if record is None or other is None:
         return _general(arm, base)
-    mine, whole = record.passport, other.passport
-    counts = (mine.product_flops_per_step, whole.product_flops_per_step)
+    passport, baseline = record.passport, other.passport
+    counts = (passport.product_flops_per_step, baseline.product_flops_per_step)
     flops = f"{counts[0] / counts[1]:.2f} of the compiled program's products" if counts[0] and counts[1] else ""
-    share = f"{100 * (1 - mine.parameters / whole.parameters):.0f} % fewer trained parameters"
+    share = f"{100 * (1 - passport.parameters / baseline.parameters):.0f} % fewer trained parameters"
     return _sentence(_time(arm, base), share, flops, _outcome(arm))
 
 
@@ -148,10 +148,10 @@ def bound(arm: Arm) -> Estimate:
 def _inputs(arm: Arm, base: str) -> str:
     share = percent(bound(arm), fine=False)
     if arm.verdict == "slower":
-        return f"With {called(arm)} {share} of the step is spent on input which {base} does not need."
+        return f"With {arm_name(arm)} {share} of the step is spent on input which {base} does not need."
     if arm.verdict == "faster":
-        return f"{called(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
-    return f"{called(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
+        return f"{arm_name(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
+    return f"{arm_name(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
 
 
 _SAY: dict[str, Callable[[Arm, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
@@ -164,27 +164,27 @@ def _knee(knee: Knee) -> str:
     unit = best.point.record.unit if best.point.record is not None else "examples"
     of_best = f"of the best throughput, {rate.strip()} {unit}/s at batch {best.point.global_batch}"
     if knee.rising:
-        return f"{_begin(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
+        return f"{_prefix(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
     if arm is best:
-        said = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s) and smaller ones are"
-        said = f"{said} below 90 % of it, at {step} per step."
+        text = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s) and smaller ones are"
+        text = f"{text} below 90 % of it, at {step} per step."
     else:
-        said = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
+        text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
     if knee.certain:
-        return f"{_begin(knee.place)}{said}"
-    return f"{_begin(knee.place)}{said} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
+        return f"{_prefix(knee.place)}{text}"
+    return f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
 
 
-def _latencies(many: Sequence[Latency]) -> str:
+def _latencies(latencies: Sequence[Latency]) -> str:
     """Of the smallest and the largest batch."""
-    honest = [one for one in many if one.arm.point.honest and one.p50.known]
-    said = []
-    for one in dict.fromkeys((honest[0], honest[-1])) if honest else ():
-        p99 = f", p99 {interval(one.p99, seconds)}" if one.p99.known else f", no p99 ({one.why_not})"
-        unit = one.arm.point.record.unit if one.arm.point.record is not None else "examples"
-        rate = scaled(one.arm.timing.examples_per_s.value, "").strip()
-        said.append(f"batch {one.arm.point.global_batch}: p50 {interval(one.p50, seconds)}{p99}, {rate} {unit}/s")
-    return f"{'; '.join(said)}." if said else ""
+    honest = [each for each in latencies if each.arm.point.honest and each.p50.known]
+    parts = []
+    for each in dict.fromkeys((honest[0], honest[-1])) if honest else ():
+        p99 = f", p99 {interval(each.p99, seconds)}" if each.p99.known else f", no p99 ({each.why_not})"
+        unit = each.arm.point.record.unit if each.arm.point.record is not None else "examples"
+        rate = scaled(each.arm.timing.examples_per_s.value, "").strip()
+        parts.append(f"batch {each.arm.point.global_batch}: p50 {interval(each.p50, seconds)}{p99}, {rate} {unit}/s")
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _ladder(place: Place) -> str:
@@ -193,20 +193,20 @@ def _ladder(place: Place) -> str:
     if not arms or arms[-1] is not place.arms[-1]:
         return ""
     top, first = arms[-1], place.arms[0]
-    said = f"The whole ladder is {_ratio(top.speedup)} x as fast as {first.label}"
+    text = f"The whole ladder is {_ratio(top.speedup)} x as fast as {first.label}"
     if top.verdict == "cannot tell":
-        said = f"The whole ladder vs {first.label}: inconclusive"
+        text = f"The whole ladder vs {first.label}: inconclusive"
     steps = [
         (place.speedup(b, a), b) for a, b in zip(place.arms, place.arms[1:], strict=False) if a.believed and b.believed
     ]
-    told = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
-    if told:
-        value, arm = max(told, key=lambda one: one[0].value)
-        said += f"; the rung that gains most is {arm.label}, {_ratio(value)} x"
+    gains = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
+    if gains:
+        value, arm = max(gains, key=lambda one: one[0].value)
+        text += f"; the rung that gains most is {arm.label}, {_ratio(value)} x"
     unclear = [arm.label for value, arm in steps if not value.has_interval or value.lo <= 1 <= value.hi]
     slower = [arm.label for value, arm in steps if value.has_interval and value.hi < 1]
     return _sentence(
-        said,
+        text,
         f"inconclusive: {', '.join(unclear)}" if unclear else "",
         f"slower: {', '.join(slower)}" if slower else "",
     )
@@ -220,7 +220,7 @@ def _why_not(places: Sequence[Place]) -> str:
         return "no arm has all its rounds and passed its checks"
     if not any(arm.point.honest for arm in arms):
         return "every arm that passed has more devices than cores"
-    without = {arm.baseline.point.point for arm in arms if arm.point.honest and not arm.baseline.point.honest}
-    if without:
-        return f"the baseline {sorted(without)[0]} has no times that may be believed"
+    bad_baselines = {arm.baseline.point.point for arm in arms if arm.point.honest and not arm.baseline.point.honest}
+    if bad_baselines:
+        return f"the baseline {sorted(bad_baselines)[0]} has no times that may be believed"
     return "no arm can be compared with another"

@@ -86,17 +86,19 @@ def demands(
     known = ceilings.find(
         card=machine, platform=point.platform, device_kind=kind, cores=point.cores or 0, dtype=point.dtype
     )
-    asked = []
+    result = []
     if rates.flop_per_s.known and point.flops:
         limit = _flop_limit(point, kind, known.flop, machine)
-        asked.append(Demand(unit=FLOP, amount=point.flops, rate=rates.flop_per_s, limit=limit, dtype=point.dtype))
+        result.append(Demand(unit=FLOP, amount=point.flops, rate=rates.flop_per_s, limit=limit, dtype=point.dtype))
     if rates.bytes_per_s.known and point.bytes_moved:
         limit = _bytes_limit(point, kind, known, machine, cache_bytes=manifest.get("cache_bytes"))
-        asked.append(Demand(unit=BYTES, amount=point.bytes_moved, rate=rates.bytes_per_s, limit=limit))
-    over = rates.busbw if point.family == "collective" else rates.algbw
-    if over.known:
-        asked.append(Demand(unit=LINK, amount=over.value * step_s, rate=over, limit=_link_limit(point, kind)))
-    return tuple(asked)
+        result.append(Demand(unit=BYTES, amount=point.bytes_moved, rate=rates.bytes_per_s, limit=limit))
+    link_rate = rates.busbw if point.family == "collective" else rates.algbw
+    if link_rate.known:
+        result.append(
+            Demand(unit=LINK, amount=link_rate.value * step_s, rate=link_rate, limit=_link_limit(point, kind))
+        )
+    return tuple(result)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,23 +119,23 @@ class PeakShare:
         return f"percent of {self.peak}" if self.peak else f"no percentage of peak: {self.why_not}"
 
 
-def share(asked: tuple[Demand, ...]) -> PeakShare:
+def share(demands: tuple[Demand, ...]) -> PeakShare:
     """The share of the binding ceiling that a case reaches: the one at which a call would take longest."""
-    known = [d for d in asked if d.limit.counts and _bound_by(d, asked)]
-    if not known:
-        near = [d.limit for d in asked if _bound_by(d, asked)]
-        reasons = [limit.text for limit in near if not limit.no_share] or [limit.no_share for limit in near]
+    shared = [d for d in demands if d.limit.counts and _may_bind(d, demands)]
+    if not shared:
+        limits = [d.limit for d in demands if _may_bind(d, demands)]
+        reasons = [limit.text for limit in limits if not limit.no_share] or [limit.no_share for limit in limits]
         return PeakShare(why_not="; ".join(reasons) or "none of its work has a peak")
-    binding = max(known, key=lambda d: d.least_s)
+    binding = max(shared, key=lambda d: d.least_s)
     rate, upper, source = binding.rate, binding.limit.rate, binding.limit.source
     adjective = "catalogued" if source == "catalogue" else source
     part = Estimate(value=rate.value / upper, lo=rate.lo / upper, hi=rate.hi / upper)
     return PeakShare(part=part, peak=f"{adjective} peak: {binding.limit.text}", source=source)
 
 
-def _bound_by(demand: Demand, asked: tuple[Demand, ...]) -> bool:
+def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
     """Whether this demand may bind: not if the other one's ceiling is unknown and the other one is likelier to bind."""
-    other = next((d for d in asked if {d.unit, demand.unit} == {FLOP, BYTES}), None)
+    other = next((d for d in demands if {d.unit, demand.unit} == {FLOP, BYTES}), None)
     if other is None or other.limit.counts:
         return True
     flops, moved = (demand, other) if demand.unit == FLOP else (other, demand)

@@ -137,10 +137,10 @@ def _transfer(run: str, row: CaseRow) -> dict[str, Any]:
 
 def _largest(rows: Iterable[CaseRow]) -> list[CaseRow]:
     """Of each (op, source, target) the row with the largest payload."""
-    found: dict[tuple[str, str, str], CaseRow] = {}
+    largest: dict[tuple[str, str, str], CaseRow] = {}
     for row in sorted(rows, key=lambda row: row.point.payload_bytes or 0):
-        found[row.point.op, row.point.source, row.point.target] = row
-    return list(found.values())
+        largest[row.point.op, row.point.source, row.point.target] = row
+    return list(largest.values())
 
 
 def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
@@ -165,8 +165,8 @@ def read(path: Path) -> dict[str, Any] | None:
     if not isinstance(card, dict):
         raise _damaged(path, "it holds no JSON object")
     if card.get("schema") != SCHEMA:
-        said = f"{path} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
-        raise UserError(f"{said}: run 'jaxbench machine' again.")
+        reason = f"{path} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
+        raise UserError(f"{reason}: run 'jaxbench machine' again.")
     if not isinstance(card.get("made_of"), list):
         raise _damaged(path, "it does not say which runs it was made of")
     if not isinstance(card.get("machine"), dict):
@@ -184,9 +184,9 @@ def _require_entries(path: Path, name: str, entries: Any, fields: tuple[str, ...
         if missing:
             raise _damaged(path, f"entry {number} of its {name} has no {missing[0]}")
         for field in ("value", "alpha_s", "beta_bytes_per_s"):
-            number_or_none = entry.get(field, 0.0)
-            if not isinstance(number_or_none, (int, float)) or not 0 <= number_or_none < math.inf:
-                raise _damaged(path, f"entry {number} of its {name} has {field} {number_or_none!r}")
+            value = entry.get(field, 0.0)
+            if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+                raise _damaged(path, f"entry {number} of its {name} has {field} {value!r}")
 
 
 def _damaged(path: Path, why: str) -> UserError:
@@ -200,18 +200,18 @@ SCALES = 1.2  # matrix products on all cores are at least this many times as fas
 
 def doubts(card: dict[str, Any]) -> list[str]:
     """Sentences that say why the card should be made again; none when nothing speaks against it."""
-    said = []
+    sentences = []
     for peak in card["peaks"]:
         what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
-        alone = [p["value"] for p in card["peaks"] if p["cores"] == 1 < peak["cores"] and _alike(p, peak)]
-        if peak["quantity"] == "flop_per_s" and alone and peak["value"] < SCALES * max(alone):
-            said.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
+        one_core = [p["value"] for p in card["peaks"] if p["cores"] == 1 < peak["cores"] and _same_quantity(p, peak)]
+        if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
+            sentences.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
         elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:
-            said.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
-    return [f"{sentence}; 'jaxbench machine' in a quiet hour makes a better card." for sentence in said]
+            sentences.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
+    return [f"{sentence}; 'jaxbench machine' in a quiet hour makes a better card." for sentence in sentences]
 
 
-def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _same_quantity(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one[name] == other[name] for name in ("quantity", "dtype", "platform", "level"))
 
 
@@ -222,6 +222,6 @@ def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
     """
     machine = card["machine"]
     names = [name for name in _SAME if not (name == "devices" and manifest.get("platform") == "cpu")]
-    other = [name for name in names if machine.get(name) != manifest.get(name)]
-    said = [f"{_SAME[name]} {machine.get(name)!r}, here {manifest.get(name)!r}" for name in other]
-    return f"the card is of another machine ({'; '.join(said)})." if said else ""
+    differing = [name for name in names if machine.get(name) != manifest.get(name)]
+    differences = [f"{_SAME[name]} {machine.get(name)!r}, here {manifest.get(name)!r}" for name in differing]
+    return f"the card is of another machine ({'; '.join(differences)})." if differences else ""

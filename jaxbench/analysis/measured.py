@@ -77,25 +77,27 @@ def load(
     Raises:
       UserError: damage, passports of another kind, or another schema.
     """
-    found = records_by_point.read(run, passport)
+    lines = records_by_point.read(run, passport)
     names = [field.name for field in dataclasses.fields(place)]
     try:
         common = {"experiment": str(plan["experiment"]), "processes": int(plan.get("processes", 1))}
         platform, rounds = str(plan.get("platform", "")), int(plan["rounds"])
-        asked = [{"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]]
-        places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in asked}
+        planned = [
+            {"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]
+        ]
+        places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in planned}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"the plan of {_NOUN[passport]} in '{run.path}' is damaged ({error!r}).") from error
-    made = []
-    for name in dict.fromkeys((*places, *found)):
-        about = found.get(name, Lines())
-        where = places[name] if name in places else unplanned(name, platform, about.failure)
-        source: Any = about.record or where
+    result = []
+    for name in dict.fromkeys((*places, *lines)):
+        point_lines = lines.get(name, Lines())
+        where = places[name] if name in places else unplanned(name, platform, point_lines.failure)
+        source: Any = point_lines.record or where
         if source is not None:
             facts = {field: getattr(source, field) for field in names}
-            facts |= {field: getattr(about.record, field, value) for field, value in common.items()}
-            made.append(_merged(facts, about, rounds, make))
-    return made
+            facts |= {field: getattr(point_lines.record, field, value) for field, value in common.items()}
+            result.append(_merged(facts, point_lines, rounds, make))
+    return result
 
 
 _NOUN = {PointRecord: "points", CaseRecord: "cases"}

@@ -74,7 +74,7 @@ def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[V
         return [_none("", 0, "no all_reduce was measured")]
     groups: dict[tuple[str, int], list[CaseRow]] = {}
     for row in reduced:
-        if row.headline and row.busbw.known and _whole(row):
+        if row.headline and row.busbw.known and _whole_node(row):
             groups.setdefault((row.point.dtype, row.point.devices), []).append(row)
     if not groups:
         return [_none("", 0, _why_none(reduced, kind))]
@@ -86,7 +86,7 @@ def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[V
     return [_verdict(*key, column, groups[key], table) for key, column in known.items()]
 
 
-def _whole(row: CaseRow) -> bool:
+def _whole_node(row: CaseRow) -> bool:
     """All devices of one node: the groups along one axis of a 2-D mesh run at the same time and share the links."""
     return row.point.mesh == str(row.point.devices) and row.point.processes == 1
 
@@ -130,9 +130,9 @@ def interpolate(series: pd.Series, payload_bytes: float) -> float:
 
 
 def _share(row: CaseRow, value: float) -> PublishedShare:
-    ours = row.busbw
-    ratio = Estimate(value=ours.value / value, lo=ours.lo / value, hi=ours.hi / value)
-    return PublishedShare(payload_bytes=row.point.payload_bytes or 0, busbw=ours, published=value, ratio=ratio)
+    busbw = row.busbw
+    ratio = Estimate(value=busbw.value / value, lo=busbw.lo / value, hi=busbw.hi / value)
+    return PublishedShare(payload_bytes=row.point.payload_bytes or 0, busbw=busbw, published=value, ratio=ratio)
 
 
 def word(ratio: Estimate = UNKNOWN) -> str:
@@ -156,14 +156,14 @@ def _sentence(verdict: Verdict) -> str:
         "low": "This is lower than normal",
         "high": "This is higher than normal",
     }
-    said = (
+    text = (
         f"{words[verdict.word]}: at {payload(last.payload_bytes)} all_reduce {verdict.dtype} on "
         f"{devices_word(verdict.devices)} has {interval(last.busbw, per_second)} of bus bandwidth, "
         f"{percent(last.ratio)} of the {per_second(last.published)} published for {verdict.series}"
     )
     if math.isfinite(verdict.lowest):
         span = f"{100 * verdict.lowest:.0f} to {100 * verdict.highest:.0f} %"
-        said += f"; from {payload(LARGE_BYTES)} on it is {span} of the series"
+        text += f"; from {payload(LARGE_BYTES)} on it is {span} of the series"
     rank = f"{verdict.slower_series} of the {verdict.all_series} published series, of any device, are slower there"
     source = published.read("allreduce_busbw").project
-    return f"{said}. {rank} (percentile {verdict.percentile:.0f}). They are single measurements by others ({source})."
+    return f"{text}. {rank} (percentile {verdict.percentile:.0f}). They are single measurements by others ({source})."

@@ -28,7 +28,7 @@ class Timed(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Together:
+class SharedTimes:
     """Median step times of several rows over the rounds they share.
 
     Attributes:
@@ -50,15 +50,15 @@ class Together:
         return self.estimate(self.step_s[0] / self.step_s[1], self.draws[0] / self.draws[1])
 
 
-def times(rows: Sequence[Timed]) -> Together:
+def times(rows: Sequence[Timed]) -> SharedTimes:
     """Rows that were all measured, of one run, whose draws serve them all (docs/METRICS.md, Intervals)."""
     units = [row.point.units for row in rows]
     shared = set(units[0]).intersection(*units[1:])
-    if len(shared) < MIN_ROUNDS or all(len(own) == len(shared) for own in units):
+    if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
         step_s = np.array([row.timing.step_s.value for row in rows])
-        return Together(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))
+        return SharedTimes(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))
     medians, drawn = zip(*(_restricted(row, shared, row.timing.draws) for row in rows), strict=True)
-    return Together(step_s=np.array(medians), draws=np.stack(drawn), rounds=len(shared))
+    return SharedTimes(step_s=np.array(medians), draws=np.stack(drawn), rounds=len(shared))
 
 
 def ratio(top: Timed, bottom: Timed) -> Estimate:
@@ -73,15 +73,15 @@ def ratio(top: Timed, bottom: Timed) -> Estimate:
 
 def _restricted(row: Timed, units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray]:
     """Median seconds per step over the rounds of `units` alone, of which the row has at least one, and its draws."""
-    samples, owners, held = _samples(row, units)
-    return float(np.median(samples)), weighted_median(samples, owners, draws.of(held))
+    samples, owners, used = _samples(row, units)
+    return float(np.median(samples)), weighted_median(samples, owners, draws.of(used))
 
 
 def _samples(row: Timed, units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
     """Seconds per step of all blocks of the rounds of `units`, which of those rounds each is of, and their units."""
-    held = [(unit, r) for unit, r in zip(row.point.units, row.point.rounds, strict=True) if unit in units]
-    owners = np.repeat(np.arange(len(held)), [len(r.block_s) for _, r in held])
-    return np.concatenate([np.array(r.block_s) / r.steps for _, r in held]), owners, [unit for unit, _ in held]
+    rounds = [(unit, r) for unit, r in zip(row.point.units, row.point.rounds, strict=True) if unit in units]
+    owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
+    return np.concatenate([np.array(r.block_s) / r.steps for _, r in rounds]), owners, [unit for unit, _ in rounds]
 
 
 R = TypeVar("R", bound=Timed)
@@ -112,20 +112,20 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
     if not rows:
         return None
 
-    def done(row: R) -> float:
+    def work_of(row: R) -> float:
         return float(work(row) or 0)
 
     units = sorted({unit for row in rows for unit in row.point.units})
     measuring, choosing = set(units[::2]), set(units[1::2])
     split = [row for row in rows if measuring & set(row.point.units) and choosing & set(row.point.units)]
     if len(rows) == 1 or len(units) < MIN_SPLIT or not split:
-        winner = max(rows, key=lambda row: done(row) / row.timing.step_s.value)
+        winner = max(rows, key=lambda row: work_of(row) / row.timing.step_s.value)
         note = f"selected among {len(rows)} and measured on the same rounds, so probably optimistic"
-        rate, rounds = winner.timing.step_s.under(done(winner)), winner.timing.rounds
+        rate, rounds = winner.timing.step_s.under(work_of(winner)), winner.timing.rounds
         return Best(row=winner, rate=rate, rounds=rounds, note=note if len(rows) > 1 else "")
-    winner = max(split, key=lambda row: done(row) / float(np.median(_samples(row, choosing)[0])))
+    winner = max(split, key=lambda row: work_of(row) / float(np.median(_samples(row, choosing)[0])))
     value, seconds = _restricted(winner, measuring, Draws(measuring))
     rounds = len(measuring & set(winner.point.units))
-    rate = estimate(done(winner) / value, done(winner) / seconds, rounds=rounds)
+    rate = estimate(work_of(winner) / value, work_of(winner) / seconds, rounds=rounds)
     note = f"chosen among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"
     return Best(row=winner, rate=rate, rounds=rounds, note=note)

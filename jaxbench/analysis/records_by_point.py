@@ -52,26 +52,26 @@ def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str
 def collect(records: Iterable[Record]) -> dict[str, Lines]:
     lines: dict[str, Lines] = {}
     for record in records:
-        about = lines.setdefault(record.point, Lines())
+        point_lines = lines.setdefault(record.point, Lines())
         if isinstance(record, CompiledRecord):
             continue
         if isinstance(record, ProfileRecord):  # it neither heals a failure nor stands for a measurement
-            about.profile = record
+            point_lines.profile = record
             continue
-        about.failed = isinstance(record, FailureRecord)
+        point_lines.failed = isinstance(record, FailureRecord)
         if isinstance(record, RoundRecord):
-            about.rounds[record.round] = record
+            point_lines.rounds[record.round] = record
         elif isinstance(record, FailureRecord):
-            about.failure = record
+            point_lines.failure = record
         else:
-            about.passports.append(record)
+            point_lines.passports.append(record)
     return lines
 
 
 def session(record: PointRecord | CaseRecord | RoundRecord) -> int:
     """Which start of the run measured it, from its worker's name ("session1/cpu8"); 0 where that does not say."""
-    found = re.match(r"session(\d+)/", record.worker)
-    return int(found[1]) if found else 0
+    match = re.match(r"session(\d+)/", record.worker)
+    return int(match[1]) if match else 0
 
 
 def units(rounds: Iterable[RoundRecord]) -> tuple[tuple[int, int], ...]:

@@ -83,9 +83,11 @@ def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, A
     """
     draws = Draws(unit for point in points for unit in point.units)
     rows = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]
-    grows = config.get("weak") == "model"
-    done = [_finish(row, _base(row.point, rows), grown=grows and row.point.scaling == "weak") for row in rows]
-    return [dataclasses.replace(row, use=_use(row, dtype_of(row.point, config), machine)) for row in done]
+    model_grows = config.get("weak") == "model"
+    finished = [
+        _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows
+    ]
+    return [dataclasses.replace(row, use=_use(row, dtype_of(row.point, config), machine)) for row in finished]
 
 
 def dtype_of(point: Point, config: dict[str, Any]) -> str:
@@ -109,7 +111,7 @@ def _use(row: Row, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
 
 def controls(rows: list[Row]) -> list[Control]:
     """Strong and weak points that are one program, at the base device count of each strategy."""
-    found = []
+    results = []
     measured = {
         (r.point.strategy, r.point.scaling, r.point.devices, r.point.arm): r for r in rows if r.timing.step_s.known
     }
@@ -118,8 +120,8 @@ def controls(rows: list[Row]) -> list[Control]:
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
         if strong.point.global_batch == weak.point.global_batch:
-            found.append(Control(strategy=strategy, devices=devices, ratio=paired_ratio.ratio(strong, weak)))
-    return found
+            results.append(Control(strategy=strategy, devices=devices, ratio=paired_ratio.ratio(strong, weak)))
+    return results
 
 
 def _base(point: Point, rows: list[Row]) -> Row | None:
@@ -134,14 +136,14 @@ def _base(point: Point, rows: list[Row]) -> Row | None:
     return min(family, key=lambda row: row.point.devices, default=None)
 
 
-def _finish(row: Row, base: Row | None, *, grown: bool) -> Row:
+def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     """grown: the model grows with the devices, so that work is FLOPs and not examples."""
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
     if base is None:
         return dataclasses.replace(row, notes=_notes(row, base))
     work = row.point.global_batch / base.point.global_batch
-    if grown and row.point.record is not None and base.point.record is not None:
+    if model_grows and row.point.record is not None and base.point.record is not None:
         work = row.point.record.passport.flops_per_step / base.point.record.passport.flops_per_step
     relative = row.point.devices / base.point.devices
     if row.point is base.point:
@@ -151,7 +153,7 @@ def _finish(row: Row, base: Row | None, *, grown: bool) -> Row:
     else:
         both = paired_ratio.times([base, row])
         speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
-    done = dataclasses.replace(
+    finished = dataclasses.replace(
         row,
         base=base.point,
         base_step_s=base.timing.step_s.value,
@@ -160,15 +162,15 @@ def _finish(row: Row, base: Row | None, *, grown: bool) -> Row:
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
         speedup_draws=draws,
     )
-    return dataclasses.replace(done, notes=_notes(done, base))
+    return dataclasses.replace(finished, notes=_notes(finished, base))
 
 
 def _excess(point: Point) -> list[str]:
     """What a step sends beyond its closed form, where that is no error."""
     checks = point.record.checks if point.record else ()
-    sent = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
-    more = [check.excess_bytes for check in checks if check.ok and check.excess_bytes]
-    return [f"excess: {bytes_:,} of {sent:,} bytes of collectives are more than it must send" for bytes_ in more]
+    total = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
+    excess = [check.excess_bytes for check in checks if check.ok and check.excess_bytes]
+    return [f"excess: {bytes_:,} of {total:,} bytes of collectives are more than it must send" for bytes_ in excess]
 
 
 def _notes(row: Row, base: Row | None) -> tuple[str, ...]:

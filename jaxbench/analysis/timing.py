@@ -90,28 +90,28 @@ def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
 
 def measure_loop(point: Measured[Any], timing: Timing) -> Loop:
     """Reduces the loops of a point's rounds. timing: of the same point."""
-    kept = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
-    if not kept:
+    indices = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
+    if not indices:
         return Loop()
-    rounds = [point.rounds[i] for i in kept]
+    rounds = [point.rounds[i] for i in indices]
     per_round = _slopes([r.loop_s for r in rounds], [r.double_loop_s for r in rounds], [r.loop_steps for r in rounds])
-    slope_draws = _slope_draws(per_round, kept, timing.draws.of(point.units))
+    slope_draws = _slope_draws(per_round, indices, timing.draws.of(point.units))
     slope, step_s = float(np.median(per_round)), timing.step_s.value
     return Loop(
-        iteration_s=estimate(slope, slope_draws, rounds=len(kept)),
-        ratio=estimate(slope / step_s, slope_draws / timing.step_draws, rounds=len(kept)),
+        iteration_s=estimate(slope, slope_draws, rounds=len(indices)),
+        ratio=estimate(slope / step_s, slope_draws / timing.step_draws, rounds=len(indices)),
     )
 
 
 def _clock_ratio(rounds: Sequence[RoundRecord], weights: np.ndarray, step_s: float, step_draws: np.ndarray) -> Estimate:
     """The second clock: what one more step costs, from blocks of K and 2 K steps of the same round, over step_s."""
-    kept = [i for i, r in enumerate(rounds) if r.double_block_s]
-    if not kept:
+    indices = [i for i, r in enumerate(rounds) if r.double_block_s]
+    if not indices:
         return UNKNOWN
-    both = [rounds[i] for i in kept]
-    slopes = _slopes([r.block_s for r in both], [r.double_block_s for r in both], [r.steps for r in both])
-    slope_draws = _slope_draws(slopes, kept, weights)
-    return estimate(float(np.median(slopes)) / step_s, slope_draws / step_draws, rounds=len(kept))
+    doubled = [rounds[i] for i in indices]
+    slopes = _slopes([r.block_s for r in doubled], [r.double_block_s for r in doubled], [r.steps for r in doubled])
+    slope_draws = _slope_draws(slopes, indices, weights)
+    return estimate(float(np.median(slopes)) / step_s, slope_draws / step_draws, rounds=len(indices))
 
 
 def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]], steps: Sequence[int]) -> np.ndarray:
@@ -119,21 +119,21 @@ def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]]
     return (medians(double) - medians(single)) / np.array(steps)
 
 
-def _slope_draws(slopes: np.ndarray, kept: list[int], weights: np.ndarray) -> np.ndarray:
+def _slope_draws(slopes: np.ndarray, indices: list[int], weights: np.ndarray) -> np.ndarray:
     """The median slope of each draw. kept: which columns of `weights` the slopes belong to."""
-    held = weights if len(kept) == weights.shape[1] else weights[:, kept]
-    return weighted_median(slopes, np.arange(len(slopes)), held)
+    columns = weights if len(indices) == weights.shape[1] else weights[:, indices]
+    return weighted_median(slopes, np.arange(len(slopes)), columns)
 
 
 def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:
-    said = f"clocks disagree: one more step costs {100 * ratio.value:.0f} % of the step time"
+    text = f"clocks disagree: one more step costs {100 * ratio.value:.0f} % of the step time"
     if ratio.hi < 1 - CLOCK_LIMIT:
         fixed = (1 - ratio.value) * step_s * steps
         fixed_ms = f"{fixed * 1e3:.3g} ms of each block of {steps:.0f} steps"
-        return f"{said}, so about {fixed_ms} is a fixed cost (start or fence) that the step time includes"
+        return f"{text}, so about {fixed_ms} is a fixed cost (start or fence) that the step time includes"
     if ratio.lo > 1 + CLOCK_LIMIT:
         why = "work queued before the clock started, or the device slowed down"
-        return f"{said}, so steps late in a block are slower than early ones ({why})"
+        return f"{text}, so steps late in a block are slower than early ones ({why})"
     return ""
 
 

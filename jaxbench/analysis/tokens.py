@@ -30,13 +30,13 @@ def sentences(rows: list[Row]) -> list[str]:
         if math.isfinite(real_per_second(row)) and not row.point.oversubscribed:
             name = ", ".join(filter(None, (f"{row.point.strategy} {row.point.scaling}", row.point.arm)))
             families.setdefault(name, []).append(row)
-    said = []
-    for name, mine in families.items():
-        ends = mine[:: max(1, len(mine) - 1)]
-        said.append(f"{name}: {'; '.join(map(_sentence, ends))}.")
-    return said
+    lines = []
+    for name, family in families.items():
+        ends = family[:: max(1, len(family) - 1)]
+        lines.append(f"{name}: {'; '.join(map(_sentence, ends))}.")
+    return lines
 
 
 def _sentence(row: Row) -> str:
-    real, every = (scaled(value, "").replace(" ", "") for value in (real_per_second(row), per_second(row)))
-    return f"{real} real of {every} tokens/s ({100 * real_share(row):.3g} %) on {devices(row.point.devices)}"
+    real, total = (scaled(value, "").replace(" ", "") for value in (real_per_second(row), per_second(row)))
+    return f"{real} real of {total} tokens/s ({100 * real_share(row):.3g} %) on {devices(row.point.devices)}"

@@ -53,8 +53,8 @@ def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, 
     if point.platform == "cpu":
         workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
     share = use.flop_per_s / (workers * peak)
-    said = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(peak)} per {unit}"
-    return dataclasses.replace(use, measured_peak_share=share, measured_note=said)
+    note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(peak)} per {unit}"
+    return dataclasses.replace(use, measured_peak_share=share, measured_note=note)
 
 
 def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:

@@ -181,8 +181,8 @@ class RunFolder:
                         yield schema.from_json(line)
                         continue
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    said = f"{path}, line {number} is damaged ({error}): restore or delete that line."
-                    raise UserError(said) from error
+                    message = f"{path}, line {number} is damaged ({error}): restore or delete that line."
+                    raise UserError(message) from error
                 raise UserError(
                     f"{path}, line {number} has schema {version}, this jaxbench reads schema "
                     f"{schema.SCHEMA_VERSION}: use the jaxbench that wrote it or a new WORKDIR."

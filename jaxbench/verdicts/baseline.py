@@ -26,10 +26,12 @@ def path_of(name: str, folder: Path = FOLDER) -> Path:
 
 def keep(run: Path, name: str, folder: Path = FOLDER) -> Path:
     """Copies a run. Raises UserError: not whole and right, or there is a baseline of that name."""
-    target, found = path_of(name, folder), comparable.read(run)
-    bad = [f"{point.point} ({point.reason or 'never checked'})" for point in found.points if not _whole(point)]
-    if bad:
-        raise UserError(f"'{run}' is no baseline, for a later run would be held against its faults: {'; '.join(bad)}.")
+    target, source = path_of(name, folder), comparable.read(run)
+    faults = [f"{point.point} ({point.reason or 'never checked'})" for point in source.points if not _whole(point)]
+    if faults:
+        raise UserError(
+            f"'{run}' is no baseline, for a later run would be held against its faults: {'; '.join(faults)}."
+        )
     if target.exists():
         raise UserError(f"there is a baseline '{name}' already: choose another NAME, or delete '{target}'.")
     folder.mkdir(parents=True, exist_ok=True)

@@ -80,12 +80,12 @@ def _against_itself(side: Side) -> tuple[list[float], int]:
     count = min(len(sample.processes) for sample in side.values()) // 2 * 2
     differences, alarms = [], 0
     for half in itertools.combinations(range(1, count), count // 2 - 1):
-        mine = (0, *half)  # the first process is always in A: B's halves are the complements
-        rest = tuple(i for i in range(count) if i not in mine)
-        a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (mine, rest))
-        found = judge.judge(a, b, metric.METRICS["step_s"], ASSUMED)
-        differences.append(abs(math.log(found.overall.ratio.value)))
-        alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*found.points, found.overall))
+        first = (0, *half)  # the first process is always in A: B's halves are the complements
+        second = tuple(i for i in range(count) if i not in first)
+        a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (first, second))
+        answers = judge.judge(a, b, metric.METRICS["step_s"], ASSUMED)
+        differences.append(abs(math.log(answers.overall.ratio.value)))
+        alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*answers.points, answers.overall))
     return differences, alarms
 
 
@@ -108,32 +108,32 @@ def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) ->
     if not path.exists():
         return None
     try:
-        held = _read(path)["machines"].get(machine_key(manifest), {})
-        found = [Calibration(**one) for one in held.values()]
-        own = [one for one in found if one.experiment == experiment]
-        return max(own or found, key=lambda one: one.sd, default=None)
+        entries = _read(path)["machines"].get(machine_key(manifest), {})
+        calibrations = [Calibration(**each) for each in entries.values()]
+        same_experiment = [each for each in calibrations if each.experiment == experiment]
+        return max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"'{path}' is damaged ({error!r}): delete it and run jaxbench calibrate.") from error
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:
     """The calibrated one, or ASSUMED."""
-    found = load(manifest, experiment, folder)
-    return ASSUMED if found is None else found.spread
+    calibration = load(manifest, experiment, folder)
+    return ASSUMED if calibration is None else calibration.spread
 
 
-def save(manifest: Mapping[str, Any], found: Calibration, folder: Path = FOLDER) -> Path:
+def save(manifest: Mapping[str, Any], calibration: Calibration, folder: Path = FOLDER) -> Path:
     """Adds it to the file, or replaces that of the same machine and experiment."""
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
-    held: dict[str, Any] = _read(path) if path.exists() else {"schema": SCHEMA, "machines": {}}
-    held["machines"].setdefault(machine_key(manifest), {})[found.experiment] = asdict(found)
-    write_json(path, held)
+    file: dict[str, Any] = _read(path) if path.exists() else {"schema": SCHEMA, "machines": {}}
+    file["machines"].setdefault(machine_key(manifest), {})[calibration.experiment] = asdict(calibration)
+    write_json(path, file)
     return path
 
 
 def _read(path: Path) -> dict[str, Any]:
-    held: dict[str, Any] = json.loads(path.read_text())
-    if held["schema"] != SCHEMA:
-        raise UserError(f"'{path}' has schema {held['schema']}, this jaxbench reads {SCHEMA}: calibrate again.")
-    return held
+    file: dict[str, Any] = json.loads(path.read_text())
+    if file["schema"] != SCHEMA:
+        raise UserError(f"'{path}' has schema {file['schema']}, this jaxbench reads {SCHEMA}: calibrate again.")
+    return file

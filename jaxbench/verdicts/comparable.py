@@ -64,12 +64,12 @@ def read(path: Path) -> Run:
         manifest, config = folder.manifest(), folder.config()
         plan = manifest.get("plan")
         of_cases = isinstance(plan, dict) and plan.get("measures") == "cases"
-        found = cases.load(folder) if of_cases else points.load(folder)
+        loaded = cases.load(folder) if of_cases else points.load(folder)
     except UserError as error:
         raise NotComparable(str(error)) from error
-    if not any(point.rounds for point in found):
+    if not any(point.rounds for point in loaded):
         raise NotComparable(f"'{path}' holds no measured round: continue it with WORKDIR={path}.")
-    return Run(path=path, config=config, manifest=manifest, points=found)
+    return Run(path=path, config=config, manifest=manifest, points=loaded)
 
 
 def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
@@ -79,9 +79,9 @@ def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
     """
     if a.path.resolve() == b.path.resolve():
         raise NotComparable(f"A and B are both '{a.path}': give two runs.")
-    found = {**differences(a, b), **places(a, b)}
-    _require_used(across, found)
-    undeclared = {name: both for name, both in found.items() if not _covered(name, across)}
+    differing = {**differences(a, b), **places(a, b)}
+    _require_used(across, differing)
+    undeclared = {name: both for name, both in differing.items() if not _covered(name, across)}
     if undeclared:
         shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
         raise NotComparable(
@@ -89,11 +89,11 @@ def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
             f"If that is the question, add --across={','.join(undeclared)}."
         )
     sides = [_by_name(run, across) for run in (a, b)]
-    kept, left_out = _matched(*sides)
-    if not kept:
+    common, left_out = _matched(*sides)
+    if not common:
         raise NotComparable(f"no point was measured and right in both runs: {'; '.join(left_out) or 'none is there'}.")
-    left, right = ({name: _sample(side[name]) for name in kept} for side in sides)
-    if any(np.array_equal(left[name].blocks, right[name].blocks) for name in kept):
+    left, right = ({name: _sample(side[name]) for name in common} for side in sides)
+    if any(np.array_equal(left[name].blocks, right[name].blocks) for name in common):
         raise NotComparable(f"'{a.path}' and '{b.path}' hold the same samples: one is a copy, so give two runs.")
     return Pair(a=left, b=right, left_out=tuple(left_out), software=tuple(software(a, b)))
 
@@ -101,9 +101,9 @@ def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
 def differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
     """What matters and differs, by its name."""
     left, right = ({name: run.manifest.get(name) for name in MACHINE} for run in (a, b))
-    for mine, run in ((left, a), (right, b)):
+    for facts, run in ((left, a), (right, b)):
         flat = flatten(run.config)
-        mine.update({name: value for name, value in flat.items() if not name.startswith(HOW) and name not in POINT})
+        facts.update({name: value for name, value in flat.items() if not name.startswith(HOW) and name not in POINT})
     names = [*left, *(name for name in right if name not in left)]
     return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
 
@@ -117,18 +117,18 @@ def software(a: Run, b: Run) -> list[str]:
 
 def places(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
     """The fields of points in which all of A differs from all of B, so that nothing would match."""
-    found = {}
+    differing = {}
     for field in POINT:
         left, right = ({str(getattr(point, field, "")) for point in run.points} for run in (a, b))
         if not left & right:
-            found[field] = (", ".join(sorted(left)), ", ".join(sorted(right)))
-    return found
+            differing[field] = (", ".join(sorted(left)), ", ".join(sorted(right)))
+    return differing
 
 
-def _require_used(across: Sequence[str], found: dict[str, tuple[Any, Any]]) -> None:
+def _require_used(across: Sequence[str], differing: dict[str, tuple[Any, Any]]) -> None:
     for field in across:
-        if not any(_covered(name, [field]) for name in found):
-            known = ", ".join(found) or "nothing"
+        if not any(_covered(name, [field]) for name in differing):
+            known = ", ".join(differing) or "nothing"
             raise NotComparable(f"--across={field}: A and B do not differ there; they differ in {known}.")
 
 
@@ -138,29 +138,29 @@ def _covered(name: str, across: Sequence[str]) -> bool:
 
 def _by_name(run: Run, across: Sequence[str]) -> dict[str, Point | CasePoint]:
     """Points by what tells them apart when what is declared to differ is left out."""
-    found: dict[str, Point | CasePoint] = {}
+    result: dict[str, Point | CasePoint] = {}
     for point in run.points:
         name = point.point
         if isinstance(point, Point):
             name = "/".join(str(getattr(point, f)) for f in POINT if f not in across and str(getattr(point, f)))
-        if name in found:
+        if name in result:
             raise NotComparable(
                 f"'{run.path}' has several points that are '{name}' when {', '.join(across)} may differ."
             )
-        found[name] = point
-    return found
+        result[name] = point
+    return result
 
 
 def _matched(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The names of what both have, and a sentence for each other."""
-    kept, left_out = [], []
+    common, left_out = [], []
     for name in dict.fromkeys((*a, *b)):
         faults = [_fault(side.get(name), which) for side, which in ((a, "A"), (b, "B"))]
         if any(faults):
             left_out.append(f"{name}: {', '.join(filter(None, faults))}")
         else:
-            kept.append(name)
-    return kept, left_out
+            common.append(name)
+    return common, left_out
 
 
 def _fault(point: Point | CasePoint | None, which: str) -> str:

@@ -82,13 +82,13 @@ def judge(a: Side, b: Side, metric: Metric, spread: Spread, *, margin: float = M
     each = {name: ratios.ratio([left[name]], [right[name]]) for name in a}
     alpha = ALPHA / 2 / len(each)
     points = tuple(_answer(name, each[name], (a[name], b[name]), metric, margin, alpha) for name in each)
-    told = [name for name in each if math.isfinite(each[name].se)]
+    measurable = [name for name in each if math.isfinite(each[name].se)]
     if len(points) == 1:
         overall = dataclasses.replace(points[0], name=OVERALL)
-    elif told:
-        every = ratios.ratio([left[name] for name in told], [right[name] for name in told])
-        fewest_a, fewest_b = (min((side[n] for n in told), key=_processes) for side in (a, b))
-        overall = _answer(OVERALL, every, (fewest_a, fewest_b), metric, margin, ALPHA / 2)
+    elif measurable:
+        mean = ratios.ratio([left[name] for name in measurable], [right[name] for name in measurable])
+        fewest_a, fewest_b = (min((side[n] for n in measurable), key=_processes) for side in (a, b))
+        overall = _answer(OVERALL, mean, (fewest_a, fewest_b), metric, margin, ALPHA / 2)
     else:
         overall = Answer(name=OVERALL, verdict=CANNOT_TELL, why="no point can be told")
     return Answers(metric=metric, margin=margin, points=points, overall=overall, spread=spread)

@@ -109,8 +109,8 @@ def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
         if count < 2:
             return None
         chosen = random.integers(count, size=(DRAWS, count))
-        found = np.log(_medians(rounds, chosen))
-        total += math.sqrt(count / (count - 1)) * (found - math.log(np.median(np.concatenate(rounds))))
+        logs = np.log(_medians(rounds, chosen))
+        total += math.sqrt(count / (count - 1)) * (logs - math.log(np.median(np.concatenate(rounds))))
     return total / len(sample.processes)
 
 

@@ -50,10 +50,10 @@ class Sample:
 
 def of_rounds(rounds: Iterable[RoundRecord], work: float = 1.0) -> Sample:
     """The rounds of one point, by the process that measured each."""
-    found: dict[str, list[np.ndarray]] = {}
-    for one in rounds:
-        found.setdefault(one.worker, []).append(np.array(one.block_s) / one.steps)
-    return Sample(processes=tuple(tuple(r) for r in found.values()), names=tuple(found), work=work)
+    by_worker: dict[str, list[np.ndarray]] = {}
+    for each in rounds:
+        by_worker.setdefault(each.worker, []).append(np.array(each.block_s) / each.steps)
+    return Sample(processes=tuple(tuple(r) for r in by_worker.values()), names=tuple(by_worker), work=work)
 
 
 def of_times(times: Sequence[Sequence[Sequence[float]]], name: str = "process") -> Sample:

@@ -83,5 +83,6 @@ def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, Fit]) -> None
     above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, zorder=2)
     below.plot(
         sizes, 100 * residuals, color=colour, marker=marker,
-        markerfacecolor="white" if fit.place.oversubscribed else colour, linewidth=0.6, markersize=3.2, markeredgewidth=0.9, zorder=3,
+        markerfacecolor="white" if fit.place.oversubscribed else colour,
+        linewidth=0.6, markersize=3.2, markeredgewidth=0.9, zorder=3,
     )  # fmt: skip
