@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""t(S) = alpha + S / beta: the start-up time and the bandwidth of one collective or one link.
+"""t(S) = alpha + S / beta: the start-up time and the bandwidth of one collective or one link (Hockney 1994).
 
-Fitted by relative least squares, the sum of ((model - t) / t)^2, which is linear in (alpha, 1/beta): every size then
-weighs the same. With plain least squares the largest payload alone would decide, and alpha would be noise. Small
-payloads are read as time and large ones as bandwidth; no rate is averaged over sizes (Hockney 1994).
+The fit is relative least squares, the sum of ((model - t) / t)^2, so that every size has the same weight. In plain
+least squares the largest payload alone would decide, and alpha would be noise. The problem is linear in (alpha, 1/beta).
 """
 
 from __future__ import annotations
@@ -21,21 +20,22 @@ from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 from jaxbench.records.place import CasePlace
 
 MIN_SIZES = 3
-POOR = 0.25  # from this misfit on the sentence says that the line does not describe the times
+POOR = 0.25  # from this misfit on, the line does not describe the times
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """The line of one collective in one group of devices, or of one transfer, or the reason why there is none.
+    """The line of one collective in one group of devices, or of one transfer; or why there is none.
 
     Attributes:
+      place: of one of its sizes.
       alpha_s: the time that does not depend on the size.
-      beta_bytes_per_s: payload bytes per second of the rest; for a collective that is algbw, not busbw. Where some
-        draws do not grow with the size its interval has no upper end, and none is given.
-      half_bytes: alpha x beta, the payload at which both terms take equally long (Hockney's n_1/2).
+      beta_bytes_per_s: payload bytes per second of the rest; of a collective this is algbw, not busbw. Without an
+        interval if some draws do not grow with the size, since it would have no upper end.
+      half_bytes: alpha x beta, the payload at which both terms are equal (Hockney's n_1/2).
       bus_factor: busbw / algbw of the group; NaN for transfers and for one device.
       misfit: the largest absolute relative residual. residuals: (payload_bytes, (line - measured) / measured).
-      why_not: a sentence; "" when there is a fit.
+      why_not: a clause; "" when there is a fit.
     """
 
     place: CasePlace
@@ -49,7 +49,7 @@ class Fit:
 
     @property
     def name(self) -> str:
-        """For people: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
+        """Shown to users: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
         p = self.place
         if p.source or p.target:
             return f"{p.op} {p.dtype} {p.source}->{p.target}"
@@ -64,7 +64,7 @@ class Fit:
 def fit_all(rows: list[CaseRow]) -> list[Fit]:
     """One fit for each collective in each group of devices and for each transfer, in the order of the rows.
 
-    Pairs that were asked for at one size only, to compare them with each other, are no groups.
+    Transfers of one size only are left out: they serve to compare pairs of devices.
     """
     groups: dict[tuple[object, ...], list[CaseRow]] = {}
     for row in rows:
@@ -87,13 +87,13 @@ def _fit(group: list[CaseRow]) -> Fit:
     if not good:
         return dataclasses.replace(fit, why_not=_no_usable_size(group))
     if sizes < MIN_SIZES:
-        of = "" if len(good) == len(group) else f" of {len(group)} are complete, right and not refused"
+        of = "" if len(good) == len(group) else f" of {len(group)} are complete, correct and not refused"
         return dataclasses.replace(fit, why_not=f"{sizes} payload size{'s' * (sizes > 1)}{of}, it needs {MIN_SIZES}")
     return _solved(fit, good)
 
 
 def usable(row: CaseRow) -> bool:
-    """Complete, right, timed and not refused. Oversubscribed groups are fitted too, and say so."""
+    """Complete, correct, timed and not refused. Oversubscribed groups are fitted too, and their sentences say so."""
     point = row.point
     measured = row.timing.step_s.known and bool(point.payload_bytes)
     return measured and point.status == "ok" and point.check_ok is True and row.gate != "refused"
@@ -102,7 +102,7 @@ def usable(row: CaseRow) -> bool:
 def _no_usable_size(rows: list[CaseRow]) -> str:
     if all(row.gate == "refused" for row in rows):
         return f"every size was refused ({rows[0].gate_reason})"
-    return "no size is complete, right and not refused"
+    return "no size is complete, correct and not refused"
 
 
 def _solved(fit: Fit, rows: list[CaseRow]) -> Fit:
@@ -128,7 +128,7 @@ def _solved(fit: Fit, rows: list[CaseRow]) -> Fit:
 
 
 def _open_ended(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
-    """As `estimate`, but infinite draws count: where they reach the upper end there is no interval."""
+    """As `estimate`, but infinite draws count: if they reach the upper end, there is no interval."""
     finite = estimate(float(value), np.minimum(draws, np.finfo(np.float64).max), rounds=rounds)
     return finite if finite.hi < 1e300 else finite.alone()
 
@@ -136,8 +136,8 @@ def _open_ended(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
 def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Relative least squares with alpha >= 0 and 1/beta >= 0, exactly and for all draws at once.
 
-    With two parameters the bounded optimum is the free one where that is allowed, and otherwise the better of the two
-    lines that lack one term.
+    With two parameters the bounded optimum is the unbounded one if that is in bounds, otherwise the better of the two
+    lines with one term.
 
     Args:
       sizes: (sizes,) bytes, not all the same.
@@ -161,7 +161,7 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def sentences(fits: list[Fit]) -> list[str]:
-    """One sentence a fit; groups that lack one for the same reason share one."""
+    """One sentence per fit. Groups without a fit for the same reason share a sentence."""
     fitted, missing = [], dict[str, list[str]]()
     for fit in fits:
         if fit.why_not:
@@ -184,5 +184,5 @@ def _sentence(fit: Fit) -> str:
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
         text += "; some draws do not grow with size, so the bandwidth has no upper limit"
     if fit.place.oversubscribed:
-        text += " (more devices than cores: no statement about links)"
+        text += " (oversubscribed, more devices than cores: says nothing about links)"
     return f"{text}."

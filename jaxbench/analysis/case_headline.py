@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sentences that a run of cases is for, from rows that passed every gate and are honest; or why there are none."""
+"""The headlines of a run of cases, from honest rows that passed every gate; or why there are none."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jaxbench.analysis.headline import percent, seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import flops, interval, payload, per_second, scaled, times
 
-HOST = ("numpy", "scipy")  # what a factorisation is compared with
-OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # the two ends of fusion
+HOST = ("numpy", "scipy")  # factorisations are compared with these
+OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # names of implementations
 Groups = dict[tuple[object, ...], list[CaseRow]]
 
 
@@ -31,10 +31,11 @@ def headlines(
 ) -> list[str]:
     """The sentences of one view.
 
-    Where one row is chosen among many, half of the rounds chooses and the other half is reported (`paired.best`).
+    When a row is selected among many, one half of the rounds selects and the other half is reported
+    (`paired_ratio.best`).
 
     Args:
-      cache_bytes: the processor's last-level cache, which tells memory from caches; None: unknown.
+      cache_bytes: the processor's last-level cache, which separates memory from caches; None: unknown.
     """
     good = [row for row in rows if row.headline and row.timing.step_s.known]
     if view == "stream":
@@ -64,7 +65,7 @@ def _matmul(rows: list[CaseRow]) -> list[str]:
 
 
 def _share(best: paired_ratio.Best) -> Estimate:
-    """The peak's share of the rate that is reported, not of all rounds: the two must not contradict each other."""
+    """The share of the peak for the reported rate, not for that of all rounds: both are in one sentence."""
     share, rate = best.row.peak_share, best.row.flop_per_s
     if not best.note or not share.known or not rate.known:
         return share
@@ -73,7 +74,7 @@ def _share(best: paired_ratio.Best) -> Estimate:
 
 
 def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
-    """Triad, or whatever there is without it, from memory and from the caches."""
+    """Triad, or everything if there is no triad, from memory and from the caches."""
     rows = [row for row in rows if row.point.op == "triad"] or rows
     sentences = []
     for (platform, _, dtype), group in _groups(rows, "platform", "cores", "dtype").items():
@@ -110,7 +111,7 @@ def _linalg(rows: list[CaseRow]) -> list[str]:
 
 
 def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], words: str) -> list[str]:
-    """How many times as fast one implementation is as another, at the largest size they share."""
+    """How many times as fast one implementation is as another, at the largest size that both have."""
     sentences = []
     for (op, dtype, _), group in _groups(rows, "op", "dtype", "cores").items():
         bases = {row.point.elements: row for row in group if row.point.impl in slow}
@@ -127,9 +128,9 @@ def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], w
 
 
 def _transfer(rows: list[CaseRow]) -> list[str]:
-    """Over all pairs at the largest payload, the least bandwidth: a program waits for its slowest link.
+    """The lowest bandwidth over all pairs at the largest payload: a program waits for its slowest link.
 
-    It is that of the table: the least of noisy medians is too small, if anything, and flatters nobody.
+    It needs no split of the rounds: the minimum of noisy medians is too low, if anything.
     """
     sentences = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
@@ -143,9 +144,9 @@ def _transfer(rows: list[CaseRow]) -> list[str]:
 
 
 def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
-    """Of each operation on the most devices: the least bus bandwidth over its groups, at their largest common payload.
+    """For each operation on the most devices, the lowest bus bandwidth over its groups at their largest common payload.
 
-    With it the time of small payloads: alpha, or where no line describes the times, that of the smallest payload.
+    Also the time of small payloads: alpha, or if no line describes the times, the time of the smallest payload.
     """
     rows = [row for row in rows if row.busbw.known]
     sentences = []
@@ -167,7 +168,7 @@ def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
 
 
 def _small_payload(rows: list[CaseRow], shown: CaseRow, fit: Fit | None) -> str:
-    """What a small payload costs in the group of `shown`. A line that misses the times has no alpha worth telling."""
+    """The cost of a small payload in the group of `shown`. The alpha of a line that misses the times means nothing."""
     if fit is not None and fit.misfit < POOR:
         return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
     group = [row for row in rows if group_of(row.point) == group_of(shown.point)]
@@ -220,10 +221,10 @@ def _why_not(view: str, rows: list[CaseRow]) -> str:
         return f"all {len(measured)} measured rows were refused ({gates or measured[0].gate_reason})"
     right = [row for row in accepted if row.point.status == "ok" and row.point.check_ok is True]
     if not right:
-        return "no row that was not refused has all its rounds and passed its checks"
+        return "every row that was not refused lacks rounds or did not pass its checks"
     if all(row.point.oversubscribed for row in right):
         what = "group" if view == "collectives" else "row"
-        return f"every {what} has more devices than cores; their times are those of devices that take turns"
+        return f"every {what} is oversubscribed: with more devices than cores, devices take turns"
     return _missing(view)
 
 
@@ -231,6 +232,6 @@ def _missing(view: str) -> str:
     reasons: dict[str, str] = {
         "collectives": "no group of more than one device passed every gate",
         "fusion": "no block was measured both op by op and fused",
-        "linalg": "no factorisation was measured both by jit and by NumPy or SciPy at one size",
+        "linalg": "no factorisation was measured both by jit and by NumPy or SciPy at the same size",
     }
-    return reasons.get(view, "no row passed every gate with a rate to report")
+    return reasons.get(view, "no row with a rate passed every gate")

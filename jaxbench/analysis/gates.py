@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Gates: a number that cannot be true never reaches a headline.
+"""Gates: an impossible number never reaches a headline.
 
 Each gate answers one question about one row, from its record, its clocks and its ceilings. A refused row stays in the
-records with the reason. docs/METRICS.md argues the limits.
+records, with the reason. docs/METRICS.md justifies the limits.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ INPUTS = "inputs not all zeros"
 ITSELF = "the collective it is called"
 RIGHT = "right result"
 
-# An iteration of the loop may take this many times a call, or this many calls of an empty program longer: an iteration
-# costs something too, on an accelerator whose host decides each time whether to go on more than on a CPU.
+# An iteration of the loop may take this many times as long as a call, or longer by this many calls of an empty program.
+# An iteration has overhead, too: more on an accelerator, whose host evaluates the loop condition.
 LOOP_SLOWER = 1.25
 ITERATION_LAUNCHES = {"cpu": 1.0}
 ITERATION_LAUNCHES_ELSEWHERE = 4.0
-# A call may take 1 / this many times an iteration, or this many calls of an empty program longer, for each device that
-# it starts: waking threads took up to 11 of those on the machines that this was tried on.
+# An iteration may take as little as this share of a call, or CALL_LAUNCHES calls of an empty program less for each device
+# that the call starts: waking threads took up to 11 of those on the machines where this was measured.
 LOOP_FASTER = 0.75
-# The same of a collective, whose devices a loop keeps awake and in step: with all of its work it was seen to take as
-# little as 0.3 of a call. One whose work was hoisted takes nothing.
+# The same for a collective. A loop keeps its devices awake and in step: an iteration was seen to take only 0.3 of a call
+# with all of its work done. If the work was hoisted, it takes nothing.
 LOOP_FASTER_TOGETHER = 0.25
 CALL_LAUNCHES = 15.0
-# How many times further these two ratios, and those of the blocks below, may go where honest ones do: devices that wait
-# for each other on shared cores; too few rounds for an interval, so that one disturbed round is all there is.
+# These ratios, and those of the blocks below, may be exceeded this many times by honest rows: oversubscribed ones, whose
+# devices wait for each other, and those with too few rounds for an interval, where one disturbed round may decide.
 CROWDED = 2.0
 FEW_ROUNDS = 4.0
-# An iteration of an empty program takes no time: a slope this small against a launch is zero, whatever its sign.
+# An iteration of an empty program takes no time: a slope below this share of a launch is zero, whatever its sign.
 NOTHING = 0.01
-# Without a loop the second clock is the slope between blocks of K and 2 K calls, whose ends differ by a fence.
+# Without a loop, the second clock is the slope between blocks of K and 2 K calls.
 BLOCKS_SLOWER = 1.5
 BLOCKS_FASTER = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """One question that a row must answer. passed: None when it cannot be told, which refuses nothing but is said.
+    """One question about a row. passed: None when unknown, which refuses nothing but is reported.
 
-    launch_bound: it passed, and most of a call's time is what starting it costs.
+    launch_bound: it passed, and most of a call's time is launch overhead.
     """
 
     name: str
@@ -64,9 +64,7 @@ class Gate:
 def judge(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
-    Args:
-      timing, loop: of the point, measured.
-      asked: its work per second, each with its ceiling (`limits.demands`).
+    demands: its work per second, each kind with its ceiling (`limits.demands`).
     """
     return (
         two_clocks(point, timing, loop),
@@ -90,19 +88,19 @@ def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
 
 
 def itself(point: CasePoint) -> Gate:
-    """A compiler may write one collective as another, which sends other bytes: a bandwidth by the formula of the first
-    would be no bandwidth."""
+    """A compiler may replace one collective by another, which sends other bytes: the bandwidth formula of the first
+    would be wrong."""
     kinds = point.record.collectives if point.record is not None else ()
     if point.family != "collective" or not kinds or kinds == (point.impl,):
         return Gate(name=ITSELF, passed=True)
-    return Gate(name=ITSELF, passed=False, reason=f"the compiler wrote {' and '.join(kinds)} for {point.impl}")
+    return Gate(name=ITSELF, passed=False, reason=f"the compiler used {' and '.join(kinds)} instead of {point.impl}")
 
 
 def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
-    """Fenced blocks of calls against the slope of a loop whose iterations need the results of the ones before.
+    """Fenced blocks of calls against the slope of a loop whose iterations depend on the previous ones.
 
-    Calls faster than the loop were not waited for. A loop faster than the calls, beyond what a call costs, has lost its
-    work: a result was removed, or hoisted out of it.
+    Calls that are faster than the loop were not waited for. A loop that is faster than the calls, by more than the
+    overhead of a call, has lost work: the compiler removed it or hoisted it out of the loop.
     """
     if not loop.iteration_s.known:
         return _blocks(timing.clock_ratio)
@@ -115,20 +113,20 @@ def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
         return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {text}")
     lower_limit = LOOP_FASTER_TOGETHER if point.family == "collective" else LOOP_FASTER
     if hi < lower_limit / tolerance and (1 - hi) * call_s > CALL_LAUNCHES * launch_s:
-        part = f"the loop does {100 * max(0.0, loop.ratio.value):.2g} % of the work"
-        why = "it was removed or hoisted, or the calls wait for something else"
+        part = f"an iteration takes {100 * max(0.0, loop.ratio.value):.2g} % of the time of a call"
+        why = "its work was removed or hoisted, or the calls wait for something else"
         return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, {why}: {text}")
     if min(loop.iteration_s.value, _ends(loop.iteration_s)[0]) <= 0:
-        return Gate(name=TWO_CLOCKS, passed=None, reason=f"cannot tell: the loop is too short to be timed ({text})")
+        return Gate(name=TWO_CLOCKS, passed=None, reason=f"unknown: the loop is too short to be timed ({text})")
     if hi < LOOP_FASTER:
-        part = f"launch-bound: {100 * (1 - loop.ratio.value):.0f} % of the time per call is not in an iteration"
+        part = f"launch-bound: {100 * (1 - loop.ratio.value):.0f} % of the time per call is launch overhead"
         return Gate(name=TWO_CLOCKS, passed=True, reason=f"{part} ({text})", launch_bound=True)
     return Gate(name=TWO_CLOCKS, passed=True, reason=text)
 
 
 def _blocks(ratio: Estimate) -> Gate:
     if not ratio.known:
-        return Gate(name=TWO_CLOCKS, passed=None, reason="cannot tell: there is no second clock")
+        return Gate(name=TWO_CLOCKS, passed=None, reason="unknown: there is no second clock")
     lo, hi = _ends(ratio)
     tolerance = 1.0 if ratio.has_interval else FEW_ROUNDS
     text = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
@@ -138,15 +136,15 @@ def _blocks(ratio: Estimate) -> Gate:
 
 
 def _launch_s(point: CasePoint) -> float:
-    """What starting an empty program costs on all devices that a call runs on. 0 when it was not measured."""
+    """Launch cost of an empty program on all devices of a call. 0 when it was not measured."""
     launch_s = point.record.launch_s if point.record is not None else None
     return (launch_s or 0.0) * math.prod(int(side) for side in filter(None, point.mesh.split("x")))
 
 
 def below_peak(demands: tuple[Demand, ...]) -> Gate:
-    """No rate above what the device, the memory or the link can do.
+    """No rate above that of the device, the memory or the link.
 
-    Above a catalogued peak it is impossible; above a measured one, one of the two measurements is wrong.
+    Above a catalogued peak the rate is impossible. Above a measured peak, one of the two measurements is wrong.
     """
     above = [_above(d) for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
     if above:
@@ -164,7 +162,7 @@ def _above(demand: Demand) -> str:
 
 
 def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
-    """No call shorter than its FLOPs, its bytes or its payload need at their ceilings."""
+    """No call is shorter than its FLOPs, its bytes or its payload need at their ceilings."""
     known = [(d.least_s / d.limit.slack, d) for d in demands if d.limit.known]
     needed_s, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
     if binding is not None and _ends(step_s)[1] < needed_s:
@@ -183,10 +181,10 @@ def _unless_unknown(name: str, demands: tuple[Demand, ...]) -> Gate:
 
 
 def positive(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, ...]) -> Gate:
-    """No time and no rate that is zero or below: the slope of either clock can be, by noise or by a mistake.
+    """No time and no rate is zero or negative.
 
-    A slope is a difference of two times, which noise can turn round where there is next to nothing to time: its whole
-    interval decides.
+    The slope of a clock is a difference of two times, which noise can make negative if there is next to nothing to
+    time: so its whole interval decides.
     """
     wrong = []
     if loop.iteration_s.known and _ends(loop.iteration_s)[1] < -NOTHING * _launch_s(point):
@@ -198,27 +196,27 @@ def positive(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand
 
 
 def inputs(point: CasePoint) -> Gate:
-    """Zeros multiply faster on hardware that saves power on them, and hide wrong results."""
+    """Zeros hide wrong results, and multiply faster on hardware whose clock depends on power."""
     if point.record is None:
-        return Gate(name=INPUTS, passed=None, reason="cannot tell: there is no record of its inputs")
+        return Gate(name=INPUTS, passed=None, reason="unknown: there is no record of its inputs")
     all_zero = point.record.zeros >= 1 and (point.elements or 0) != 1
     return Gate(name=INPUTS, passed=not all_zero, reason="every input value is zero" if all_zero else "")
 
 
 def right(point: CasePoint) -> Gate:
-    """The result of what was timed was compared with the right one."""
+    """The result of the timed program was compared with the expected one."""
     record = point.record
     if record is None:
-        return Gate(name=RIGHT, passed=None, reason="cannot tell: there is no record of its result")
+        return Gate(name=RIGHT, passed=None, reason="unknown: there is no record of its result")
     failed = [v.reason for v in record.checks if not v.ok]
     if record.wrong or failed:
         return Gate(name=RIGHT, passed=False, reason="; ".join(failed) or f"{record.wrong} values are wrong")
     if record.wrong is None:
         reasons = [v.reason for v in record.checks]
-        return Gate(name=RIGHT, passed=None, reason="; ".join(reasons) or "the right result is not known")
+        return Gate(name=RIGHT, passed=None, reason="; ".join(reasons) or "the expected result is not known")
     return Gate(name=RIGHT, passed=True)
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:
-    """The ends of the interval; twice the value where there is none."""
+    """The ends of the interval; without one, the value twice."""
     return (estimate.lo, estimate.hi) if estimate.has_interval else (estimate.value, estimate.value)

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sentences that a sweep of levers is for, one a question, or why there is none.
+"""The headlines of a sweep of levers, or why there is none.
 
-Only honest arms with an honest baseline are in them. A difference is called one only if its whole interval says so.
+They use only honest arms with an honest baseline. A difference is stated only if its whole interval supports it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.quantities import interval, percent, scaled, seconds
 
-MAX_PLACES = 3  # more of them: only the largest honest device count of each strategy and scaling
+MAX_PLACES = 3  # with more: only the largest honest device count of each strategy and scaling
 MAX_ARMS = 6
 
 
@@ -27,7 +27,7 @@ def headlines(
     knees: Sequence[Knee] = (),
     latencies: Sequence[tuple[Place, list[Latency]]] = (),
 ) -> list[str]:
-    """The sentences of a view. A single sentence that starts with "No headline" says why when nothing allows one."""
+    """The sentences of a view. If nothing allows one, a single sentence that starts with "No headline" says why."""
     shown = _shown(places)
     if view == "phases":
         sentences = [each.sentence for each in phases if each.honest and each.place in shown]
@@ -57,7 +57,7 @@ def _prefix(place: Place) -> str:
 
 
 def pairs(place: Place) -> list[Arm]:
-    """The arms that can be compared: honest, measured, and so is their baseline."""
+    """The arms that can be compared: they and their baseline are honest and measured."""
     arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
     return [arm for arm in arms if arm.point.honest and arm.baseline.point.honest and arm.ratio.known]
 
@@ -72,14 +72,14 @@ def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
 
 
 def arm_name(arm: Arm) -> str:
-    """The arm in a sentence: "bfloat16" is plain by itself, "16" is not."""
+    """The arm in a sentence: "bfloat16" is clear by itself, "16" is not."""
     return (
         arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
     )
 
 
 def _time(arm: Arm, base: str) -> str:
-    """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without its full stop."""
+    """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without a full stop."""
     same = arm.point.global_batch == arm.baseline.point.global_batch
     value, quantity = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
     ratio = _ratio(value)
@@ -102,13 +102,13 @@ def _memory(arm: Arm, base: str) -> str:
 
 
 def _outcome(arm: Arm) -> str:
-    """What its short training came to, beside the baseline's; a single training each, so without an interval."""
+    """The result of its short training, against the baseline's; one training each, so without an interval."""
     for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
         value, baseline = arm.outcome(name), arm.baseline.point.outcome(name)
         if math.isfinite(value) and math.isfinite(baseline):
             skipped = arm.outcome("skipped_steps")
             skips = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
-            return f"{words} {value:.3f} against {baseline:.3f} (one training each{skips})"
+            return f"{words} {value:.3f} vs {baseline:.3f} (one training each{skips})"
     return ""
 
 
@@ -140,7 +140,7 @@ def _freeze(arm: Arm, base: str) -> str:
 
 
 def bound(arm: Arm) -> Estimate:
-    """The share of the step that is waiting for input: 1 - T(baseline) / T(arm)."""
+    """The share of the step that waits for input: 1 - T(baseline) / T(arm)."""
     value = arm.ratio.under(1.0)
     return Estimate(value=1 - value.value, lo=1 - value.hi, hi=1 - value.lo)
 
@@ -148,7 +148,7 @@ def bound(arm: Arm) -> Estimate:
 def _inputs(arm: Arm, base: str) -> str:
     share = percent(bound(arm), fine=False)
     if arm.verdict == "slower":
-        return f"With {arm_name(arm)} {share} of the step is spent on input which {base} does not need."
+        return f"{arm_name(arm)} spends {share} of the step on input that {base} does not need."
     if arm.verdict == "faster":
         return f"{arm_name(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
     return f"{arm_name(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
@@ -158,7 +158,7 @@ _SAY: dict[str, Callable[[Arm, str], str]] = {"remat": _remat, "freeze": _freeze
 
 
 def _knee(knee: Knee) -> str:
-    """Where a larger batch stops to buy throughput."""
+    """The batch from which a larger one gains little throughput."""
     arm, best = knee.arm, knee.best
     step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
     unit = best.point.record.unit if best.point.record is not None else "examples"
@@ -166,8 +166,8 @@ def _knee(knee: Knee) -> str:
     if knee.rising:
         return f"{_prefix(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
     if arm is best:
-        text = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s) and smaller ones are"
-        text = f"{text} below 90 % of it, at {step} per step."
+        text = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s, {step} per step);"
+        text += " smaller batches reach less than 90 % of it."
     else:
         text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
     if knee.certain:
@@ -176,7 +176,7 @@ def _knee(knee: Knee) -> str:
 
 
 def _latencies(latencies: Sequence[Latency]) -> str:
-    """Of the smallest and the largest batch."""
+    """The latencies of the smallest and the largest batch."""
     honest = [each for each in latencies if each.arm.point.honest and each.p50.known]
     parts = []
     for each in dict.fromkeys((honest[0], honest[-1])) if honest else ():
@@ -188,7 +188,7 @@ def _latencies(latencies: Sequence[Latency]) -> str:
 
 
 def _ladder(place: Place) -> str:
-    """From the first rung to the last, and the rung that gives most."""
+    """From the first rung to the last, and the rung that gains most."""
     arms = pairs(place)
     if not arms or arms[-1] is not place.arms[-1]:
         return ""
@@ -217,10 +217,10 @@ def _why_not(places: Sequence[Place]) -> str:
     if not any(arm.timing.step_s.known for arm in arms):
         return "nothing was measured"
     if not any(arm.point.status == "ok" and arm.point.check_ok for arm in arms):
-        return "no arm has all its rounds and passed its checks"
+        return "every arm lacks rounds or did not pass its checks"
     if not any(arm.point.honest for arm in arms):
-        return "every arm that passed has more devices than cores"
+        return "every arm that passed is oversubscribed (more devices than cores)"
     bad_baselines = {arm.baseline.point.point for arm in arms if arm.point.honest and not arm.baseline.point.honest}
     if bad_baselines:
-        return f"the baseline {sorted(bad_baselines)[0]} has no times that may be believed"
-    return "no arm can be compared with another"
+        return f"the baseline {sorted(bad_baselines)[0]} has no trustworthy times"
+    return "no two arms can be compared"

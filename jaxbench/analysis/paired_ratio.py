@@ -1,6 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Times over chosen rounds of one run: ratios and differences over the rounds that rows share, in which drift cancels,
-and a best row that does not flatter."""
+"""Ratios and differences of times over the rounds that rows share, so that drift cancels; and an unbiased best row."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, Un
 from jaxbench.analysis.measured import Measured
 from jaxbench.analysis.timing import Timing
 
-MIN_SPLIT = 4  # rounds: from so many on, one half chooses and the other measures
+MIN_SPLIT = 4  # from this many rounds on, one half selects and the other half measures
 
 
 class Timed(Protocol):
-    """A point and its own timing, which may rest on rounds that another lacks: a row or an arm."""
+    """A row or an arm: a point and its timing, which may use rounds that other points lack."""
 
     @property
     def point(self) -> Measured[Any]: ...
@@ -32,9 +31,9 @@ class SharedTimes:
     """Median step times of several rows over the rounds they share.
 
     Attributes:
-      step_s: (rows,) seconds; of all rounds of each where fewer than MIN_ROUNDS are shared.
+      step_s: (rows,) seconds; over all rounds of each row if fewer than MIN_ROUNDS are shared.
       draws: (rows, draws) of the same.
-      rounds: how many are shared. Below MIN_ROUNDS nothing made of these times has an interval.
+      rounds: how many are shared. Below MIN_ROUNDS, statistics of these times have no interval.
     """
 
     step_s: np.ndarray
@@ -51,7 +50,7 @@ class SharedTimes:
 
 
 def times(rows: Sequence[Timed]) -> SharedTimes:
-    """Rows that were all measured, of one run, whose draws serve them all (docs/METRICS.md, Intervals)."""
+    """The rows must be measured, and of one run, since they use the same draws (docs/METRICS.md, Intervals)."""
     units = [row.point.units for row in rows]
     shared = set(units[0]).intersection(*units[1:])
     if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
@@ -62,9 +61,9 @@ def times(rows: Sequence[Timed]) -> SharedTimes:
 
 
 def ratio(top: Timed, bottom: Timed) -> Estimate:
-    """Step time over step time, from the rounds that both were measured in together; UNKNOWN where one was not.
+    """Step time over step time, from the rounds that both share; UNKNOWN if one was not measured.
 
-    With fewer than MIN_ROUNDS of those, drift does not cancel: the value of all rounds stands without an interval.
+    With fewer than MIN_ROUNDS shared rounds, drift does not cancel: the value is of all rounds, without an interval.
     """
     if not (top.timing.step_s.known and bottom.timing.step_s.known):
         return UNKNOWN
@@ -72,13 +71,13 @@ def ratio(top: Timed, bottom: Timed) -> Estimate:
 
 
 def _restricted(row: Timed, units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray]:
-    """Median seconds per step over the rounds of `units` alone, of which the row has at least one, and its draws."""
+    """Median seconds per step over the rounds in `units`, of which the row has at least one, and its draws."""
     samples, owners, used = _samples(row, units)
     return float(np.median(samples)), weighted_median(samples, owners, draws.of(used))
 
 
 def _samples(row: Timed, units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
-    """Seconds per step of all blocks of the rounds of `units`, which of those rounds each is of, and their units."""
+    """Seconds per step of all blocks of the rounds in `units`, the index of the round of each, and these units."""
     rounds = [(unit, r) for unit, r in zip(row.point.units, row.point.rounds, strict=True) if unit in units]
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
     return np.concatenate([np.array(r.block_s) / r.steps for _, r in rounds]), owners, [unit for unit, _ in rounds]
@@ -91,8 +90,8 @@ R = TypeVar("R", bound=Timed)
 class Best(Generic[R]):
     """The fastest of several rows.
 
-    rate: work per second, measured on the rounds that had no part in the choice. note: "" when nothing was chosen
-    (one candidate), else which rounds chose and which measured.
+    rate: work per second, measured on the rounds that did not select it. note: "" with a single candidate, else which
+    rounds selected and which measured.
     """
 
     row: R
@@ -102,11 +101,10 @@ class Best(Generic[R]):
 
 
 def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
-    """The row with the most work per second; None when there is none.
+    """The row with the most work per second, or None.
 
-    The largest of many noisy medians is too large even if every median is right. So one half of the rounds chooses and
-    the other half measures: every second of all (session, round) of the rows chooses. The odd one out measures, because
-    an interval needs 3 rounds and a choice none.
+    The largest of many noisy medians is too large even if every median is unbiased. So every second (session, round) of
+    the rows selects, and the others measure. The odd one measures, because an interval needs 3 rounds.
     """
     rows = [row for row in rows if row.timing.step_s.known and (work(row) or 0) > 0]
     if not rows:
@@ -127,5 +125,5 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
     value, seconds = _restricted(winner, measuring, Draws(measuring))
     rounds = len(measuring & set(winner.point.units))
     rate = estimate(work_of(winner) / value, work_of(winner) / seconds, rounds=rounds)
-    note = f"chosen among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"
+    note = f"selected among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"
     return Best(row=winner, rate=rate, rounds=rounds, note=note)

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a training step's time goes, from programs that are its beginnings: forward, gradient, local update, step.
+"""The phases of a training step, from the times of its prefixes: forward, gradient, local update, step.
 
-Each part holds the one before it and one thing more, so that differences of their times are the things' own:
+Each part adds one phase to the previous part, so a phase is the difference of two times:
 forward, backward = gradient - forward, update = local - gradient, communication = step - local.
 """
 
@@ -23,7 +23,7 @@ NAMES = ("forward", "backward", "update", "communication")
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One difference of two parts. name: "update + communication" where the part between them was not measured.
+    """One difference of two parts. name: "update + communication" if the part between them was not measured.
 
     indices: of the `NAMES` that it contains.
     """
@@ -43,8 +43,8 @@ class Phase:
 class Phases:
     """The phases of one place and setting of the other levers. They add up to `whole` by construction.
 
-    whole: time of the last part that was measured, which `last` names. setting: "batch=64" where the run has several.
-    rounds: those that all parts share.
+    whole: time of the last measured part, which `last` names. setting: "batch=64" if the run has several.
+    rounds: how many all parts share.
     """
 
     place: Place
@@ -65,7 +65,7 @@ class Phases:
 
     @property
     def sentence(self) -> str:
-        """The phases with their intervals and shares, and whether they can be told from nothing."""
+        """The phases with their intervals and shares, and whether each is above 0."""
         parts = [f"{p.name} {interval(p.step_s, _time)} ({percent(p.share, fine=False)})" for p in self.phases]
         begin = f"{self.name}: " if self.name else ""
         return f"{begin}{interval(self.whole, _time)} per {self.last} = {' + '.join(parts)}. {self._verdict()}"
@@ -74,17 +74,17 @@ class Phases:
         negative = [p.name for p in self.phases if p.step_s.has_interval and p.step_s.hi < 0]
         unclear = [p.name for p in self.phases if not p.above_zero and p.name not in negative]
         if not self.whole.has_interval:
-            return f"Too few shared rounds ({self.rounds}) for an interval: whether they add up is unknown."
+            return f"Whether they add up is unknown: too few shared rounds ({self.rounds}) for an interval."
         if negative:
             verb = "takes less than no time" if len(negative) == 1 else "take less than no time"
-            return f"They do not add up: {' and '.join(negative)} {verb}, so the parts are not each other's beginnings."
+            return f"They do not add up: {' and '.join(negative)} {verb}, so a part is not a prefix of the next."
         if unclear:
             return f"Inconclusive: {' and '.join(unclear)}, whose interval contains 0."
-        return "They add up: no interval reaches 0."
+        return "They add up: every interval is above 0."
 
 
 def find(places: Sequence[Place]) -> list[Phases]:
-    """The phases of every place and setting that has the times of at least two parts."""
+    """The phases of every place and setting with at least two measured parts."""
     results = []
     for place in places:
         settings: dict[tuple[tuple[str, str], ...], list[Arm]] = {}

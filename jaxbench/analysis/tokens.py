@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Throughput in tokens, and in those of them that are real and no filling."""
+"""Throughput in tokens, and in real tokens, without padding."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jaxbench.analysis.scaling import Row
 
 
 def real_share(row: Row) -> float:
-    """Of a step's tokens, what counts in its loss; NaN where the loss does not weigh them."""
+    """The share of a step's tokens that its loss counts; NaN where the loss does not weigh tokens."""
     return row.point.fact("real_share")
 
 
 def per_second(row: Row) -> float:
-    """All tokens, filling included; NaN where examples are no sequences or nothing was timed."""
+    """All tokens, padding included; NaN if examples are not sequences, or without times."""
     return row.timing.examples_per_s.value * row.point.fact("tokens")
 
 
@@ -24,7 +24,7 @@ def real_per_second(row: Row) -> float:
 
 
 def sentences(rows: list[Row]) -> list[str]:
-    """Real tokens beside all of them, for each strategy, scaling and arm, on its smallest and its largest count."""
+    """Real and all tokens, for each strategy, scaling and arm, on its smallest and its largest device count."""
     families: dict[str, list[Row]] = {}
     for row in rows:
         if math.isfinite(real_per_second(row)) and not row.point.oversubscribed:
