@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """t(S) = alpha + S / beta: the start-up time and the bandwidth of one collective or one link (Hockney 1994).
 
-The fit is relative least squares, the sum of ((model - t) / t)^2, so that every size has the same weight. In plain
-least squares the largest payload alone would decide, and alpha would be noise. The problem is linear in (alpha, 1/beta).
+The fit is relative least squares, the sum of ((model - t) / t)^2, so that every size has the same weight: in plain
+least squares the largest payload alone would decide, and alpha would be noise. It is linear in (alpha, 1/beta).
 """
 
 from __future__ import annotations

@@ -102,11 +102,11 @@ def _dispatch(rows: list[CaseRow]) -> list[str]:
 
 
 def _fusion(rows: list[CaseRow]) -> list[str]:
-    return _ratios(rows, OP_BY_OP, FUSED, "fused against op by op")
+    return _ratios(rows, OP_BY_OP, FUSED, "fused vs op by op")
 
 
 def _linalg(rows: list[CaseRow]) -> list[str]:
-    results = [_ratios(rows, (host,), ("jit",), f"jit against {host}") for host in HOST]
+    results = [_ratios(rows, (host,), ("jit",), f"jit vs {host}") for host in HOST]
     return [sentence for sentences in results for sentence in sentences]
 
 
@@ -122,7 +122,7 @@ def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], w
                 base, row = max(pairs, key=lambda pair: pair[1].point.elements or 0)
                 size = row.point.shape or f"{row.point.elements:,} elements"
                 ratio = times(paired_ratio.ratio(base, row))
-                took = f"{seconds(row.timing.step_s.value)} against {seconds(base.timing.step_s.value)}"
+                took = f"{seconds(row.timing.step_s.value)} vs {seconds(base.timing.step_s.value)}"
                 sentences.append(f"{op} {dtype} {_where(row)}, {words} at {size}: {ratio} as fast ({took}).")
     return sentences
 

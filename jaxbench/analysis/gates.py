@@ -30,15 +30,15 @@ RIGHT = "right result"
 LOOP_SLOWER = 1.25
 ITERATION_LAUNCHES = {"cpu": 1.0}
 ITERATION_LAUNCHES_ELSEWHERE = 4.0
-# An iteration may take as little as this share of a call, or CALL_LAUNCHES calls of an empty program less for each device
-# that the call starts: waking threads took up to 11 of those on the machines where this was measured.
+# An iteration may take as little as this share of a call, or CALL_LAUNCHES calls of an empty program less for each
+# device that the call starts: waking threads took up to 11 of those on the machines where this was measured.
 LOOP_FASTER = 0.75
-# The same for a collective. A loop keeps its devices awake and in step: an iteration was seen to take only 0.3 of a call
-# with all of its work done. If the work was hoisted, it takes nothing.
+# The same for a collective. A loop keeps its devices awake and in step: an iteration was seen to take only 0.3 of a
+# call with all of its work done. If the work was hoisted, it takes nothing.
 LOOP_FASTER_TOGETHER = 0.25
 CALL_LAUNCHES = 15.0
-# These ratios, and those of the blocks below, may be exceeded this many times by honest rows: oversubscribed ones, whose
-# devices wait for each other, and those with too few rounds for an interval, where one disturbed round may decide.
+# Honest rows may exceed these ratios, and those of the blocks below, this many times: oversubscribed rows, whose devices
+# wait for each other, and rows with too few rounds for an interval, where one disturbed round may decide.
 CROWDED = 2.0
 FEW_ROUNDS = 4.0
 # An iteration of an empty program takes no time: a slope below this share of a launch is zero, whatever its sign.

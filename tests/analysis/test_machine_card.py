@@ -59,7 +59,7 @@ def test_peaks_are_the_best_of_each_dtype_core_count_and_level(tmp_path: Path) -
     best = found["flop_per_s", 2, ""]
     assert (best["op"], best["shape"], best["dtype"], best["run"]) == ("matmul", "2048x2048x2048", "float32", "matmul")
     assert best["lo"] < best["value"] < best["hi"] and best["rounds"] == 4
-    assert best["note"] == "chosen among 3 on 4 rounds, measured on the other 4"
+    assert best["note"] == "selected among 3 on 4 rounds, measured on the other 4"
     assert found["flop_per_s", 1, ""]["note"] == "", "nothing was chosen among one"
 
 
@@ -102,7 +102,7 @@ def test_the_best_of_many_equal_rows_is_not_flattered(tmp_path: Path) -> None:
 def test_five_rounds_choose_on_two_and_measure_on_three_with_an_interval(tmp_path: Path) -> None:
     best = paired_ratio.best(rows(tmp_path, matmuls(), rounds=5), lambda row: row.point.flops)
     assert best is not None and (best.rounds, best.rate.has_interval) == (3, True)
-    assert best.note == "chosen among 4 on 2 rounds, measured on the other 3"
+    assert best.note == "selected among 4 on 2 rounds, measured on the other 3"
 
 
 def test_refused_wrong_and_partial_rows_make_no_peak(tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_no_file_is_no_card(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("{", "is damaged"),
-        ("[]", "holds no JSON object"),
+        ("[]", "not a JSON object"),
         (json.dumps({"schema": 2}), "has schema 2, this jaxbench reads schema 1"),
         (json.dumps(fab.card(machine=None)), "does not say which machine"),
-        (json.dumps(fab.card(peaks=None)), "its peaks are no list"),
+        (json.dumps(fab.card(peaks=None)), "its peaks are not a list"),
         (json.dumps(fab.card(peaks=[{}])), "entry 1 of its peaks has no quantity"),
         (json.dumps(fab.card(peaks=["x"])), "entry 1 of its peaks has no quantity"),
         (json.dumps(fab.card(peaks=[fab.peak("flop_per_s", 1, -1.0, op="matmul")])), "has value -1.0"),
