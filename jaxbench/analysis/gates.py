@@ -37,8 +37,8 @@ LOOP_FASTER = 0.75
 # call with all of its work done. If the work was hoisted, it takes nothing.
 LOOP_FASTER_TOGETHER = 0.25
 CALL_LAUNCHES = 15.0
-# Honest rows may exceed these ratios, and those of the blocks below, this many times: oversubscribed rows, whose devices
-# wait for each other, and rows with too few rounds for an interval, where one disturbed round may decide.
+# Honest rows may exceed these ratios, and those of the blocks below, this many times: oversubscribed rows, whose
+# devices wait for each other, and rows with too few rounds for an interval, where one disturbed round may decide.
 CROWDED = 2.0
 FEW_ROUNDS = 4.0
 # An iteration of an empty program takes no time: a slope below this share of a launch is zero, whatever its sign.

@@ -162,7 +162,10 @@ def test_headline_takes_the_largest_honest_count(tmp_path: Path) -> None:
     ("facts", "why"),
     [
         ({"cores": 1}, "only one honest device count"),
-        ({"wrong": tuple(f"shard_map/{s}/{n}" for s in ("strong", "weak") for n in (1, 2, 4, 8))}, "did not pass its checks"),
+        (
+            {"wrong": tuple(f"shard_map/{s}/{n}" for s in ("strong", "weak") for n in (1, 2, 4, 8))},
+            "did not pass its checks",
+        ),
         ({"wrong": ("shard_map/strong/1", "shard_map/weak/1")}, "no strategy has two"),
         ({"rounds": 0}, "nothing was measured"),
         ({"devices": (4, 8), "cores": 2}, "more devices than cores"),
