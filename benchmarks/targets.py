@@ -134,7 +134,7 @@ def _table(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
 
 
 def _amiss(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
-    sentences = [f"- {name}: {said}" for name, (rows, _) in by_job.items() for said in compiled.amiss(rows)]
+    sentences = [f"- {name}: {said}" for name, (rows, _) in by_job.items() for said in compiled.problems(rows)]
     about = (
         "What is not green, and why. A collective that the compiler wrote as another is measured all the same: its "
         "time stands, its bandwidth is refused (docs/METRICS.md, Gates)."

@@ -168,7 +168,7 @@ def test_two_runs_in_one_folder_are_kept_apart(run):
     with hold(run):
         done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP)
     assert done.returncode == 2
-    assert "another process is at work" in done.stderr
+    assert "another process is using" in done.stderr
 
 
 @pytest.mark.full
@@ -176,7 +176,7 @@ def test_a_training_is_no_place_for_measurements(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     done = jaxbench("run", "mlp", f"--workdir={tmp_path}", *QUICK_MLP)
     assert done.returncode == 2
-    assert "holds a training" in done.stderr
+    assert "contains a training" in done.stderr
     assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == ["checkpoints"]
 
 

@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""t(S) = alpha + S / beta: the start-up time and the bandwidth of one collective or one link.
+"""t(S) = alpha + S / beta: the start-up time and the bandwidth of one collective or one link (Hockney 1994).
 
-Fitted by relative least squares, the sum of ((model - t) / t)^2, which is linear in (alpha, 1/beta): every size then
-weighs the same. With plain least squares the largest payload alone would decide, and alpha would be noise. Small
-payloads are read as time and large ones as bandwidth; no rate is averaged over sizes (Hockney 1994).
+The fit is relative least squares, the sum of ((model - t) / t)^2, so that every size has the same weight: in plain
+least squares the largest payload alone would decide, and alpha would be noise. It is linear in (alpha, 1/beta).
 """
 
 from __future__ import annotations
@@ -18,33 +17,28 @@ from jaxbench.analysis.case_rows import CaseRow, bus_factor
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
+from jaxbench.records.place import CasePlace
 
 MIN_SIZES = 3
-POOR = 0.25  # from this misfit on the sentence says that the line does not describe the times
+POOR = 0.25  # from this misfit on, the line does not describe the times
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """The line of one collective in one group of devices, or of one transfer, or the reason why there is none.
+    """The line of one collective in one group of devices, or of one transfer; or why there is none.
 
     Attributes:
+      place: of one of its sizes.
       alpha_s: the time that does not depend on the size.
-      beta_bytes_per_s: payload bytes per second of the rest; for a collective that is algbw, not busbw. Where some
-        draws do not grow with the size its interval has no upper end, and none is given.
-      half_bytes: alpha x beta, the payload at which both terms take equally long (Hockney's n_1/2).
+      beta_bytes_per_s: payload bytes per second of the rest; of a collective this is algbw, not busbw. Without an
+        interval if some draws do not grow with the size, since it would have no upper end.
+      half_bytes: alpha x beta, the payload at which both terms are equal (Hockney's n_1/2).
       bus_factor: busbw / algbw of the group; NaN for transfers and for one device.
       misfit: the largest absolute relative residual. residuals: (payload_bytes, (line - measured) / measured).
-      why_not: a sentence; "" when there is a fit.
+      why_not: a clause; "" when there is a fit.
     """
 
-    op: str
-    dtype: str
-    devices: int
-    mesh: str
-    axis: str
-    source: str
-    target: str
-    oversubscribed: bool
+    place: CasePlace
     alpha_s: Estimate = UNKNOWN
     beta_bytes_per_s: Estimate = UNKNOWN
     half_bytes: Estimate = UNKNOWN
@@ -55,11 +49,12 @@ class Fit:
 
     @property
     def name(self) -> str:
-        """For people: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
-        if self.source or self.target:
-            return f"{self.op} {self.dtype} {self.source}->{self.target}"
-        group = f" along {self.axis} of {self.mesh}" if "x" in self.mesh else ""
-        return f"{self.op} {self.dtype} on {devices_word(self.devices)}{group}"
+        """Shown to users: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
+        p = self.place
+        if p.source or p.target:
+            return f"{p.op} {p.dtype} {p.source}->{p.target}"
+        group = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
+        return f"{p.op} {p.dtype} on {devices_word(p.devices)}{group}"
 
     def seconds_at(self, payload_bytes: np.ndarray) -> np.ndarray:
         """The line, for figures. NaN without a fit."""
@@ -69,15 +64,18 @@ class Fit:
 def fit_all(rows: list[CaseRow]) -> list[Fit]:
     """One fit for each collective in each group of devices and for each transfer, in the order of the rows.
 
-    Pairs that were asked for at one size only, to compare them with each other, are no groups.
+    Transfers of one size only are left out: they serve to compare pairs of devices.
     """
     groups: dict[tuple[object, ...], list[CaseRow]] = {}
     for row in rows:
-        p = row.point
-        if p.family in ("collective", "transfer"):
-            key = (p.op, p.dtype, p.devices, p.mesh, p.axis, p.source, p.target)
-            groups.setdefault(key, []).append(row)
+        if row.point.family in ("collective", "transfer"):
+            groups.setdefault(group_of(row.point), []).append(row)
     return [_fit(g) for g in groups.values() if len(g) > 1 or g[0].point.family == "collective"]
+
+
+def group_of(place: CasePlace) -> tuple[object, ...]:
+    """What all sizes of one collective in one group of devices, or of one transfer, have in common."""
+    return (place.op, place.dtype, place.devices, place.mesh, place.axis, place.source, place.target)
 
 
 def _fit(group: list[CaseRow]) -> Fit:
@@ -85,32 +83,29 @@ def _fit(group: list[CaseRow]) -> Fit:
     good = sorted((row for row in group if usable(row)), key=lambda row: row.point.payload_bytes or 0)
     sizes = len({row.point.payload_bytes for row in good})
     factor = bus_factor(p.op, p.devices) if p.family == "collective" else None
-    fit = Fit(
-        op=p.op, dtype=p.dtype, devices=p.devices, mesh=p.mesh, axis=p.axis, source=p.source, target=p.target,
-        oversubscribed=p.oversubscribed, bus_factor=factor if factor is not None else math.nan,
-    )  # fmt: skip
+    fit = Fit(place=p, bus_factor=math.nan if factor is None else factor)
     if not good:
-        return dataclasses.replace(fit, why_not=_nothing(group))
+        return dataclasses.replace(fit, why_not=_no_usable_size(group))
     if sizes < MIN_SIZES:
-        of = "" if len(good) == len(group) else f" of {len(group)} are complete, right and not refused"
+        of = "" if len(good) == len(group) else f" of {len(group)} are complete, correct and not refused"
         return dataclasses.replace(fit, why_not=f"{sizes} payload size{'s' * (sizes > 1)}{of}, it needs {MIN_SIZES}")
-    return _fitted(fit, good)
+    return _solved(fit, good)
 
 
 def usable(row: CaseRow) -> bool:
-    """Complete, right, timed and not refused. Oversubscribed groups are fitted too, and say so."""
+    """Complete, correct, timed and not refused. Oversubscribed groups are fitted too, and their sentences say so."""
     point = row.point
     measured = row.timing.step_s.known and bool(point.payload_bytes)
     return measured and point.status == "ok" and point.check_ok is True and row.gate != "refused"
 
 
-def _nothing(group: list[CaseRow]) -> str:
-    if all(row.gate == "refused" for row in group):
-        return f"every size was refused ({group[0].gate_reason})"
-    return "no size is complete, right and not refused"
+def _no_usable_size(rows: list[CaseRow]) -> str:
+    if all(row.gate == "refused" for row in rows):
+        return f"every size was refused ({rows[0].gate_reason})"
+    return "no size is complete, correct and not refused"
 
 
-def _fitted(fit: Fit, rows: list[CaseRow]) -> Fit:
+def _solved(fit: Fit, rows: list[CaseRow]) -> Fit:
     sizes = np.array([row.point.payload_bytes for row in rows], dtype=np.float64)
     times = np.array([row.timing.step_s.value for row in rows])
     ((alpha, inverse),) = solve(sizes, times[None])
@@ -133,7 +128,7 @@ def _fitted(fit: Fit, rows: list[CaseRow]) -> Fit:
 
 
 def _open_ended(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
-    """As `estimate`, but infinite draws count: where they reach the upper end there is no interval."""
+    """As `estimate`, but infinite draws count: if they reach the upper end, there is no interval."""
     finite = estimate(float(value), np.minimum(draws, np.finfo(np.float64).max), rounds=rounds)
     return finite if finite.hi < 1e300 else finite.alone()
 
@@ -141,8 +136,8 @@ def _open_ended(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
 def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Relative least squares with alpha >= 0 and 1/beta >= 0, exactly and for all draws at once.
 
-    With two parameters the bounded optimum is the free one where that is allowed, and otherwise the better of the two
-    lines that lack one term.
+    With two parameters the bounded optimum is the unbounded one if that is in bounds, otherwise the better of the two
+    lines with one term.
 
     Args:
       sizes: (sizes,) bytes, not all the same.
@@ -152,9 +147,9 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
       (draws, 2): alpha in seconds, 1/beta in seconds per byte.
     """
     unit = sizes.max()
-    one, per = 1 / times, (sizes / unit) / times  # the columns of a system whose right-hand side is 1 everywhere
-    aa, ab, bb = (one * one).sum(axis=1), (one * per).sum(axis=1), (per * per).sum(axis=1)
-    a, b = one.sum(axis=1), per.sum(axis=1)
+    constant, slope = 1 / times, (sizes / unit) / times  # the columns of a system whose right-hand side is 1 everywhere
+    aa, ab, bb = (constant * constant).sum(axis=1), (constant * slope).sum(axis=1), (slope * slope).sum(axis=1)
+    a, b = constant.sum(axis=1), slope.sum(axis=1)
     determinant = aa * bb - ab * ab
     free = np.stack([bb * a - ab * b, aa * b - ab * a], axis=1) / determinant[:, None]
     flat = np.stack([a / aa, np.zeros_like(a)], axis=1)
@@ -166,28 +161,28 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def sentences(fits: list[Fit]) -> list[str]:
-    """One sentence a fit; groups that lack one for the same reason share one."""
-    said, missing = [], dict[str, list[str]]()
+    """One sentence per fit. Groups without a fit for the same reason share a sentence."""
+    fitted, missing = [], dict[str, list[str]]()
     for fit in fits:
         if fit.why_not:
             missing.setdefault(fit.why_not, []).append(fit.name)
         else:
-            said.append(_sentence(fit))
-    return said + [f"No fit of time against size: {', '.join(names)}: {why}." for why, names in missing.items()]
+            fitted.append(_sentence(fit))
+    return fitted + [f"No fit of time against size: {', '.join(names)}: {why}." for why, names in missing.items()]
 
 
 def _sentence(fit: Fit) -> str:
     alpha, beta = interval(fit.alpha_s, seconds), interval(fit.beta_bytes_per_s, per_second)
     size, residual = max(fit.residuals, key=lambda pair: abs(pair[1]))
-    said = f"{fit.name}: t(S) = {alpha} + S / ({beta})"
+    text = f"{fit.name}: t(S) = {alpha} + S / ({beta})"
     if fit.alpha_s.value > 0:
-        said += f", both terms equal at {payload(fit.half_bytes.value)}"
+        text += f", both terms equal at {payload(fit.half_bytes.value)}"
     side = "above" if residual > 0 else "below"
-    said += f"; residuals of at most {100 * abs(residual):.2g} % ({side} the time at {payload(size)})"
+    text += f"; residuals of at most {100 * abs(residual):.2g} % ({side} the time at {payload(size)})"
     if fit.misfit >= POOR:
-        said += ": the line does not describe these times"
+        text += ": the line does not describe these times"
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
-        said += "; some draws do not grow with size, so the bandwidth has no upper limit"
-    if fit.oversubscribed:
-        said += " (more devices than cores: no statement about links)"
-    return f"{said}."
+        text += "; some draws do not grow with size, so the bandwidth has no upper limit"
+    if fit.place.oversubscribed:
+        text += " (oversubscribed, more devices than cores: says nothing about links)"
+    return f"{text}."

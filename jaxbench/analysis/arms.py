@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From the rows of a run that sweeps levers to arms: each beside the first arm of the same place, its baseline."""
+"""The arms of a sweep of levers, each compared with its baseline: the first arm of the same place."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Arm:
     """One arm in one place (strategy, scaling, devices).
 
     Attributes:
-      label: the arm as tables and figures call it: the value of the swept lever, or the arm's name.
-      baseline: the first arm of the same place, measured or not; of the baseline itself, its own row.
-      ratio: step time over the baseline's, from the rounds that both were measured in.
-      speedup: examples per second over the baseline's, from the same times: 1 / ratio where the batch is the same.
+      label: what tables and figures call the arm: the value of the swept lever, or the arm's name.
+      baseline: the first arm of the same place, measured or not. The baseline's own is itself.
+      ratio: step time over the baseline's, from the rounds that both share.
+      speedup: examples per second over the baseline's, from the same times: 1 / ratio if the batch is the same.
       memory_ratio: `peak_bytes` over the baseline's; NaN: unknown.
-      verdict: baseline | faster | slower (the whole interval of `speedup` says so) | cannot tell | "" (not measured,
-        or another part of the step, which does other work).
-      why: why the verdict is "cannot tell", as the end of a sentence.
+      verdict: baseline | faster | slower (the whole interval of `speedup` is on that side of 1) | cannot tell | ""
+        (not measured, or another part of the step, which does other work).
+      why: why the verdict is "cannot tell", as a clause.
     """
 
     row: Row
@@ -49,7 +49,7 @@ class Arm:
 
     @property
     def believed(self) -> bool:
-        """Measured, and right as far as is known."""
+        """Measured, and no check failed."""
         return self.timing.step_s.known and self.point.check_ok is not False
 
     @property
@@ -66,7 +66,7 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Place:
-    """The arms of one (strategy, scaling, devices). name: what tells it from other places; "" of the only one."""
+    """The arms of one (strategy, scaling, devices). name: what distinguishes it; "" if the run has only one place."""
 
     name: str
     strategy: str
@@ -80,12 +80,12 @@ class Place:
 
     @staticmethod
     def speedup(arm: Arm, over: Arm) -> Estimate:
-        """Examples per second of `arm` over those of another, from the rounds that both were measured in."""
+        """Examples per second of `arm` over those of `over`, from the rounds that both share."""
         return paired_ratio.ratio(arm, over).under(arm.point.global_batch / over.point.global_batch)
 
 
 def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
-    """Every place of the run with its arms in the order of the plan. swept: the plan's names of what differs."""
+    """Every place of the run with its arms in the order of the plan. swept: the names of the levers that differ."""
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.point.strategy, row.point.scaling, row.point.devices), []).append(row)
@@ -93,9 +93,9 @@ def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
     return [
         Place(
             name=_name(key, keys), strategy=key[0], scaling=key[1], devices=key[2],
-            arms=[_arm(row, mine[0], swept) for row in mine],
+            arms=[_arm(row, group[0], swept) for row in group],
         )
-        for key, mine in groups.items()
+        for key, group in groups.items()
     ]  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def arms_of(places: Sequence[Place]) -> list[Arm]:
 
 
 def label(point: Point, swept: Sequence[str]) -> str:
-    """The value of the one swept lever; the arm's whole name where several are swept or a ladder is climbed."""
+    """The value of the one swept lever; the arm's full name if several levers, or a ladder, are swept."""
     if list(swept) == ["batch"]:
         return str(point.global_batch)
     if len(swept) == 1 and swept[0] in point.levers:
@@ -114,43 +114,43 @@ def label(point: Point, swept: Sequence[str]) -> str:
 
 def _name(key: tuple[str, str, int], keys: Sequence[tuple[str, str, int]]) -> str:
     differs = [len({other[i] for other in keys}) > 1 for i in range(3)]
-    words = [part for part, telling in zip((key[0], key[1]), differs, strict=False) if telling]
+    words = [part for part, shown in zip((key[0], key[1]), differs, strict=False) if shown]
     return ", ".join([*([" ".join(words)] if words else []), *([devices(key[2])] if differs[2] else [])])
 
 
 def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Arm:
-    named = label(row.point, swept)
+    name = label(row.point, swept)
     if not row.timing.step_s.known:
-        return Arm(row=row, label=named, baseline=baseline)
+        return Arm(row=row, label=name, baseline=baseline)
     memory = row.point.peak_bytes / baseline.point.peak_bytes
     if row is baseline:
         one = Estimate(value=1.0)
         facts = dict(ratio=one, speedup=one, memory_ratio=memory, verdict="baseline")
-        return Arm(row=row, label=named, baseline=baseline, **facts)  # type: ignore[arg-type]
+        return Arm(row=row, label=name, baseline=baseline, **facts)  # type: ignore[arg-type]
     if not baseline.timing.step_s.known:
         why = f"its baseline {baseline.point.point} has no times"
-        return Arm(row=row, label=named, baseline=baseline, verdict="cannot tell", why=why)
+        return Arm(row=row, label=name, baseline=baseline, verdict="cannot tell", why=why)
     ratio = paired_ratio.ratio(row, baseline)
-    work = row.point.global_batch / baseline.point.global_batch
-    speedup = ratio.under(work)
-    alike = row.point.levers.get("part") == baseline.point.levers.get("part")
-    verdict, why = judge(row, baseline, speedup) if alike else ("", "")
+    work_ratio = row.point.global_batch / baseline.point.global_batch
+    speedup = ratio.under(work_ratio)
+    same_part = row.point.levers.get("part") == baseline.point.levers.get("part")
+    verdict, why = judge(row, baseline, speedup) if same_part else ("", "")
     return Arm(
-        row=row, label=named, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
+        row=row, label=name, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
         why=why,
     )  # fmt: skip
 
 
 def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:
-    """faster | slower | cannot tell, and why it cannot be told."""
-    for one in (row, baseline):
-        if one.point.check_ok is not True:
-            said = "did not pass its checks" if one.point.check_ok is False else "was never checked"
-            return "cannot tell", f"{one.point.point} {said}"
+    """faster | slower | cannot tell, and why it cannot tell."""
+    for each in (row, baseline):
+        if each.point.check_ok is not True:
+            fault = "did not pass its checks" if each.point.check_ok is False else "was never checked"
+            return "cannot tell", f"{each.point.point} {fault}"
     if row.point.oversubscribed:
         return "cannot tell", "more devices than cores: the times say nothing about speed"
     if not speedup.has_interval:
-        return "cannot tell", f"fewer than the {MIN_ROUNDS} rounds together that an interval needs"
+        return "cannot tell", f"fewer than the {MIN_ROUNDS} shared rounds that an interval needs"
     if speedup.lo > 1:
         return "faster", ""
-    return ("slower", "") if speedup.hi < 1 else ("cannot tell", "the interval holds 1")
+    return ("slower", "") if speedup.hi < 1 else ("cannot tell", "the interval contains 1")

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a larger batch buys: the knee of throughput over batch, and the latency of single calls."""
+"""Effects of the batch size: the knee of throughput over batch, and the latency of single calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 
-NEAR = 0.9  # the knee: from this share of the best throughput on, a larger batch buys time per step and little else
-MIN_LATENCIES = 100  # single calls below which a 99th percentile would be one of the two slowest
+NEAR = 0.9  # beyond this share of the best throughput, a larger batch costs time per step and gains little
+MIN_LATENCIES = 100  # of fewer single calls, the 99th percentile would be the slowest one
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,10 +20,10 @@ class Knee:
     """The smallest measured batch with at least `NEAR` of the best throughput of its place.
 
     Attributes:
-      share: its throughput over the best, from the rounds that both were measured in.
-      below: the next smaller measured batch and its share; None when the knee is the smallest.
-      rising: the best is the largest batch and still above 1 / NEAR of the next smaller: the true knee may be larger.
-      certain: the intervals say so: all of `share` is above NEAR, all of the smaller batch's below it.
+      share: its throughput over the best one, from the rounds that both share.
+      below: the next smaller measured batch and its share; None if the knee is the smallest.
+      rising: the largest batch is the best, by more than 1 / NEAR over the next smaller: the true knee may be larger.
+      certain: all of the interval of `share` is above NEAR, and all of the smaller batch's is below it.
     """
 
     place: Place
@@ -41,17 +41,17 @@ class Knee:
 
 
 def knee(place: Place) -> Knee | None:
-    """The knee of a place whose arms differ in nothing but the batch; None with fewer than three batches."""
+    """The knee of a place whose arms differ only in the batch; None with fewer than three batches."""
     arms = sorted((arm for arm in place.arms if arm.believed), key=lambda arm: arm.point.global_batch)
     if len({arm.point.global_batch for arm in arms}) < 3:
         return None
     best = max(arms, key=lambda arm: arm.point.global_batch / arm.timing.step_s.value)
     shares = [Estimate(value=1.0) if arm is best else place.speedup(arm, best) for arm in arms]
-    at = next(i for i, share in enumerate(shares) if share.value >= NEAR)
+    index = next(i for i, share in enumerate(shares) if share.value >= NEAR)
     rising = best is arms[-1] and shares[-2].value < NEAR
     return Knee(
-        place=place, arm=arms[at], best=best, share=shares[at], below=arms[at - 1] if at else None,
-        below_share=shares[at - 1] if at else UNKNOWN, rising=rising,
+        place=place, arm=arms[index], best=best, share=shares[index], below=arms[index - 1] if index else None,
+        below_share=shares[index - 1] if index else UNKNOWN, rising=rising,
     )  # fmt: skip
 
 
@@ -67,10 +67,10 @@ class Latency:
 
 
 def latency(arm: Arm) -> Latency:
-    """From blocks of one call alone: a longer block is an average, and averages have no percentiles of latency."""
+    """Uses only blocks of one call: a longer block is an average, which has no percentiles of latency."""
     rounds = [(unit, r) for unit, r in zip(arm.point.units, arm.point.rounds, strict=True) if r.steps == 1]
     if not rounds:
-        why = "its blocks hold more than one call" if arm.point.rounds else "it was not measured"
+        why = "its blocks have more than one call" if arm.point.rounds else "it was not measured"
         return Latency(arm=arm, calls=0, why_not=why)
     samples = np.concatenate([r.block_s for _, r in rounds])
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
@@ -89,33 +89,33 @@ def _quantile(samples: np.ndarray, q: float) -> float:
 
 
 def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
-    """The smallest sample that at least a share `q` of each draw does not exceed.
+    """The smallest sample that at least the share `q` of each draw does not exceed.
 
     Args:
       samples: (n,). owners: (n,) int, the column of `weights` of each. weights: (draws, k) multiplicities.
 
     Returns:
-      (draws,); NaN for a draw that holds none of the samples.
+      (draws,); NaN for a draw without samples.
     """
     order = np.argsort(samples, kind="stable")
     sizes = np.bincount(owners, minlength=weights.shape[1])
-    found = np.full(len(weights), np.nan)
-    for start in range(0, len(weights), 200):  # a few draws at a time, or a million calls would not fit
-        some = weights[start : start + 200]
-        total = (some @ sizes).astype(np.float64)
-        running = np.cumsum(some[:, owners[order]], axis=1)
-        at = (running < np.ceil(q * total - 1e-6)[:, None]).sum(axis=1)
-        values = samples[order][np.minimum(at, len(samples) - 1)]
-        found[start : start + 200] = np.where(total > 0, values, np.nan)
-    return found
+    result = np.full(len(weights), np.nan)
+    for start in range(0, len(weights), 200):  # in chunks of draws: a million calls would not fit in memory
+        chunk = weights[start : start + 200]
+        total = (chunk @ sizes).astype(np.float64)
+        running = np.cumsum(chunk[:, owners[order]], axis=1)
+        index = (running < np.ceil(q * total - 1e-6)[:, None]).sum(axis=1)
+        values = samples[order][np.minimum(index, len(samples) - 1)]
+        result[start : start + 200] = np.where(total > 0, values, np.nan)
+    return result
 
 
 def latencies(places: Sequence[Place]) -> list[tuple[Place, list[Latency]]]:
-    """Of every place the arms that infer, by batch."""
-    found = []
+    """For every place, the arms that infer, by batch."""
+    results = []
     for place in places:
         arms = [arm for arm in place.arms if arm.point.levers.get("part") == "inference"]
         arms.sort(key=lambda arm: arm.point.global_batch)
         if arms:
-            found.append((place, [latency(arm) for arm in arms]))
-    return found
+            results.append((place, [latency(arm) for arm in arms]))
+    return results

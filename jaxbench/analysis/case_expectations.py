@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What kernels, transfers and collectives should show on any machine, held against what they do show."""
+"""What runs of kernels, transfers and collectives should show on any machine, and what they do show."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES, Item, complete,
 
 UNIT = "cases"
 _RUNS = "Every kernel, transfer and collective that fits runs to the end."
-_RIGHT = "Every result is the right one."
-_GATES = "No number is impossible: the clocks agree, nothing is faster than what it needs at the peaks."
+_RIGHT = "Every result is correct."
+_GATES = "No number is impossible: the clocks agree, and nothing is faster than the hardware's peaks allow."
 _PEAK = "No matrix product is faster than the peak that the device's maker states."
 
 
 def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
-    """Whether all were measured, right, and believed by every gate."""
+    """Whether all rows were measured, are correct, and passed every gate."""
     checked = [row for row in rows if row.point.check_ok is not None]
     wrong = [f"{row.point.point}: {row.point.reason}" for row in checked if row.point.check_ok is False]
     gated = [row for row in rows if row.gate and row.point.check_ok is not False]
@@ -31,7 +31,7 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
 
 
 def of_peak(rows: Sequence[CaseRow], manifest: dict[str, Any]) -> Item:
-    """The fastest product of each format beside the catalogue's peak, also those that a gate refused.
+    """The fastest product of each dtype against the catalogued peak, including those that a gate refused.
 
     rows: of the experiment `matmul`. manifest: of its run.
     """
@@ -42,16 +42,16 @@ def of_peak(rows: Sequence[CaseRow], manifest: dict[str, Any]) -> Item:
         best = max((row for row in timed if row.point.dtype == dtype), key=lambda row: row.flop_per_s.value)
         peak = ceilings.catalogued(platform, kind, dtype)
         rate = quantities.flops(best.flop_per_s.value, dtype)
-        if not peak.flop_source:
+        if not peak.flop.source:
             shown.append(f"{dtype} {rate}")
             continue
         known += 1
-        share = 100 * best.flop_per_s.value / peak.flop_per_s
-        shown.append(f"{dtype} {rate}, {share:.0f} % of {quantities.flops(peak.flop_per_s, dtype)}")
-        least = best.flop_per_s.lo if best.flop_per_s.has_interval else best.flop_per_s.value
-        if least > limits.SLACK["catalogue"] * peak.flop_per_s:
+        share = 100 * best.flop_per_s.value / peak.flop.rate
+        shown.append(f"{dtype} {rate}, {share:.0f} % of {quantities.flops(peak.flop.rate, dtype)}")
+        lower = best.flop_per_s.lo if best.flop_per_s.has_interval else best.flop_per_s.value
+        if lower > limits.SLACK["catalogue"] * peak.flop.rate:
             wrong.append(f"{best.point.point}: {shown[-1]}")
     agrees = NO if wrong else YES if known else CANNOT_TELL
-    why = tuple(wrong) if known else (f"the catalogue has no peak of '{kind}'.",)
+    why = tuple(wrong) if known else (f"the catalogue has no peak for '{kind}'.",)
     found = "; ".join(shown) or "nothing was measured"
     return Item(expected=_PEAK, found=found, agrees=agrees, judged=known, right=known - len(wrong), why=why)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sentences that a run of cases is for, from rows that passed every gate and are honest; or why there are none."""
+"""The headlines of a run of cases, from honest rows that passed every gate; or why there are none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from jaxbench.analysis import ceilings, paired_ratio
-from jaxbench.analysis.alpha_beta import POOR, Fit
+from jaxbench.analysis.alpha_beta import POOR, Fit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing
 from jaxbench.analysis.headline import devices as devices_word
@@ -16,8 +16,8 @@ from jaxbench.analysis.headline import percent, seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import flops, interval, payload, per_second, scaled, times
 
-HOST = ("numpy", "scipy")  # what a factorisation is compared with
-OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # the two ends of fusion
+HOST = ("numpy", "scipy")  # factorisations are compared with these
+OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # names of implementations
 Groups = dict[tuple[object, ...], list[CaseRow]]
 
 
@@ -31,26 +31,27 @@ def headlines(
 ) -> list[str]:
     """The sentences of one view.
 
-    Where one row is chosen among many, half of the rounds chooses and the other half is reported (`paired.best`).
+    When a row is selected among many, one half of the rounds selects and the other half is reported
+    (`paired_ratio.best`).
 
     Args:
-      cache_bytes: the processor's last-level cache, which tells memory from caches; None: unknown.
+      cache_bytes: the processor's last-level cache, which separates memory from caches; None: unknown.
     """
     good = [row for row in rows if row.headline and row.timing.step_s.known]
     if view == "stream":
-        found = _stream(good, cache_bytes)
+        results = _stream(good, cache_bytes)
     elif view == "collectives":
-        found = _collectives(good, fits)
+        results = _collectives(good, fits)
     elif view == "curves":
-        found = _curves(good, crossings)
+        results = _curves(good, crossings)
     else:
         views = {"matmul": _matmul, "dispatch": _dispatch, "fusion": _fusion, "linalg": _linalg, "transfer": _transfer}
-        found = views[view](good) if view in views else []
-    return found or [f"No headline: {_why_not(view, rows)}."]
+        results = views[view](good) if view in views else []
+    return results or [f"No headline: {_why_not(view, rows)}."]
 
 
 def _matmul(rows: list[CaseRow]) -> list[str]:
-    said = []
+    sentences = []
     for (op, dtype, _, _), group in _groups(rows, "op", "dtype", "platform", "cores").items():
         best = paired_ratio.best(group, lambda row: row.point.flops)
         if best is None:
@@ -59,12 +60,12 @@ def _matmul(rows: list[CaseRow]) -> list[str]:
         of_peak = f", {percent(share)} of {best.row.peak}" if share.known else ""
         rate = interval(best.rate, functools.partial(flops, dtype=p.dtype))
         what = f"{op} {dtype} {_where(best.row)}: {rate} with {p.shape} ({p.impl}{_note(best)})"
-        said.append(f"{what}{of_peak}.")
-    return said
+        sentences.append(f"{what}{of_peak}.")
+    return sentences
 
 
 def _share(best: paired_ratio.Best) -> Estimate:
-    """The peak's share of the rate that is reported, not of all rounds: the two must not contradict each other."""
+    """The share of the peak for the reported rate, not for that of all rounds: both are in one sentence."""
     share, rate = best.row.peak_share, best.row.flop_per_s
     if not best.note or not share.known or not rate.known:
         return share
@@ -73,9 +74,9 @@ def _share(best: paired_ratio.Best) -> Estimate:
 
 
 def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
-    """Triad, or whatever there is without it, from memory and from the caches."""
+    """Triad, or everything if there is no triad, from memory and from the caches."""
     rows = [row for row in rows if row.point.op == "triad"] or rows
-    said = []
+    sentences = []
     for (platform, _, dtype), group in _groups(rows, "platform", "cores", "dtype").items():
         cache = cache_bytes if platform == "cpu" else None
         parts = []
@@ -86,8 +87,8 @@ def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
                 size = payload(best.row.point.bytes_moved or 0)
                 parts.append(f"{interval(best.rate, per_second)} {words}, {best.row.point.op} of {size}{_note(best)}")
         if parts:
-            said.append(f"{group[0].point.experiment} {dtype} {_where(group[0])}: {'; '.join(parts)}.")
-    return said
+            sentences.append(f"{group[0].point.experiment} {dtype} {_where(group[0])}: {'; '.join(parts)}.")
+    return sentences
 
 
 def _dispatch(rows: list[CaseRow]) -> list[str]:
@@ -101,17 +102,17 @@ def _dispatch(rows: list[CaseRow]) -> list[str]:
 
 
 def _fusion(rows: list[CaseRow]) -> list[str]:
-    return _ratios(rows, OP_BY_OP, FUSED, "fused against op by op")
+    return _ratios(rows, OP_BY_OP, FUSED, "fused vs op by op")
 
 
 def _linalg(rows: list[CaseRow]) -> list[str]:
-    found = [_ratios(rows, (host,), ("jit",), f"jit against {host}") for host in HOST]
-    return [sentence for sentences in found for sentence in sentences]
+    results = [_ratios(rows, (host,), ("jit",), f"jit vs {host}") for host in HOST]
+    return [sentence for sentences in results for sentence in sentences]
 
 
 def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], words: str) -> list[str]:
-    """How many times as fast one implementation is as another, at the largest size they share."""
-    said = []
+    """How many times as fast one implementation is as another, at the largest size that both have."""
+    sentences = []
     for (op, dtype, _), group in _groups(rows, "op", "dtype", "cores").items():
         bases = {row.point.elements: row for row in group if row.point.impl in slow}
         for (platform,), others in _groups([r for r in group if r.point.impl in fast], "platform").items():
@@ -121,37 +122,37 @@ def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], w
                 base, row = max(pairs, key=lambda pair: pair[1].point.elements or 0)
                 size = row.point.shape or f"{row.point.elements:,} elements"
                 ratio = times(paired_ratio.ratio(base, row))
-                took = f"{seconds(row.timing.step_s.value)} against {seconds(base.timing.step_s.value)}"
-                said.append(f"{op} {dtype} {_where(row)}, {words} at {size}: {ratio} as fast ({took}).")
-    return said
+                took = f"{seconds(row.timing.step_s.value)} vs {seconds(base.timing.step_s.value)}"
+                sentences.append(f"{op} {dtype} {_where(row)}, {words} at {size}: {ratio} as fast ({took}).")
+    return sentences
 
 
 def _transfer(rows: list[CaseRow]) -> list[str]:
-    """Over all pairs at the largest payload, the least bandwidth: a program waits for its slowest link.
+    """The lowest bandwidth over all pairs at the largest payload: a program waits for its slowest link.
 
-    It is that of the table: the least of noisy medians is too small, if anything, and flatters nobody.
+    It needs no split of the rounds: the minimum of noisy medians is too low, if anything.
     """
-    said = []
+    sentences = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
         size = max(row.point.payload_bytes or 0 for row in group)
         pairs = [row for row in group if row.point.payload_bytes == size]
         worst = min(pairs, key=lambda row: row.algbw.value)
         pair = f"{worst.point.source}->{worst.point.target}"
-        over = f"at least, over {len(pairs)} pairs; the slowest is {pair}" if len(pairs) > 1 else f"{pair}"
-        said.append(f"{op} {dtype}, {payload(size)}: {interval(worst.algbw, per_second)} {over}.")
-    return said
+        comparison = f"at least, over {len(pairs)} pairs; the slowest is {pair}" if len(pairs) > 1 else f"{pair}"
+        sentences.append(f"{op} {dtype}, {payload(size)}: {interval(worst.algbw, per_second)} {comparison}.")
+    return sentences
 
 
 def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
-    """Of each operation on the most devices: the least bus bandwidth over its groups, at their largest common payload.
+    """For each operation on the most devices, the lowest bus bandwidth over its groups at their largest common payload.
 
-    With it the time of small payloads: alpha, or where no line describes the times, that of the smallest payload.
+    Also the time of small payloads: alpha, or if no line describes the times, the time of the smallest payload.
     """
     rows = [row for row in rows if row.busbw.known]
-    said = []
+    sentences = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
-        most = max(row.point.devices for row in group)
-        axes = _groups([r for r in group if r.point.devices == most], "mesh", "axis").values()
+        count = max(row.point.devices for row in group)
+        axes = _groups([r for r in group if r.point.devices == count], "mesh", "axis").values()
         common = set.intersection(*({row.point.payload_bytes or 0 for row in axis} for axis in axes))
         if not common:
             continue
@@ -161,45 +162,41 @@ def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
         along = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
         along += f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
         rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(p.payload_bytes or 0)}"
-        fit = next((f for f in fits if not f.why_not and _group(f) == _group(p)), None)
-        said.append(f"{op} {dtype} on {devices_word(most)}{along}: {rate}{_small(group, row, fit)}.")
-    return said
+        fit = next((f for f in fits if not f.why_not and group_of(f.place) == group_of(p)), None)
+        sentences.append(f"{op} {dtype} on {devices_word(count)}{along}: {rate}{_small_payload(group, row, fit)}.")
+    return sentences
 
 
-def _small(rows: list[CaseRow], shown: CaseRow, fit: Fit | None) -> str:
-    """What a small payload costs in the group of `shown`. A line that misses the times has no alpha worth telling."""
+def _small_payload(rows: list[CaseRow], shown: CaseRow, fit: Fit | None) -> str:
+    """The cost of a small payload in the group of `shown`. The alpha of a line that misses the times means nothing."""
     if fit is not None and fit.misfit < POOR:
         return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
-    mine = [row for row in rows if _group(row.point) == _group(shown.point)]
-    least = min(mine, key=lambda row: row.point.payload_bytes or 0)
-    if least is shown:
+    group = [row for row in rows if group_of(row.point) == group_of(shown.point)]
+    smallest = min(group, key=lambda row: row.point.payload_bytes or 0)
+    if smallest is shown:
         return ""
-    return f", {interval(least.timing.step_s, seconds)} at {payload(least.point.payload_bytes or 0)}"
-
-
-def _group(of: object) -> tuple[object, ...]:
-    return tuple(getattr(of, name) for name in ("op", "dtype", "devices", "mesh", "axis"))
+    return f", {interval(smallest.timing.step_s, seconds)} at {payload(smallest.point.payload_bytes or 0)}"
 
 
 def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
-    said = []
+    sentences = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
         best = paired_ratio.best(group, lambda row: row.point.elements)
         if best is None:
             continue
         at = f"{best.row.point.elements:,} elements ({best.row.point.impl} {_where(best.row)})"
         rate = interval(best.rate, lambda value: scaled(value, "elements/s"))
-        said.append(f"{op} {dtype}: {rate} at {at}{_note(best)}.")
-        said += [c.sentence for c in crossings if (c.op, c.dtype) == (op, dtype) and c.below is not None]
-    return said
+        sentences.append(f"{op} {dtype}: {rate} at {at}{_note(best)}.")
+        sentences += [c.sentence for c in crossings if (c.op, c.dtype) == (op, dtype) and c.below is not None]
+    return sentences
 
 
 def _groups(rows: Iterable[CaseRow], *names: str) -> Groups:
     """Rows by these fields of their points, in order of appearance."""
-    found: Groups = {}
+    groups: Groups = {}
     for row in rows:
-        found.setdefault(tuple(getattr(row.point, name) for name in names), []).append(row)
-    return found
+        groups.setdefault(tuple(getattr(row.point, name) for name in names), []).append(row)
+    return groups
 
 
 def _where(row: CaseRow) -> str:
@@ -217,24 +214,24 @@ def _why_not(view: str, rows: list[CaseRow]) -> str:
     measured = [row for row in rows if row.timing.step_s.known]
     if not measured:
         return "nothing was measured"
-    sure = [row for row in measured if row.gate != "refused"]
-    if not sure:
-        by = Counter(gate.name for row in measured for gate in row.gates if gate.passed is False)
-        gates = ", ".join(f"'{name}' refused {count}" for name, count in by.most_common())
+    accepted = [row for row in measured if row.gate != "refused"]
+    if not accepted:
+        refusals = Counter(gate.name for row in measured for gate in row.gates if gate.passed is False)
+        gates = ", ".join(f"'{name}' refused {count}" for name, count in refusals.most_common())
         return f"all {len(measured)} measured rows were refused ({gates or measured[0].gate_reason})"
-    right = [row for row in sure if row.point.status == "ok" and row.point.check_ok is True]
+    right = [row for row in accepted if row.point.status == "ok" and row.point.check_ok is True]
     if not right:
-        return "no row that was not refused has all its rounds and passed its checks"
+        return "every row that was not refused lacks rounds or did not pass its checks"
     if all(row.point.oversubscribed for row in right):
         what = "group" if view == "collectives" else "row"
-        return f"every {what} has more devices than cores; their times are those of devices that take turns"
+        return f"every {what} is oversubscribed: with more devices than cores, devices take turns"
     return _missing(view)
 
 
 def _missing(view: str) -> str:
-    wanted: dict[str, str] = {
+    reasons: dict[str, str] = {
         "collectives": "no group of more than one device passed every gate",
         "fusion": "no block was measured both op by op and fused",
-        "linalg": "no factorisation was measured both by jit and by NumPy or SciPy at one size",
+        "linalg": "no factorisation was measured both by jit and by NumPy or SciPy at the same size",
     }
-    return wanted.get(view, "no row passed every gate with a rate to report")
+    return reasons.get(view, "no row with a rate passed every gate")

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From cases to rows: rates, bus bandwidth, share of the peak, and the gates that a row passed or not."""
+"""From cases to rows: rates, bus bandwidth, share of the peak, and the outcome of every gate."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class CaseRow(Rates):
       timing: `timing.step_s` is seconds per call, `timing.examples_per_s` calls per second.
       loop_s: seconds per iteration of the jitted loop, from its second clock; UNKNOWN without one.
       flop_per_s and the other rates: from step_s, never from the loop.
-      peak_share: the rate over its ceiling; UNKNOWN when there is none. peak: which ceiling, "" when there is none.
+      peak_share: the rate over its ceiling; UNKNOWN without one. peak: which ceiling, "" without one.
       peak_note: the same as a sentence, or why there is none.
       gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
-      notes: sentences that a reader of the row must know.
+      notes: caveats, as clauses.
     """
 
     point: CasePoint
@@ -50,36 +50,36 @@ class CaseRow(Rates):
 def analyse(points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None) -> list[CaseRow]:
     """Computes every number of every case.
 
-    manifest: of the run; only ``platform``, ``device_kind`` and ``cache_bytes`` are read. machine: the card of the same
-    machine (`machine_card.read`), or None.
+    manifest: of the run; only ``platform``, ``device_kind``, ``cache_bytes`` and ``started`` are read. machine: the
+    card of the same machine (`machine_card.read`), or None.
     """
     draws = Draws(unit for point in points for unit in point.units)
-    return _impeached([_row(point, draws, manifest, machine) for point in points])
+    return _refuse_groups([_row(point, draws, manifest, machine) for point in points])
 
 
-def _impeached(rows: list[CaseRow]) -> list[CaseRow]:
-    """Refuses all sizes of a collective of which one is beyond its link.
+def _refuse_groups(rows: list[CaseRow]) -> list[CaseRow]:
+    """Refuses all sizes of a collective if one of them exceeds its link.
 
-    A clock that does not wait is beyond the link at the large payloads alone. The small ones would pass, and the
-    largest of those would be the headline, the fit and the verdict: the same lie, only less conspicuous.
+    A clock that does not wait exceeds the link only at large payloads. The small ones would pass, and the largest of
+    those would be in the headline, the fit and the verdict, although it is just as wrong.
     """
     groups: dict[tuple[Any, ...], list[CaseRow]] = {}
     for row in rows:
         p = row.point
         if p.family == "collective" and any(g.name == gates.BELOW_PEAK and g.passed is False for g in row.gates):
             groups.setdefault((p.op, p.dtype, p.mesh, p.axis), []).append(row)
-    return [_doubted(row, groups.get((p.op, p.dtype, p.mesh, p.axis), [])) for row in rows for p in (row.point,)]
+    return [_with_group(row, groups.get((p.op, p.dtype, p.mesh, p.axis), [])) for row in rows for p in (row.point,)]
 
 
-def _doubted(row: CaseRow, above: list[CaseRow]) -> CaseRow:
-    """above: the rows of its group that are beyond the link."""
+def _with_group(row: CaseRow, above: list[CaseRow]) -> CaseRow:
+    """above: the rows of its group that exceed the link."""
     if not above or any(row is other for other in above) or not row.gates or row.point.family != "collective":
         return row
     sizes = ", ".join(payload(other.point.payload_bytes or 0) for other in above)
-    doubt = Gate(name=gates.BELOW_PEAK, passed=False, reason=f"not itself, but the same collective of {sizes} is")
-    judged = tuple(doubt if gate.name == gates.BELOW_PEAK else gate for gate in row.gates)
-    verdict, reason = gates.verdict(judged)
-    return dataclasses.replace(row, gates=judged, gate=verdict, gate_reason=reason)
+    doubt = Gate(name=gates.BELOW_PEAK, passed=False, reason=f"the same collective exceeds its link at {sizes}")
+    results = tuple(doubt if gate.name == gates.BELOW_PEAK else gate for gate in row.gates)
+    verdict, reason = gates.verdict(results)
+    return dataclasses.replace(row, gates=results, gate=verdict, gate_reason=reason)
 
 
 def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict[str, Any] | None) -> CaseRow:
@@ -89,15 +89,15 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
     loop = timing.measure_loop(point, measured)
     per_second = rates(point, measured)
     call_s = measured.step_s.value
-    asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)
-    share = limits.share(asked)
+    demands = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)
+    share = limits.share(demands)
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
-        # The best of a run is no bound for the run that it was taken from: half of its noise lies above.
+        # The best of a run does not bound that run: half of its noise is above.
         if share.source == "measured":
-            share = dataclasses.replace(share, peak=f"{share.peak}, made of this very run")
-        asked = limits.demands(point, per_second, call_s, manifest=manifest, machine=limits.OWN)
-    judged = gates.judge(point, measured, loop, asked)
-    gate, reason = gates.verdict(judged)
+            share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
+        demands = limits.demands(point, per_second, call_s, manifest=manifest, machine=limits.OWN)
+    results = gates.judge(point, measured, loop, demands)
+    gate, reason = gates.verdict(results)
     return CaseRow(
         point=point,
         timing=measured,
@@ -106,7 +106,7 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
         peak_share=share.part,
         peak=share.peak,
         peak_note=share.note,
-        gates=judged,
+        gates=results,
         gate=gate,
         gate_reason=reason,
         notes=_notes(point, measured),
@@ -126,24 +126,24 @@ def rates(point: CasePoint, measured: Timing) -> Rates:
 
 
 def bus_factor(op: str, devices: int) -> float | None:
-    """busbw / algbw, as nccl-tests defines it: how many times S must cross each device's link.
+    """busbw / algbw as nccl-tests defines it: how many times S must cross each device's link.
 
-    None on one device, which has no bus, and for an op without a definition.
+    None on one device, and for an op without a definition.
     """
     if devices < 2:
         return None
     part = (devices - 1) / devices
-    known = {"all_reduce": 2 * part, "ppermute": 1.0, "broadcast": 1.0}
-    return {**known, **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all"), part)}.get(op)
+    factors = {"all_reduce": 2 * part, "ppermute": 1.0, "broadcast": 1.0}
+    return {**factors, **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all"), part)}.get(op)
 
 
 def _per_second(amount: float | None, measured: Timing) -> Estimate:
-    """`amount` of one call per second, with the interval of its draws; UNKNOWN when the case does none of it."""
+    """`amount` per call as a rate; UNKNOWN when the case does no such work."""
     if not amount:
         return UNKNOWN
     return estimate(amount / measured.step_s.value, amount / measured.step_draws, rounds=measured.rounds)
 
 
 def _notes(point: CasePoint, measured: Timing) -> tuple[str, ...]:
-    crowded = "more devices than cores: the times are measured but say nothing about the machine's links"
-    return (*([crowded] if point.oversubscribed else []), *timing.no_interval(measured), *timing.unsettled(point))
+    note = "more devices than cores: the times are measured but say nothing about the machine's links"
+    return (*([note] if point.oversubscribed else []), *timing.no_interval(measured), *timing.unsettled(point))

@@ -15,23 +15,25 @@ from jaxbench.records.store import RunFolder
 
 @dataclass(frozen=True, kw_only=True)
 class CasePoint(CasePlace, Measured[CaseRecord]):
-    """One case in one place, with everything the run says about it."""
+    """One case in one place, with everything that the run recorded about it."""
 
 
 def load(run: RunFolder) -> list[CasePoint]:
-    """Reads a run folder. Returns the planned points in the order of the plan, then any that the plan does not know.
+    """Reads a run folder. Returns the planned points in the order of the plan, then any that are not in the plan.
 
     Raises:
       UserError: not a run folder, damaged, of another schema, or not a run of cases.
     """
     plan = run.manifest().get("plan")
     if not (isinstance(plan, dict) and plan.get("measures") == "cases" and isinstance(plan.get("points"), list)):
-        raise UserError(f"'{run.path}' has no plan of cases in its manifest: it is no run of kernels or collectives.")
+        raise UserError(
+            f"'{run.path}' has no plan of cases in its manifest: it is not a run of kernels or collectives."
+        )
     return measured.load(run, plan, CasePoint, CaseRecord, CasePlace, _unplanned)
 
 
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> CasePlace:
-    """All that is known is how its id begins."""
+    """Only the operation is known, from the beginning of the id."""
     return CasePlace(
         point=name, devices=failure.devices if failure is not None else 1, platform=platform, oversubscribed=False,
         family="", op=name.split("/")[0], dtype="", impl="", cores=None, resident_bytes=None,

@@ -1,87 +1,82 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What cannot be exceeded: the catalogue's peaks where the device is in it, else what the machine's card measured."""
+"""What a device cannot exceed: its catalogued peaks if the catalogue has it, else what the machine's card measured."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
 
 from jaxbench.catalog import hardware
 
-CACHES = 4  # a working set above this many last-level caches is in memory
-UNKNOWN_CACHE_BYTES = 2**30  # above this it is in memory when the cache's size is not known
+CACHES = 4  # a working set larger than this many last-level caches is in memory
+UNKNOWN_CACHE_BYTES = 2**30  # the same limit when the size of the cache is unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """One limit, per second. rate: NaN when unknown.
+
+    Attributes:
+      source: "catalogue" (a peak that the maker states) | "measured" (the best on the machine's card) | "" (unknown).
+      room: upper end of the interval of a measured rate, over the rate. A value within it contradicts nothing.
+    """
+
+    rate: float = math.nan
+    source: str = ""
+    room: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ceilings:
-    """The limits of one device, or of the cores that a CPU process may use. NaN and source "": unknown.
-
-    A source is "catalogue" (a peak that its maker states) or "measured" (the best that the machine's card holds). A
-    room says how many times a measured rate its own interval reaches up to: what is above the rate and still inside
-    it is no contradiction.
+    """The limits of one device, or of the cores that a CPU process may use.
 
     Attributes:
-      flop_per_s: of matrix products in one dtype.
-      memory_bytes_per_s, cache_bytes_per_s: of streaming from memory and from the last-level cache or nearer.
-      link_bytes_per_s: from one device to the others, in one direction. Only catalogued: the best collective that was
-        seen is no limit for another.
+      flop: FLOP/s of matrix products in one dtype.
+      memory, cache: bytes/s of streaming from memory, and from the last-level cache or a nearer one.
+      link: bytes/s from one device to the others, in one direction. Only catalogued: the best collective that was
+        measured is no limit for another.
     """
 
-    flop_per_s: float = math.nan
-    flop_source: str = ""
-    flop_room: float = 1.0
-    memory_bytes_per_s: float = math.nan
-    memory_source: str = ""
-    memory_room: float = 1.0
-    cache_bytes_per_s: float = math.nan
-    cache_source: str = ""
-    cache_room: float = 1.0
-    link_bytes_per_s: float = math.nan
-    link_source: str = ""
-    link_room: float = 1.0
+    flop: Ceiling = Ceiling()
+    memory: Ceiling = Ceiling()
+    cache: Ceiling = Ceiling()
+    link: Ceiling = Ceiling()
 
 
 def find(*, card: dict[str, Any] | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
-    """Each ceiling from the catalogue where it is in there, otherwise from the card.
+    """Each ceiling from the catalogue where it has one, otherwise from the card.
 
     Args:
       card: the machine's card (`machine_card.read`), or None.
-      platform, device_kind, cores: of the case. Cores tell CPU peaks apart; an accelerator's do not depend on them.
-      dtype: whose peak `flop_per_s` is. Bandwidths are the same for every dtype.
+      platform, device_kind, cores: of the case. Only CPU peaks depend on the number of cores.
+      dtype: of the peak `flop`. Bandwidths are the same for every dtype.
     """
-    made, seen = catalogued(platform, device_kind, dtype), measured(card, platform, cores, dtype)
-    chosen: dict[str, Any] = {}
-    for name, rate in _FIELDS.items():
-        best = made if getattr(made, f"{name}_source") else seen
-        chosen |= {field: getattr(best, field) for field in (rate, f"{name}_source", f"{name}_room")}
-    return Ceilings(**chosen)
-
-
-_FIELDS = {
-    "flop": "flop_per_s",
-    "memory": "memory_bytes_per_s",
-    "cache": "cache_bytes_per_s",
-    "link": "link_bytes_per_s",
-}
+    catalogue = vars(catalogued(platform, device_kind, dtype))
+    known = {name: ceiling for name, ceiling in catalogue.items() if ceiling.source}
+    return dataclasses.replace(measured(card, platform, cores, dtype), **known)
 
 
 def catalogued(platform: str, device_kind: str, dtype: str) -> Ceilings:
-    """What the catalogue alone says; it has no caches. All unknown for a CPU, whose kind says nothing."""
+    """The catalogue's ceilings; it has none of caches. All unknown for a CPU, whose device kind names no model."""
     peak = hardware.find(device_kind)
     if peak is None or peak.kind != platform:
         return Ceilings()
     rate = peak.rate(dtype)
-    link = peak.link.unidirectional_bytes_per_s if peak.link is not None else None
-    rates = {"flop": rate.flop_per_s if rate is not None else None, "memory": peak.memory_bytes_per_s, "link": link}
-    return _known("catalogue", {name: (value, 1.0) for name, value in rates.items() if value is not None})
+    rates = {
+        "flop": rate.flop_per_s if rate is not None else None,
+        "memory": peak.memory_bytes_per_s,
+        "link": peak.link.unidirectional_bytes_per_s if peak.link is not None else None,
+    }
+    return Ceilings(**{name: Ceiling(rate=value, source="catalogue") for name, value in rates.items() if value})
 
 
 def measured(card: dict[str, Any] | None, platform: str, cores: int, dtype: str) -> Ceilings:
-    """What the machine's card alone says.
+    """The card's ceilings.
 
-    On a CPU a peak must have been measured on as many cores; where fewer reached more (a busy machine, a size that
-    does not split well), theirs counts, since all of them can do what one can.
+    A CPU peak must have been measured on as many cores. Where fewer cores reached more (a busy machine, a size that
+    does not split well), theirs counts: all of them can do what one can.
     """
     if card is None:
         return Ceilings()
@@ -92,27 +87,17 @@ def measured(card: dict[str, Any] | None, platform: str, cores: int, dtype: str)
         "memory": [p for p in rates if p["level"] == "memory"],
         "cache": [p for p in rates if p["level"] == "cache"],
     }
-    asked = {n: g for n, g in groups.items() if any(platform != "cpu" or p["cores"] == cores for p in g)}
-    return _known("measured", {name: _best(group) for name, group in asked.items()})
+    known = {n: g for n, g in groups.items() if any(platform != "cpu" or p["cores"] == cores for p in g)}
+    return Ceilings(**{name: _best(group) for name, group in known.items()})
 
 
 def level(working_set_bytes: float, cache_bytes: int | None) -> str:
-    """ "memory" or "cache": where a working set of this size must lie. cache_bytes: the last-level cache, if known."""
+    """ "memory" or "cache": where a working set of this size must be. cache_bytes: the last-level cache, if known."""
     limit = CACHES * cache_bytes if cache_bytes else UNKNOWN_CACHE_BYTES
     return "memory" if working_set_bytes > limit else "cache"
 
 
-def _best(entries: list[dict[str, Any]]) -> tuple[float, float]:
-    """The largest value, and how many times it the upper end of its interval is."""
+def _best(entries: list[dict[str, Any]]) -> Ceiling:
     best = max(entries, key=lambda entry: float(entry["value"]))
-    value, upper = float(best["value"]), float(best.get("hi") or best["value"])
-    return value, max(1.0, upper / value) if value > 0 else 1.0
-
-
-def _known(source: str, rates: dict[str, tuple[float, float]]) -> Ceilings:
-    """rates: (rate, room) by the name of the ceiling."""
-    fields: dict[str, Any] = {}
-    for name, (rate, room) in rates.items():
-        if rate > 0:
-            fields |= {_FIELDS[name]: rate, f"{name}_source": source, f"{name}_room": room}
-    return Ceilings(**fields)
+    rate, upper = float(best["value"]), float(best.get("hi") or best["value"])
+    return Ceiling(rate=rate, source="measured", room=max(1.0, upper / rate)) if rate > 0 else Ceiling()

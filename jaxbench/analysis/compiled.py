@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What was compiled for hardware that is not here, as rows: compiles, fits, communicates what it must. No row has a
-time of a step, and none is shown among measured ones."""
+"""Rows of a run that only compiled, for hardware that is not here: does it compile, fit, and communicate as it must.
+
+No row has a step time, and none is shown among measured ones.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ MARK = "compiled, not run"
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledRow:
-    """One point that was asked for. record: None when it was not compiled; reason: then why.
+    """One planned point. record: None when it was not compiled, and then `reason` says why.
 
-    unsupported: because its strategy cannot take the model. excused: and the strategy was not asked for by its name.
+    unsupported: its strategy cannot take the model. excused: and the strategy was not requested by name.
     """
 
     point: dict[str, Any]
@@ -46,7 +48,7 @@ class CompiledRow:
 
     @property
     def fits(self) -> bool | None:
-        """Whether what the step holds is within a device's memory; None: not known."""
+        """Whether the step's peak memory is within a device's memory; None: unknown."""
         if self.status == "too large":
             return False
         known = self.record is not None and self.record.peak_bytes is not None
@@ -54,64 +56,65 @@ class CompiledRow:
 
     @property
     def right(self) -> bool | None:
-        """Whether it communicates what its closed form says; None: nothing to compare."""
+        """Whether its communication matches its closed form; None: nothing to compare."""
         return all(check.ok for check in self.record.checks) if self.record and self.record.checks else None
 
     @property
     def wire_bytes(self) -> int:
-        """What a device sends in a step."""
+        """Bytes that a device sends in a step."""
         return sum(each.wire_bytes for each in self.record.collectives) if self.record is not None else 0
 
     @property
     def why(self) -> str:
-        """The sentence of the closed form, or of the compiler."""
+        """The message of the closed form, or of the compiler."""
         if self.record is None:
             return self.reason or "not compiled yet"
         return "; ".join(check.reason for check in self.record.checks)
 
 
 def rows(run: RunFolder) -> list[CompiledRow]:
-    """One row a point of the plan, in its order; the last record of a point wins."""
-    manifest, found, failed = run.manifest(), {}, {}
+    """One row per point of the plan, in its order; the last record of a point wins."""
+    manifest, compiled, failures = run.manifest(), {}, {}
     for record in run.records():
         if isinstance(record, CompiledRecord):
-            found[record.point] = record
+            compiled[record.point] = record
         elif isinstance(record, FailureRecord):
-            failed[record.point] = record
-    failed = {name: record for name, record in failed.items() if name not in found}
-    asked, refused = manifest["plan"]["points"], [name for name, record in failed.items() if record.unsupported]
-    every = run.config().get("strategy") == "all" and len(refused) < len(asked)
-    made = []
-    for point in asked:
-        failure = failed.get(point["point"])
+            failures[record.point] = record
+    failures = {name: record for name, record in failures.items() if name not in compiled}
+    planned, unsupported_points = (
+        manifest["plan"]["points"],
+        [name for name, record in failures.items() if record.unsupported],
+    )
+    all_strategies = run.config().get("strategy") == "all" and len(unsupported_points) < len(planned)
+    result = []
+    for point in planned:
+        failure = failures.get(point["point"])
         unsupported = failure is not None and failure.unsupported
-        made.append(
+        result.append(
             CompiledRow(
                 point=point,
                 target=str(manifest["target"]),
-                record=found.get(point["point"]),
+                record=compiled.get(point["point"]),
                 reason=failure.reason if failure is not None else "",
                 memory_bytes=int(manifest["device_memory_bytes"]),
                 unsupported=unsupported,
-                excused=unsupported and every,
+                excused=unsupported and all_strategies,
             )
         )
-    return made
+    return result
 
 
-def amiss(found: Sequence[CompiledRow]) -> list[str]:
-    """What a user has to know: points that do not compile, do not fit, or communicate something else; a reason once."""
+def problems(rows: Sequence[CompiledRow]) -> list[str]:
+    """Points that do not compile, do not fit, or communicate something else: one sentence per reason."""
     grouped: dict[str, list[str]] = {}
-    for row in found:
+    for row in rows:
         if row.excused:
             continue
-        if row.record is None:
-            grouped.setdefault(row.why, []).append(row.name)
-        elif row.right is False:
+        if row.record is None or row.right is False:
             grouped.setdefault(row.why, []).append(row.name)
         elif row.fits is False:
-            said = f"does not fit the {gigabytes(row.memory_bytes)} of a device"
-            grouped.setdefault(said, []).append(row.name)
+            reason = f"does not fit in the {gigabytes(row.memory_bytes)} of a device"
+            grouped.setdefault(reason, []).append(row.name)
     return [f"{', '.join(names)}: {why.rstrip('.')}." for why, names in grouped.items()]
 
 
@@ -119,7 +122,7 @@ def gigabytes(size: float) -> str:
     return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
 
 
-def described(collectives: Sequence[Collective]) -> str:
+def describe_collectives(collectives: Sequence[Collective]) -> str:
     """ "data (8): all-reduce 407,080 bytes; fsdp (2): all-gather ..." """
     return "; ".join(
         f"{each.kind} over {each.axis or 'unnamed groups'} ({each.group or '?'}): {each.bytes:,} bytes"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From which size on one way of computing is faster than another, and where latency gives way to throughput."""
+"""The size from which one implementation is faster than another, and where throughput takes over from latency."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate, estimate
 from jaxbench.analysis.quantities import scaled, times
 
-RISING = 1.1  # the best throughput is above that at the next smaller size by this factor: the curve has not levelled
+RISING = 1.1  # at more than this ratio between the two largest sizes, the throughput has not levelled off
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """Which of two series is faster for all sizes from some size on.
+    """Which of two series is faster at all sizes from some size on. "Faster" means: beyond the interval.
 
     Attributes:
-      slower, faster: labels of the series at large sizes, "jit on gpu". Where the largest size does not tell, both are
-        only in the order of the rows, and `from_` is None.
-      from_: the smallest measured size from which on `faster` is faster at every common size, beyond the intervals.
-      below: the largest size below it at which `slower` is faster beyond the interval; None when there is none. The
-        crossing lies between the two.
-      sizes: the common ones, ascending; winners: at each the label that is faster beyond the interval, or "".
-      advantage: time of `slower` over that of `faster` at the largest.
+      slower, faster: labels of the series at large sizes, "jit on gpu". If the largest size is inconclusive, they are
+        in the order of the rows, and `from_` is None.
+      from_: the smallest measured size from which `faster` is faster at every common size.
+      below: the largest size below `from_` at which `slower` is faster, or None. The crossing is between the two.
+      sizes: the common ones, ascending. winners: at each size the label that is faster, or "".
+      advantage: time of `slower` over that of `faster` at the largest size.
     """
 
     op: str
@@ -47,9 +46,9 @@ class Crossing:
 
     @property
     def sentence(self) -> str:
-        return f"{self.op} {self.dtype}: {self._said()}."
+        return f"{self.op} {self.dtype}: {self._clause()}."
 
-    def _said(self) -> str:
+    def _clause(self) -> str:
         slower, faster, largest = self.slower, self.faster, f"{self.largest:,} elements"
         if self.from_ is None:
             seen = "".join(f"; {name} is faster at {self._won(name)}" for name in (slower, faster) if self._won(name))
@@ -65,9 +64,9 @@ class Crossing:
 
     def _won(self, name: str) -> str:
         """The sizes at which `name` is faster; "" if at none."""
-        won = [f"{size:,}" for size, winner in zip(self.sizes, self.winners, strict=True) if winner == name]
-        shown = ", ".join(won) if len(won) <= 3 else f"{won[0]} .. {won[-1]}"
-        return f"{shown} elements" if won else ""
+        sizes = [f"{size:,}" for size, winner in zip(self.sizes, self.winners, strict=True) if winner == name]
+        shown = ", ".join(sizes) if len(sizes) <= 3 else f"{sizes[0]} .. {sizes[-1]}"
+        return f"{shown} elements" if sizes else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +74,11 @@ class Knee:
     """The size at which a series reaches half of its best throughput (n_1/2 of Hockney and Jesshope 1981).
 
     Attributes:
-      elements: interpolated between sizes, in logarithms of both axes; the smallest size when half is reached there.
-        Its interval is that of the times: between `below` and `from_` the curve itself was not measured.
-      below, from_: the measured sizes on both sides; `below` is None when the smallest size is already above.
+      elements: interpolated between sizes, in logarithms of both axes; the smallest size if half is reached there. The
+        interval reflects the times only: between `below` and `from_` the curve was not measured.
+      below, from_: the measured sizes on both sides; `below` is None if the smallest size already reaches half.
       best_per_s: elements per second at `best_elements`.
-      rising: the throughput has not levelled off at the largest size, so the true knee lies at a larger size.
+      rising: the throughput has not levelled off at the largest size, so the true knee is at a larger size.
     """
 
     op: str
@@ -95,30 +94,30 @@ class Knee:
     @property
     def sentence(self) -> str:
         best = f"{scaled(self.best_per_s.value, 'elements/s')} at {self.best_elements:,} elements"
-        said = f"{self.op} {self.dtype}, {self.series}: half of the best throughput ({best}) is reached at"
+        text = f"{self.op} {self.dtype}, {self.series}: half of the best throughput ({best}) is reached at"
         if self.below is None:
-            return f"{said} the smallest size already, {self.from_:,} elements."
+            return f"{text} the smallest size already, {self.from_:,} elements."
         where = f"about {_round(self.elements.value):,} elements, between {self.below:,} and {self.from_:,}"
-        more = "; it still rises at the largest size, so the true knee is at more" if self.rising else ""
-        return f"{said} {where}: latency decides below, throughput above{more}."
+        more = "; it still rises at the largest size, so the true knee is larger" if self.rising else ""
+        return f"{text} {where}: latency-bound below, throughput-bound above{more}."
 
 
 def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]]]:
     """{(op, dtype): {label: rows by size}} of the rows that passed every gate and may support a claim.
 
-    A label says as much as tells the series of the run apart: "jit", "jit on gpu", "jit on 1 core".
+    A label is as long as the series of the run need: "jit", "jit on gpu", "jit on 1 core".
     """
-    good = [row for row in rows if row.headline and row.point.elements and row.timing.step_s.known]
-    platforms = {row.point.platform for row in good}
-    cores = {row.point.cores for row in good if row.point.platform == "cpu"}
-    found: dict[tuple[str, str], dict[str, list[CaseRow]]] = {}
-    for row in sorted(good, key=_elements):
+    usable = [row for row in rows if row.headline and row.point.elements and row.timing.step_s.known]
+    platforms = {row.point.platform for row in usable}
+    cores = {row.point.cores for row in usable if row.point.platform == "cpu"}
+    families: dict[tuple[str, str], dict[str, list[CaseRow]]] = {}
+    for row in sorted(usable, key=_elements):
         p = row.point
         label = p.impl + (f" on {p.platform}" if len(platforms) > 1 else "")
         if len(cores) > 1 and p.platform == "cpu":
             label += f" on {p.cores} core{'s' * (p.cores != 1)}"
-        found.setdefault((p.op, p.dtype), {}).setdefault(label, []).append(row)
-    return found
+        families.setdefault((p.op, p.dtype), {}).setdefault(label, []).append(row)
+    return families
 
 
 def find(rows: list[CaseRow]) -> list[Crossing]:
@@ -143,11 +142,11 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
     slower = names[0] if faster == names[1] else names[1]
     from_, below = None, None
     if last:
-        at = len(sizes) - 1
-        while at > 0 and winners[at - 1] == last:
-            at -= 1
-        from_ = sizes[at]
-        below = max((s for s, w in zip(sizes[:at], winners, strict=False) if w == slower), default=None)
+        index = len(sizes) - 1
+        while index > 0 and winners[index - 1] == last:
+            index -= 1
+        from_ = sizes[index]
+        below = max((s for s, w in zip(sizes[:index], winners, strict=False) if w == slower), default=None)
     advantage = ratio if faster == names[1] else ratio.under(1.0)
     return Crossing(
         op=op, dtype=dtype, slower=slower, faster=faster, below=below, from_=from_, sizes=tuple(sizes),
@@ -156,7 +155,7 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
 
 
 def _winner(ratio: Estimate, names: tuple[str, str]) -> str:
-    """The name whose time is shorter beyond the interval of the ratio first / second; "" when it cannot be told."""
+    """The name with the shorter time, by the interval of the ratio first / second; "" when inconclusive."""
     if ratio.has_interval and ratio.hi < 1:
         return names[0]
     return names[1] if ratio.has_interval and ratio.lo > 1 else ""
@@ -181,13 +180,13 @@ def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> Knee:
     rates = sizes / np.array([row.timing.step_s.value for row in rows])
     draws = sizes / np.stack([row.timing.step_draws for row in rows], axis=1)
     first, value = _half(sizes, rates[None])
-    rounds, top = min(row.timing.rounds for row in rows), int(rates.argmax())
-    at = int(first[0])
+    rounds, best = min(row.timing.rounds for row in rows), int(rates.argmax())
+    index = int(first[0])
     knee = estimate(float(value[0]), _half(sizes, draws[np.isfinite(draws).all(axis=1)])[1], rounds=rounds)
     return Knee(
-        op=op, dtype=dtype, series=label, elements=knee, below=int(sizes[at - 1]) if at else None,
-        from_=int(sizes[at]), best_per_s=rows[top].timing.step_s.under(float(sizes[top])),
-        best_elements=int(sizes[top]), rising=top == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
+        op=op, dtype=dtype, series=label, elements=knee, below=int(sizes[index - 1]) if index else None,
+        from_=int(sizes[index]), best_per_s=rows[best].timing.step_s.under(float(sizes[best])),
+        best_elements=int(sizes[best]), rising=best == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
     )  # fmt: skip
 
 
@@ -198,23 +197,23 @@ def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]
       sizes: (sizes,) ascending. rates: (draws, sizes), all > 0.
 
     Returns:
-      (draws,) its index, and (draws,) the size interpolated between it and the one before, in logarithms.
+      (draws,) its index, and (draws,) the size interpolated between the one before and it, in logarithms.
     """
     half = rates.max(axis=1) / 2
-    at = (rates >= half[:, None]).argmax(axis=1)
-    draws, before = np.arange(len(rates)), np.maximum(at - 1, 0)
-    low, high = np.log(rates[draws, before]), np.log(rates[draws, at])
+    index = (rates >= half[:, None]).argmax(axis=1)
+    draws, before = np.arange(len(rates)), np.maximum(index - 1, 0)
+    low, high = np.log(rates[draws, before]), np.log(rates[draws, index])
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(at > 0, (np.log(half) - low) / (high - low), 0.0)
-    left, right = np.log(sizes[before]), np.log(sizes[at])
-    return at, np.exp(left + share * (right - left))
+        share = np.where(index > 0, (np.log(half) - low) / (high - low), 0.0)
+    left, right = np.log(sizes[before]), np.log(sizes[index])
+    return index, np.exp(left + share * (right - left))
 
 
 def _round(value: float) -> int:
-    """Two digits: more would claim to know the curve between two sizes."""
+    """Two digits: the curve between two sizes is not known better."""
     return int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
 
 
 def sentences(crossings: list[Crossing], knees: list[Knee]) -> list[str]:
-    """What the report says about sizes: crossings first."""
+    """The sentences of the report about sizes: crossings first."""
     return [c.sentence for c in crossings] + [k.sentence for k in knees]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a run of trainings should show on any machine, held against what it does show."""
+"""What a run of training steps should show on any machine, and what it does show."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jaxbench.analysis.points import Point
 from jaxbench.analysis.scaling import Row
 
 YES, NO, CANNOT_TELL = "yes", "NO", "cannot tell"
-IDEAL = 1.05  # an efficiency that lies above this with its whole interval is not believed
-ADDS_UP = 0.01  # of the wall time: what the kinds of work in a trace may be off by
+IDEAL = 1.05  # an efficiency whose whole interval is above this is not believed
+ADDS_UP = 0.01  # of the wall time: the tolerance for the sum of the kinds of work in a trace
 IDLE = "idle"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One expectation of one run. judged: of how many things; right: how many are as expected.
+    """One expectation of one run. judged: how many things were judged; right: how many are as expected.
 
-    detail: numbers worth a look all the same. why: the sentences of what is not, or of why it cannot be told.
+    detail: numbers of interest. why: a sentence for each violation, or why it cannot be judged.
     """
 
     expected: str
@@ -34,61 +34,63 @@ class Item:
     why: tuple[str, ...] = ()
 
 
-_RUNS = "Every program compiles, and runs to the end."
+_RUNS = "Every program compiles and runs to the end."
 _VERDICTS = {
-    "parameters": "After three updates the parameters are those of one device, within the limit of the model.",
-    "optimizer": "After three updates the optimizer's state is that of one device.",
-    "collectives": "The compiled step sends what the strategy's closed form says, to the byte, and nothing else.",
-    "products": "A step that is called 16-bit multiplies in 16 bits.",
-    "part": "A part of a step computes what that part of one device's step does.",
+    "parameters": "After three updates the parameters equal those of one device, within the model's tolerance.",
+    "optimizer": "After three updates the optimizer state equals that of one device.",
+    "collectives": "The compiled step sends exactly the bytes of the strategy's closed form, and nothing else.",
+    "products": "The matrix products of a 16-bit step are in 16 bits.",
+    "part": "A part of a step computes the same as that part on one device.",
 }
 _STEADY = "Nothing is compiled while steps are timed."
-_CLOCKS = "Two clocks agree: one more step costs what a step costs."
-_EFFICIENCY = "No speed-up is beyond the ideal: no efficiency lies above 105 % with its whole interval."
-_PROFILE = "A traced step's kinds of work and its idle time add up to its wall time, and the devices are seen at work."
+_CLOCKS = "Two clocks agree: one more step costs as much as the step time says."
+_EFFICIENCY = "No speed-up is beyond the ideal: no efficiency has its whole interval above 105 %."
+_PROFILE = "In a trace, the kinds of work and the idle time add up to the wall time, and the devices are busy."
 
 
 def of_training(rows: Sequence[Row]) -> list[Item]:
-    """Whether every program runs and is right."""
+    """Whether every program runs and is correct."""
     return [complete(_RUNS, [row.point for row in rows]), *_verdicts(rows), _steady(rows)]
 
 
 def of_scaling(rows: Sequence[Row]) -> list[Item]:
-    """Whether the speeds can be true."""
+    """Whether the speeds are plausible."""
     return [_clocks(rows), _efficiency(rows)]
 
 
 def grid(rows: Iterable[Row]) -> dict[str, str]:
-    """By strategy, whether it ran and passed every check, in all of its points."""
-    found: dict[str, str] = {}
+    """{strategy: whether all of its points ran and passed every check}."""
+    answers: dict[str, str] = {}
     for row in rows:
         p = row.point
-        here = NO if p.check_ok is False or p.status == "failed" else YES if p.status == "ok" and p.check_ok else ""
-        found[p.strategy] = worst((found.get(p.strategy, YES), here or CANNOT_TELL))
-    return found
+        answer = NO if p.check_ok is False or p.status == "failed" else YES if p.status == "ok" and p.check_ok else ""
+        answers[p.strategy] = worst((answers.get(p.strategy, YES), answer or CANNOT_TELL))
+    return answers
 
 
 def worst(answers: Iterable[str]) -> str:
-    """NO if any is, else cannot tell if any is; yes of none."""
+    """NO if any answer is, else cannot tell if any answer is, else yes."""
     return max(answers, key=(YES, CANNOT_TELL, NO).index, default=YES)
 
 
 def complete(expected: str, points: Sequence[Point | CasePoint], *, unit: str = "programs") -> Item:
-    """Whether all of these were measured. One that failed is against expectation, one that is missing is unknown; a
-    strategy that cannot take the model was not expected."""
+    """Whether all of these were measured. A failed point is a violation, and a missing point is unknown. Points that
+    their strategy does not support are left out."""
     points = [point for point in points if point.status != "unsupported"]
-    lost = {
+    unmeasured = {
         status: [f"{point.point}: {point.reason}" for point in points if point.status == status]
         for status in ("failed", "partial", "missing")
     }
-    found = item(expected, len(points), [sentence for sentences in lost.values() for sentence in sentences], unit=unit)
-    return found if lost["failed"] or found.agrees != NO else dataclasses.replace(found, agrees=CANNOT_TELL)
+    result = item(
+        expected, len(points), [sentence for sentences in unmeasured.values() for sentence in sentences], unit=unit
+    )
+    return result if unmeasured["failed"] or result.agrees != NO else dataclasses.replace(result, agrees=CANNOT_TELL)
 
 
 def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unit: str = "programs") -> Item:
-    """An expectation of `judged` things, of which those that `wrong` speaks of are not as expected."""
+    """An expectation of `judged` things. wrong: a sentence for each that violates it."""
     if not judged:
-        return _unknown(expected, "nothing was measured that could be judged.")
+        return _unknown(expected, "nothing that could be judged was measured.")
     right = max(0, judged - len(wrong))
     return Item(
         expected=expected,
@@ -106,23 +108,23 @@ def _unknown(expected: str, why: str) -> Item:
 
 
 def _verdicts(rows: Sequence[Row]) -> list[Item]:
-    """One item for each kind of check that any point has; the three that every point should have come always."""
+    """One item for each kind of check that any point has, and always the first three, which every point should have."""
     checks = [(row.point.point, check) for row in rows if row.point.record for check in row.point.record.checks]
     alone = bool(rows) and all(row.point.devices == 1 for row in rows)
     names = dict.fromkeys([*list(_VERDICTS)[:3], *(check.name for _, check in checks)])
-    found = []
+    items = []
     for name in names:
         if name == "collectives" and alone:
-            found.append(_unknown(_VERDICTS[name], "one device has no other to communicate with."))
+            items.append(_unknown(_VERDICTS[name], "one device does not communicate."))
             continue
-        mine = [(point, check) for point, check in checks if check.name == name]
-        wrong = [f"{point}: {check.reason}" for point, check in mine if not check.ok]
+        matches = [(point, check) for point, check in checks if check.name == name]
+        wrong = [f"{point}: {check.reason}" for point, check in matches if not check.ok]
         shares = [
-            c.value / c.limit for _, c in mine if c.ok and c.value is not None and c.limit and name == "parameters"
+            c.value / c.limit for _, c in matches if c.ok and c.value is not None and c.limit and name == "parameters"
         ]
-        nearest = f"the furthest at {100 * max(shares):.2g} % of its limit" if shares else ""
-        found.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(mine), wrong, nearest))
-    return found
+        nearest = f"at most {100 * max(shares):.2g} % of the tolerance" if shares else ""
+        items.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(matches), wrong, nearest))
+    return items
 
 
 def _steady(rows: Sequence[Row]) -> Item:
@@ -138,14 +140,14 @@ def _clocks(rows: Sequence[Row]) -> Item:
 
 
 def _efficiency(rows: Sequence[Row]) -> Item:
-    """Points on fewer devices than cores, beside their base; what has no interval proves nothing."""
+    """Judges points that are not oversubscribed, against their base. Without an interval nothing is proven."""
     known = [r for r in rows if r.base not in (None, r.point) and r.efficiency.known and not r.point.oversubscribed]
     judged = [row for row in known if row.efficiency.has_interval]
     wrong = [f"{row.point.point}: efficiency {_percent(row)}" for row in judged if row.efficiency.lo > IDEAL]
-    ends = {(r.point.strategy, r.point.scaling): r for r in judged}  # the last of each is on most devices
+    ends = {(r.point.strategy, r.point.scaling): r for r in judged}  # the last one of a family is on the most devices
     shown = [f"{r.point.scaling} on {r.point.devices} devices {_percent(r)}" for r in ends.values()]
     if not judged:
-        why = "no interval: too few rounds" if known else "efficiency needs two device counts, each device with a core"
+        why = "no interval: too few rounds" if known else "efficiency needs two device counts without oversubscription"
         return _unknown(_EFFICIENCY, f"{why}.")
     return item(_EFFICIENCY, len(judged), wrong, ", ".join(shown))
 
@@ -164,8 +166,8 @@ def of_profile(rows: Sequence[Row]) -> Item:
     for point, profile in traced:
         total, busy = math.fsum(profile.kinds.values()), 1 - profile.kinds.get(IDLE, 0.0) / profile.wall_s
         step = f"{1e3 * profile.wall_s / profile.steps:.3g} ms a step"
-        said = f"{100 * total / profile.wall_s:.1f} % of {step}, devices at work {100 * busy:.0f} % of it"
-        shown.append(said)
+        text = f"{100 * total / profile.wall_s:.1f} % of {step}, devices busy {100 * busy:.0f} %"
+        shown.append(text)
         if abs(total / profile.wall_s - 1) > ADDS_UP or not busy > 0:
-            wrong.append(f"{point}: {said}")
+            wrong.append(f"{point}: {text}")
     return item(_PROFILE, len(traced), wrong, ", ".join(shown))

@@ -5,9 +5,9 @@
     Gustafson 1988  S(n) = n - s (n - 1)                  weak      s: the serial share of the time
     Gunther 1993    S(n) = n / (1 + a (n-1) + b n (n-1))  strong    a: contention, b: coherency (the USL)
 
-n counts devices in units of the base's. Each law is linear in its parameters once divided by n or into n, and that is
-the form it is fitted in by bounded least squares: the error of n/S (or S/n) is then roughly the same relative timing
-error at every n, whereas in S the largest counts would decide alone.
+n counts devices in units of the base's. Each law is fitted by bounded least squares in the form n/S or S/n, which is
+linear in its parameters. There the error is roughly the same relative timing error at every n, whereas in S the largest
+counts alone would decide.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Kind:
     name: str
     scaling: str
     parameters: tuple[tuple[str, str], ...]  # (symbol, meaning)
-    counts: int  # distinct device counts, the base included, that it needs
+    counts: int  # how many distinct device counts it needs, the base included
     upper: float
     linear: Law
 
@@ -72,7 +72,7 @@ class Fit:
     Attributes:
       parameters: (symbol, meaning, value with interval); empty when there is no fit.
       misfit: the largest relative distance of a measured speed-up from the law's.
-      why_not: a sentence; "" when there is a fit.
+      why_not: a clause; "" when there is a fit.
     """
 
     law: str
@@ -85,21 +85,21 @@ class Fit:
 
 
 def sentences(fits: list[Fit]) -> list[str]:
-    """One sentence a fit; laws that lack a fit for the same reason share one."""
-    said, missing = [], dict[tuple[str, str, str], list[str]]()
+    """One sentence per fit. Laws without a fit for the same reason share a sentence."""
+    lines, missing = [], dict[tuple[str, str, str], list[str]]()
     for fit in fits:
         if fit.why_not:
             missing.setdefault((fit.law, fit.scaling, fit.why_not), []).append(fit.strategy)
             continue
         found = ", ".join(f"{meaning} {symbol} = {_show(value)}" for symbol, meaning, value in fit.parameters)
         counts = ", ".join(map(str, fit.devices))
-        said.append(
+        lines.append(
             f"{fit.law}, {fit.strategy} {fit.scaling}: {found}; fitted to {counts} devices, "
-            f"the law misses no point by more than {100 * fit.misfit:.1f} %."
+            f"largest residual {100 * fit.misfit:.1f} %."
         )
     for (law, scaling, why), strategies in missing.items():
-        said.append(f"{law}, {scaling}: no fit for {', '.join(strategies)}, {why}.")
-    return said
+        lines.append(f"{law}, {scaling}: no fit for {', '.join(strategies)}, {why}.")
+    return lines
 
 
 def _show(value: Estimate) -> str:
@@ -107,7 +107,7 @@ def _show(value: Estimate) -> str:
 
 
 def fit_all(rows: list[Row]) -> list[Fit]:
-    """Every law for every strategy that was asked for in its scaling, in the order of the rows."""
+    """Every law for every strategy that was planned in its scaling, in the order of the rows."""
     families = dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows if r.point.status != "unsupported")
     pairs = itertools.product(families, _KINDS)
     return [
@@ -125,7 +125,7 @@ def _fit(kind: _Kind, strategy: str, family: list[Row]) -> Fit:
     why = ""
     if len(devices) < kind.counts:
         noun = "count" if len(devices) == 1 else "counts"
-        shared = "" if len(honest) == len(known) else " measured in the rounds of their base"
+        shared = "" if len(honest) == len(known) else " measured in the same rounds as their base"
         why = f"{len(devices)} honest device {noun}{shared}, {kind.name} needs {kind.counts}"
     elif base is not None and not base.honest:
         why = f"its base {base.point} is not an honest point"
@@ -150,9 +150,9 @@ def _fitted(fit: Fit, kind: _Kind, honest: list[Row]) -> Fit:
 
 
 def _solve(kind: _Kind, n: np.ndarray, speedup: np.ndarray) -> np.ndarray:
-    """Least squares with every parameter in [0, upper]. One parameter's bounded optimum is its clipped free one.
+    """Least squares with every parameter in [0, upper]: of one parameter that is the clipped unbounded optimum.
 
-    NaN where the solver does not converge.
+    NaN if the solver does not converge.
     """
     matrix, target = kind.linear(n, speedup)
     try:

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Gates: a number that cannot be true never reaches a headline.
+"""Gates: an impossible number never reaches a headline.
 
 Each gate answers one question about one row, from its record, its clocks and its ceilings. A refused row stays in the
-records with the reason. docs/METRICS.md argues the limits.
+records, with the reason. docs/METRICS.md justifies the limits.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ INPUTS = "inputs not all zeros"
 ITSELF = "the collective it is called"
 RIGHT = "right result"
 
-# An iteration of the loop may take this many times a call, or this many calls of an empty program longer: an iteration
-# costs something too, on an accelerator whose host decides each time whether to go on more than on a CPU.
+# An iteration of the loop may take this many times as long as a call, or longer by this many calls of an empty program.
+# An iteration has overhead, too: more on an accelerator, whose host evaluates the loop condition.
 LOOP_SLOWER = 1.25
 ITERATION_LAUNCHES = {"cpu": 1.0}
 ITERATION_LAUNCHES_ELSEWHERE = 4.0
-# A call may take 1 / this many times an iteration, or this many calls of an empty program longer, for each device that
-# it starts: waking threads took up to 11 of those on the machines that this was tried on.
+# An iteration may take as little as this share of a call, or CALL_LAUNCHES calls of an empty program less for each
+# device that the call starts: waking threads took up to 11 of those on the machines where this was measured.
 LOOP_FASTER = 0.75
-# The same of a collective, whose devices a loop keeps awake and in step: with all of its work it was seen to take as
-# little as 0.3 of a call. One whose work was hoisted takes nothing.
+# The same for a collective. A loop keeps its devices awake and in step: an iteration was seen to take only 0.3 of a
+# call with all of its work done. If the work was hoisted, it takes nothing.
 LOOP_FASTER_TOGETHER = 0.25
 CALL_LAUNCHES = 15.0
-# How many times further these two ratios, and those of the blocks below, may go where honest ones do: devices that wait
-# for each other on shared cores; too few rounds for an interval, so that one disturbed round is all there is.
+# Honest rows may exceed these ratios, and those of the blocks below, this many times: oversubscribed rows, whose
+# devices wait for each other, and rows with too few rounds for an interval, where one disturbed round may decide.
 CROWDED = 2.0
 FEW_ROUNDS = 4.0
-# An iteration of an empty program takes no time: a slope this small against a launch is zero, whatever its sign.
+# An iteration of an empty program takes no time: a slope below this share of a launch is zero, whatever its sign.
 NOTHING = 0.01
-# Without a loop the second clock is the slope between blocks of K and 2 K calls, whose ends differ by a fence.
+# Without a loop, the second clock is the slope between blocks of K and 2 K calls.
 BLOCKS_SLOWER = 1.5
 BLOCKS_FASTER = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """One question that a row must answer. passed: None when it cannot be told, which refuses nothing but is said.
+    """One question about a row. passed: None when unknown, which refuses nothing but is reported.
 
-    launch_bound: it passed, and most of a call's time is what starting it costs.
+    launch_bound: it passed, and most of a call's time is launch overhead.
     """
 
     name: str
@@ -61,18 +61,16 @@ class Gate:
     launch_bound: bool = False
 
 
-def judge(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...]) -> tuple[Gate, ...]:
+def judge(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
-    Args:
-      timing, loop: of the point, measured.
-      asked: its work per second, each with its ceiling (`limits.demands`).
+    demands: its work per second, each kind with its ceiling (`limits.demands`).
     """
     return (
         two_clocks(point, timing, loop),
-        below_peak(asked),
-        roofline(timing.step_s, asked),
-        positive(point, timing, loop, asked),
+        below_peak(demands),
+        roofline(timing.step_s, demands),
+        positive(point, timing, loop, demands),
         inputs(point),
         itself(point),
         right(point),
@@ -90,66 +88,68 @@ def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
 
 
 def itself(point: CasePoint) -> Gate:
-    """A compiler may write one collective as another, which sends other bytes: a bandwidth by the formula of the first
-    would be no bandwidth."""
-    held = point.record.collectives if point.record is not None else ()
-    if point.family != "collective" or not held or held == (point.impl,):
+    """A compiler may replace one collective by another, which sends other bytes: the bandwidth formula of the first
+    would be wrong."""
+    kinds = point.record.collectives if point.record is not None else ()
+    if point.family != "collective" or not kinds or kinds == (point.impl,):
         return Gate(name=ITSELF, passed=True)
-    return Gate(name=ITSELF, passed=False, reason=f"the compiler wrote {' and '.join(held)} for {point.impl}")
+    return Gate(name=ITSELF, passed=False, reason=f"the compiler used {' and '.join(kinds)} instead of {point.impl}")
 
 
 def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
-    """Fenced blocks of calls against the slope of a loop whose iterations need the results of the ones before.
+    """Fenced blocks of calls against the slope of a loop whose iterations depend on the previous ones.
 
-    Calls faster than the loop were not waited for. A loop faster than the calls, beyond what a call costs, has lost its
-    work: a result was removed, or hoisted out of it.
+    Calls that are faster than the loop were not waited for. A loop that is faster than the calls, by more than the
+    overhead of a call, has lost work: the compiler removed it or hoisted it out of the loop.
     """
     if not loop.iteration_s.known:
         return _blocks(timing.clock_ratio)
-    call_s, one_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
+    call_s, iteration_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
     lo, hi = _ends(loop.ratio)
-    shown = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(one_s)}"
-    own = ITERATION_LAUNCHES.get(point.platform, ITERATION_LAUNCHES_ELSEWHERE)
-    room = max(CROWDED if point.oversubscribed else 1.0, 1.0 if loop.ratio.has_interval else FEW_ROUNDS)
-    if lo > LOOP_SLOWER * room and (lo - 1) * call_s > own * launch_s:
-        return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {shown}")
-    least = LOOP_FASTER_TOGETHER if point.family == "collective" else LOOP_FASTER
-    if hi < least / room and (1 - hi) * call_s > CALL_LAUNCHES * launch_s:
-        part = f"the loop does {100 * max(0.0, loop.ratio.value):.2g} % of the work"
-        why = "it was removed or hoisted, or the calls wait for something else"
-        return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, {why}: {shown}")
+    text = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(iteration_s)}"
+    launches = ITERATION_LAUNCHES.get(point.platform, ITERATION_LAUNCHES_ELSEWHERE)
+    tolerance = max(CROWDED if point.oversubscribed else 1.0, 1.0 if loop.ratio.has_interval else FEW_ROUNDS)
+    if lo > LOOP_SLOWER * tolerance and (lo - 1) * call_s > launches * launch_s:
+        return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {text}")
+    lower_limit = LOOP_FASTER_TOGETHER if point.family == "collective" else LOOP_FASTER
+    if hi < lower_limit / tolerance and (1 - hi) * call_s > CALL_LAUNCHES * launch_s:
+        part = f"an iteration takes {100 * max(0.0, loop.ratio.value):.2g} % of the time of a call"
+        why = "its work was removed or hoisted, or the calls wait for something else"
+        return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, {why}: {text}")
     if min(loop.iteration_s.value, _ends(loop.iteration_s)[0]) <= 0:
-        return Gate(name=TWO_CLOCKS, passed=None, reason=f"cannot tell: the loop is too short to be timed ({shown})")
+        return Gate(name=TWO_CLOCKS, passed=None, reason=f"unknown: the loop is too short to be timed ({text})")
     if hi < LOOP_FASTER:
-        part = f"launch-bound: {100 * (1 - loop.ratio.value):.0f} % of the time per call is not in an iteration"
-        return Gate(name=TWO_CLOCKS, passed=True, reason=f"{part} ({shown})", launch_bound=True)
-    return Gate(name=TWO_CLOCKS, passed=True, reason=shown)
+        part = f"launch-bound: {100 * (1 - loop.ratio.value):.0f} % of the time per call is launch overhead"
+        return Gate(name=TWO_CLOCKS, passed=True, reason=f"{part} ({text})", launch_bound=True)
+    return Gate(name=TWO_CLOCKS, passed=True, reason=text)
 
 
 def _blocks(ratio: Estimate) -> Gate:
     if not ratio.known:
-        return Gate(name=TWO_CLOCKS, passed=None, reason="cannot tell: there is no second clock")
+        return Gate(name=TWO_CLOCKS, passed=None, reason="unknown: there is no second clock")
     lo, hi = _ends(ratio)
-    room = 1.0 if ratio.has_interval else FEW_ROUNDS
-    shown = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
-    return Gate(name=TWO_CLOCKS, passed=BLOCKS_FASTER / room <= hi and lo <= BLOCKS_SLOWER * room, reason=shown)
+    tolerance = 1.0 if ratio.has_interval else FEW_ROUNDS
+    text = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
+    return Gate(
+        name=TWO_CLOCKS, passed=BLOCKS_FASTER / tolerance <= hi and lo <= BLOCKS_SLOWER * tolerance, reason=text
+    )
 
 
 def _launch_s(point: CasePoint) -> float:
-    """What starting an empty program costs on all devices that a call runs on. 0 when it was not measured."""
+    """Launch cost of an empty program on all devices of a call. 0 when it was not measured."""
     launch_s = point.record.launch_s if point.record is not None else None
     return (launch_s or 0.0) * math.prod(int(side) for side in filter(None, point.mesh.split("x")))
 
 
-def below_peak(asked: tuple[Demand, ...]) -> Gate:
-    """No rate above what the device, the memory or the link can do.
+def below_peak(demands: tuple[Demand, ...]) -> Gate:
+    """No rate above that of the device, the memory or the link.
 
-    Above a catalogued peak it is impossible; above a measured one, one of the two measurements is wrong.
+    Above a catalogued peak the rate is impossible. Above a measured peak, one of the two measurements is wrong.
     """
-    above = [_above(d) for d in asked if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
+    above = [_above(d) for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
     if above:
         return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(above))
-    return _unless_unknown(BELOW_PEAK, asked)
+    return _unless_unknown(BELOW_PEAK, demands)
 
 
 _CONTRADICTION = "this number or the machine's card is wrong ('jaxbench machine' makes a new card)"
@@ -161,62 +161,62 @@ def _above(demand: Demand) -> str:
     return f"{demand.shown(demand.rate.value)} is {part:.0f} % of {demand.limit.text}: {why}"
 
 
-def roofline(step_s: Estimate, asked: tuple[Demand, ...]) -> Gate:
-    """No call shorter than its FLOPs, its bytes or its payload need at their ceilings."""
-    known = [(d.least_s / d.limit.slack, d) for d in asked if d.limit.known]
-    least, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
-    if binding is not None and _ends(step_s)[1] < least:
+def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
+    """No call is shorter than its FLOPs, its bytes or its payload need at their ceilings."""
+    known = [(d.least_s / d.limit.slack, d) for d in demands if d.limit.known]
+    needed_s, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
+    if binding is not None and _ends(step_s)[1] < needed_s:
         what = quantities.operations(binding.dtype).removesuffix("/s") + "s" if binding.unit == FLOP else "bytes"
         work = f"{binding.amount:.3g} {what}"
-        said = f"a call takes {seconds(step_s.value)}, its {work} need {seconds(binding.least_s)}"
-        return Gate(name=ROOFLINE, passed=False, reason=said)
-    return _unless_unknown(ROOFLINE, asked)
+        reason = f"a call takes {seconds(step_s.value)}, its {work} need {seconds(binding.least_s)}"
+        return Gate(name=ROOFLINE, passed=False, reason=reason)
+    return _unless_unknown(ROOFLINE, demands)
 
 
-def _unless_unknown(name: str, asked: tuple[Demand, ...]) -> Gate:
-    if any(d.limit.known for d in asked):
+def _unless_unknown(name: str, demands: tuple[Demand, ...]) -> Gate:
+    if any(d.limit.known for d in demands):
         return Gate(name=name, passed=True)
-    why = "; ".join(dict.fromkeys(d.limit.text for d in asked)) or "it states neither FLOPs nor bytes"
+    why = "; ".join(dict.fromkeys(d.limit.text for d in demands)) or "it states neither FLOPs nor bytes"
     return Gate(name=name, passed=None, reason=f"no catalogued or measured peak: {why}")
 
 
-def positive(point: CasePoint, timing: Timing, loop: Loop, asked: tuple[Demand, ...]) -> Gate:
-    """No time and no rate that is zero or below: the slope of either clock can be, by noise or by a mistake.
+def positive(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, ...]) -> Gate:
+    """No time and no rate is zero or negative.
 
-    A slope is a difference of two times, which noise can turn round where there is next to nothing to time: its whole
-    interval decides.
+    The slope of a clock is a difference of two times, which noise can make negative if there is next to nothing to
+    time: so its whole interval decides.
     """
     wrong = []
     if loop.iteration_s.known and _ends(loop.iteration_s)[1] < -NOTHING * _launch_s(point):
         wrong.append(f"an iteration of the loop takes {loop.iteration_s.value:.3g} s")
     if timing.clock_ratio.known and _ends(timing.clock_ratio)[1] <= 0:
         wrong.append(f"one more call takes {timing.clock_ratio.value * timing.step_s.value:.3g} s")
-    wrong += [f"{d.rate.value:.3g} {d.unit}" for d in asked if d.rate.value <= 0]
+    wrong += [f"{d.rate.value:.3g} {d.unit}" for d in demands if d.rate.value <= 0]
     return Gate(name=POSITIVE, passed=not wrong, reason="; ".join(wrong))
 
 
 def inputs(point: CasePoint) -> Gate:
-    """Zeros multiply faster on hardware that saves power on them, and hide wrong results."""
+    """Zeros hide wrong results, and multiply faster on hardware whose clock depends on power."""
     if point.record is None:
-        return Gate(name=INPUTS, passed=None, reason="cannot tell: there is no record of its inputs")
+        return Gate(name=INPUTS, passed=None, reason="unknown: there is no record of its inputs")
     all_zero = point.record.zeros >= 1 and (point.elements or 0) != 1
     return Gate(name=INPUTS, passed=not all_zero, reason="every input value is zero" if all_zero else "")
 
 
 def right(point: CasePoint) -> Gate:
-    """The result of what was timed was compared with the right one."""
+    """The result of the timed program was compared with the expected one."""
     record = point.record
     if record is None:
-        return Gate(name=RIGHT, passed=None, reason="cannot tell: there is no record of its result")
+        return Gate(name=RIGHT, passed=None, reason="unknown: there is no record of its result")
     failed = [v.reason for v in record.checks if not v.ok]
     if record.wrong or failed:
         return Gate(name=RIGHT, passed=False, reason="; ".join(failed) or f"{record.wrong} values are wrong")
     if record.wrong is None:
-        said = [v.reason for v in record.checks]
-        return Gate(name=RIGHT, passed=None, reason="; ".join(said) or "the right result is not known")
+        reasons = [v.reason for v in record.checks]
+        return Gate(name=RIGHT, passed=None, reason="; ".join(reasons) or "the expected result is not known")
     return Gate(name=RIGHT, passed=True)
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:
-    """The ends of the interval; twice the value where there is none."""
+    """The ends of the interval; without one, the value twice."""
     return (estimate.lo, estimate.hi) if estimate.has_interval else (estimate.value, estimate.value)

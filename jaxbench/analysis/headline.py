@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sentence a run is for, or why there is none."""
+"""The headline of a run, or why there is none."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from jaxbench.analysis.scaling import Row
 
 
 def headlines(rows: list[Row]) -> list[str]:
-    """One sentence a strategy: its efficiency at the largest honest device count, with the base's absolute time.
+    """One sentence per strategy: its efficiency at the largest honest device count, with the base's absolute time.
 
-    A single sentence that starts with "No headline" says why when no point allows one.
+    If no point allows one, a single sentence that starts with "No headline" says why.
     """
     strategies = dict.fromkeys(r.point.strategy for r in rows)
-    found = [sentence for name in strategies if (sentence := _sentence([r for r in rows if r.point.strategy == name]))]
-    return found or [f"No headline: {_why_not(rows)}."]
+    sentences = [
+        sentence for name in strategies if (sentence := _sentence([r for r in rows if r.point.strategy == name]))
+    ]
+    return sentences or [f"No headline: {_why_not(rows)}."]
 
 
 def _sentence(rows: list[Row]) -> str:
@@ -35,18 +37,18 @@ def _sentence(rows: list[Row]) -> str:
 
 def _largest(rows: list[Row], scaling: str) -> Row | None:
     family = (r for r in rows if r.point.scaling == scaling and r.point.honest)
-    good = [r for r in family if r.base is not None and r.base.honest and r.base is not r.point]
-    return max(good, key=lambda r: r.point.devices, default=None)
+    compared = [r for r in family if r.base is not None and r.base.honest and r.base is not r.point]
+    return max(compared, key=lambda r: r.point.devices, default=None)
 
 
 def _why_not(rows: list[Row]) -> str:
     if not any(r.timing.step_s.known for r in rows):
         return "nothing was measured"
     if not any(r.point.status == "ok" and r.point.check_ok for r in rows):
-        return "no point has all its rounds and passed its checks"
+        return "every point lacks rounds or did not pass its checks"
     honest = {r.point.devices for r in rows if r.point.honest}
     if not honest:
-        return "every point that passed has more devices than cores"
+        return "every point that passed is oversubscribed (more devices than cores)"
     if len(honest) == 1:
         return f"only one honest device count ({honest.pop()}) was measured, and scaling needs two"
     return "no strategy has two honest device counts with a base that passed its checks"

@@ -1,16 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Bootstrap intervals for measurements taken in interleaved rounds.
 
-A round visits every point once, so whatever disturbs the machine during a round (clock speed, another job) hits all
-its points: blocks of one round are not independent, rounds are. The bootstrap therefore resamples whole rounds
-(one-stage cluster bootstrap) and uses the *same* resampled rounds for every point, so that a ratio of two points keeps
-their pairing. A draw is a vector of round multiplicities, and a statistic of the draw is that statistic with each
-block weighted by the multiplicity of its round. A round of a continued run is not the round of the same number in
-another session, so the unit that is resampled is (session, round).
+A round visits every point once, so a disturbance of the machine (clock speed, another job) hits all points of a round:
+blocks of one round are not independent, rounds are. So the bootstrap resamples whole rounds (one-stage cluster
+bootstrap). It uses the *same* resampled rounds for every point, so that a ratio of two points keeps their pairing. A
+draw is a vector of round multiplicities, by which the blocks are weighted. A continued run counts its rounds anew, so
+the resampled unit is (session, round).
 
-Intervals are percentile intervals, expanded for few rounds: the plain percentile interval of k independent units is
-too narrow by sqrt((k-1)/k) and uses a normal where a Student quantile is due (Hesterberg 2015, doi:10.1080/
-00031305.2015.1089789); the level is adjusted so that both are undone. With many rounds the two are the same.
+Intervals are percentile intervals, expanded for few rounds. The plain percentile interval of k independent units is too
+narrow by sqrt((k-1)/k), and uses a normal quantile instead of a Student one (Hesterberg 2015, doi:10.1080/
+00031305.2015.1089789). The level is adjusted to correct both.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from scipy import stats
 DRAWS = 2000
 MIN_ROUNDS = 3
 _CHUNKS = 64
-Unit = Any  # what is resampled: hashable and ordered; (session, round) in a run
+Unit = Any  # of resampling, hashable and ordered: (session, round) in a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +49,11 @@ class Estimate:
         return Estimate(value=self.value)
 
     def times(self, factor: float) -> Estimate:
-        """The same in another unit: value and ends times a `factor` > 0."""
+        """Value and ends times a `factor` > 0."""
         return Estimate(value=factor * self.value, lo=factor * self.lo, hi=factor * self.hi)
 
     def under(self, work: float) -> Estimate:
-        """`work` over a positive number: the ends of the interval swap. None where the lower end is not above 0."""
+        """`work` over this number, which swaps the ends. Without an interval if the lower end is not above 0."""
         if not (self.has_interval and self.lo > 0):
             return Estimate(value=work / self.value)
         return Estimate(value=work / self.value, lo=work / self.hi, hi=work / self.lo)
@@ -68,7 +67,7 @@ class Draws:
 
     Attributes:
       units: all (session, round) of the run, sorted.
-      weights: (draws, R) float32, how often each draw holds each unit; every row sums to R.
+      weights: (draws, R) float32, how often each draw contains each unit; every row sums to R.
     """
 
     def __init__(self, units: Iterable[Unit], *, draws: int = DRAWS, seed: int = 0):
@@ -90,7 +89,7 @@ class Draws:
 
 
 def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The median of each draw, as if each value were repeated as often as the draw holds its round.
+    """The median of each draw, as if each value were repeated as often as the draw contains its round.
 
     Args:
       values: (n,) pooled samples of one point.
@@ -98,46 +97,46 @@ def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray)
       weights: (draws, k) multiplicities, whole numbers (exact in float32 up to 16 million samples).
 
     Returns:
-      (draws,): the mean of the two middle order statistics; NaN for a draw that holds none of the rounds.
+      (draws,): the mean of the two middle order statistics; NaN for a draw without any of the rounds.
     """
     order = np.argsort(values, kind="stable")
     values, owners = values[order], owners[order]
     chunk = -(-len(values) // _CHUNKS)
-    # Two levels: which chunk of sorted samples the median of a draw falls into, then sample by sample inside it.
-    held = np.zeros((-(-len(values) // chunk) + 1, weights.shape[1]), dtype=weights.dtype)
-    np.add.at(held, (np.arange(len(values)) // chunk + 1, owners), 1)
-    first, bounds, total = _bracket(np.cumsum(held, axis=0), weights)
-    found = [
+    # Two levels for speed: first the chunk of sorted samples that contains the median of a draw, then the sample in it.
+    counts = np.zeros((-(-len(values) // chunk) + 1, weights.shape[1]), dtype=weights.dtype)
+    np.add.at(counts, (np.arange(len(values)) // chunk + 1, owners), 1)
+    first, bounds, total = _bracket(np.cumsum(counts, axis=0), weights)
+    middles = [
         _order_statistic(rank, values, owners, weights=weights, bounds=bounds, first=first, chunk=chunk)
         for rank in ((total - 1) // 2, total // 2)
     ]
-    return np.where(total > 0, (found[0] + found[1]) / 2, np.nan)
+    return np.where(total > 0, (middles[0] + middles[1]) / 2, np.nan)
 
 
-def _bracket(held: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
-    """Looks only at the chunks in the middle, where all draws have their medians.
+def _bracket(counts: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
+    """The chunks in the middle, in which all draws have their medians.
 
     Args:
-      held: (chunks + 1, k), how many samples of each round lie before each chunk boundary.
+      counts: (chunks + 1, k), how many samples of each round are before each chunk boundary.
 
     Returns:
       The first chunk of the bracket, (draws, m + 1) weights before its boundaries, and (draws,) total weights.
     """
-    last, total = len(held) - 1, _dot(weights, held[-1])
+    last, total = len(counts) - 1, _dot(weights, counts[-1])
     middle = last // 2
-    off = np.abs(_dot(weights, held[middle]) - total / 2).max()
-    reach = 1 + int(off * last / max(1.0, total.max()))
+    offset = np.abs(_dot(weights, counts[middle]) - total / 2).max()
+    reach = 1 + int(offset * last / max(1.0, total.max()))
     while True:
         first, end = max(0, middle - reach), min(last, middle + reach)
-        below = first == 0 or (_dot(weights, held[first]) <= (total - 1) // 2).all()
-        above = end == last or (_dot(weights, held[end]) > total // 2).all()
+        below = first == 0 or (_dot(weights, counts[first]) <= (total - 1) // 2).all()
+        above = end == last or (_dot(weights, counts[end]) > total // 2).all()
         if below and above:
-            return first, np.stack([_dot(weights, held[at]) for at in range(first, end + 1)], axis=1), total
+            return first, np.stack([_dot(weights, counts[at]) for at in range(first, end + 1)], axis=1), total
         reach *= 2
 
 
 def _dot(weights: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """weights @ column on one thread: on a busy machine the threads of a BLAS mostly wait for each other."""
+    """weights @ column on one thread: on a busy machine, the threads of a BLAS mostly wait for each other."""
     return np.einsum("dk,k->d", weights, column)
 
 
@@ -177,8 +176,8 @@ def estimate(value: float, draws: np.ndarray, *, rounds: int, level: float = 0.9
 
     Args:
       value: the statistic of the data itself.
-      draws: the statistic of each draw; NaN where a draw says nothing.
-      rounds: how many rounds the statistic rests on; below `MIN_ROUNDS` there is no interval.
+      draws: the statistic of each draw; NaN where undefined.
+      rounds: how many rounds the statistic uses; below `MIN_ROUNDS` there is no interval.
     """
     draws = draws[np.isfinite(draws)]
     if rounds < MIN_ROUNDS or len(draws) == 0 or not math.isfinite(value):
@@ -186,5 +185,5 @@ def estimate(value: float, draws: np.ndarray, *, rounds: int, level: float = 0.9
     wide = math.sqrt(rounds / (rounds - 1)) * stats.t.ppf((1 + level) / 2, rounds - 1)
     tail = stats.norm.cdf(-wide)
     lo, hi = np.quantile(draws, [tail, 1 - tail])
-    # A median of the data can lie outside the quantiles of its draws when there are very few rounds.
+    # With very few rounds, the median of the data can be outside the quantiles of its draws.
     return Estimate(value=value, lo=min(float(lo), value), hi=max(float(hi), value))

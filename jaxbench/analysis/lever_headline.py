@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sentences that a sweep of levers is for, one a question, or why there is none.
+"""The headlines of a sweep of levers, or why there is none.
 
-Only honest arms with an honest baseline are in them. A difference is called one only if its whole interval says so.
+They use only honest arms with an honest baseline. A difference is stated only if its whole interval supports it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.quantities import interval, percent, scaled, seconds
 
-MAX_PLACES = 3  # more of them: only the largest honest device count of each strategy and scaling
+MAX_PLACES = 3  # with more: only the largest honest device count of each strategy and scaling
 MAX_ARMS = 6
 
 
@@ -27,19 +27,19 @@ def headlines(
     knees: Sequence[Knee] = (),
     latencies: Sequence[tuple[Place, list[Latency]]] = (),
 ) -> list[str]:
-    """The sentences of a view. A single sentence that starts with "No headline" says why when nothing allows one."""
+    """The sentences of a view. If nothing allows one, a single sentence that starts with "No headline" says why."""
     shown = _shown(places)
     if view == "phases":
-        found = [one.sentence for one in phases if one.honest and one.place in shown]
+        sentences = [each.sentence for each in phases if each.honest and each.place in shown]
     elif view == "batch":
-        found = [_knee(knee) for knee in knees if knee.place in shown and knee.arm.point.honest]
+        sentences = [_knee(knee) for knee in knees if knee.place in shown and knee.arm.point.honest]
     elif view == "inference":
-        found = [_begin(place) + said for place, many in latencies if place in shown if (said := _latencies(many))]
+        sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
     elif view == "ladder":
-        found = [_begin(place) + said for place in shown if (said := _ladder(place))]
+        sentences = [_prefix(place) + text for place in shown if (text := _ladder(place))]
     else:
-        found = [_begin(place) + said for place in shown for said in _compared(place, _SAY.get(view, _general))]
-    return found or [f"No headline: {_why_not(places)}."]
+        sentences = [_prefix(place) + text for place in shown for text in _compared(place, _SAY.get(view, _general))]
+    return sentences or [f"No headline: {_why_not(places)}."]
 
 
 def _shown(places: Sequence[Place]) -> list[Place]:
@@ -52,18 +52,18 @@ def _shown(places: Sequence[Place]) -> list[Place]:
     return list(largest.values())
 
 
-def _begin(place: Place) -> str:
+def _prefix(place: Place) -> str:
     return f"{place.name}: " if place.name else ""
 
 
 def pairs(place: Place) -> list[Arm]:
-    """The arms that can be compared: honest, measured, and so is their baseline."""
+    """The arms that can be compared: they and their baseline are honest and measured."""
     arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
     return [arm for arm in arms if arm.point.honest and arm.baseline.point.honest and arm.ratio.known]
 
 
 def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
-    arms, base = pairs(place), called(place.arms[0])
+    arms, base = pairs(place), arm_name(place.arms[0])
     if len(arms) <= MAX_ARMS:
         return [say(arm, base) for arm in arms]
     fastest = max(arms, key=lambda arm: arm.speedup.value)
@@ -71,21 +71,21 @@ def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
     return [f"The fastest of {len(arms)} arms ({caveat}): {say(fastest, base)}"]
 
 
-def called(arm: Arm) -> str:
-    """The arm in a sentence: "bfloat16" is plain by itself, "16" is not."""
+def arm_name(arm: Arm) -> str:
+    """The arm in a sentence: "bfloat16" is clear by itself, "16" is not."""
     return (
         arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
     )
 
 
 def _time(arm: Arm, base: str) -> str:
-    """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without its full stop."""
+    """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without a full stop."""
     same = arm.point.global_batch == arm.baseline.point.global_batch
-    value, of = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
-    said = _ratio(value)
+    value, quantity = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
+    ratio = _ratio(value)
     if arm.verdict == "cannot tell":
-        return f"{called(arm)} vs {base}: inconclusive ({said} of its {of}; {arm.why})"
-    return f"{called(arm)} takes {said} of {base}'s {of}"
+        return f"{arm_name(arm)} vs {base}: inconclusive ({ratio} of its {quantity}; {arm.why})"
+    return f"{arm_name(arm)} takes {ratio} of {base}'s {quantity}"
 
 
 def _ratio(value: Estimate) -> str:
@@ -102,13 +102,13 @@ def _memory(arm: Arm, base: str) -> str:
 
 
 def _outcome(arm: Arm) -> str:
-    """What its short training came to, beside the baseline's; a single training each, so without an interval."""
+    """The result of its short training, against the baseline's; one training each, so without an interval."""
     for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
-        mine, other = arm.outcome(name), arm.baseline.point.outcome(name)
-        if math.isfinite(mine) and math.isfinite(other):
+        value, baseline = arm.outcome(name), arm.baseline.point.outcome(name)
+        if math.isfinite(value) and math.isfinite(baseline):
             skipped = arm.outcome("skipped_steps")
-            more = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
-            return f"{words} {mine:.3f} against {other:.3f} (one training each{more})"
+            skips = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
+            return f"{words} {value:.3f} vs {baseline:.3f} (one training each{skips})"
     return ""
 
 
@@ -119,28 +119,28 @@ def _general(arm: Arm, base: str) -> str:
 def _remat(arm: Arm, base: str) -> str:
     temp = arm.baseline.point.temp_bytes
     share = arm.temp_bytes / temp if temp else math.nan
-    kept = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
+    memory = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
     extra = arm.ratio
     between = f" [{100 * (extra.lo - 1):.0f}, {100 * (extra.hi - 1):.0f}]" if extra.has_interval else ""
     if arm.verdict == "cannot tell":
-        return _sentence(_time(arm, base), f"it holds {kept}" if kept else "")
+        return _sentence(_time(arm, base), f"it holds {memory}" if memory else "")
     costs = f"{100 * (extra.value - 1):+.0f} %{between} time"
-    return f"{called(arm)} holds {kept} at {costs}." if kept else f"{called(arm)}: {costs} over {base}."
+    return f"{arm_name(arm)} holds {memory} at {costs}." if memory else f"{arm_name(arm)}: {costs} over {base}."
 
 
 def _freeze(arm: Arm, base: str) -> str:
     record, other = arm.point.record, arm.baseline.point.record
     if record is None or other is None:
         return _general(arm, base)
-    mine, whole = record.passport, other.passport
-    counts = (mine.product_flops_per_step, whole.product_flops_per_step)
+    passport, baseline = record.passport, other.passport
+    counts = (passport.product_flops_per_step, baseline.product_flops_per_step)
     flops = f"{counts[0] / counts[1]:.2f} of the compiled program's products" if counts[0] and counts[1] else ""
-    share = f"{100 * (1 - mine.parameters / whole.parameters):.0f} % fewer trained parameters"
+    share = f"{100 * (1 - passport.parameters / baseline.parameters):.0f} % fewer trained parameters"
     return _sentence(_time(arm, base), share, flops, _outcome(arm))
 
 
 def bound(arm: Arm) -> Estimate:
-    """The share of the step that is waiting for input: 1 - T(baseline) / T(arm)."""
+    """The share of the step that waits for input: 1 - T(baseline) / T(arm)."""
     value = arm.ratio.under(1.0)
     return Estimate(value=1 - value.value, lo=1 - value.hi, hi=1 - value.lo)
 
@@ -148,65 +148,65 @@ def bound(arm: Arm) -> Estimate:
 def _inputs(arm: Arm, base: str) -> str:
     share = percent(bound(arm), fine=False)
     if arm.verdict == "slower":
-        return f"With {called(arm)} {share} of the step is spent on input which {base} does not need."
+        return f"{arm_name(arm)} spends {share} of the step on input that {base} does not need."
     if arm.verdict == "faster":
-        return f"{called(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
-    return f"{called(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
+        return f"{arm_name(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
+    return f"{arm_name(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
 
 
 _SAY: dict[str, Callable[[Arm, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
 
 
 def _knee(knee: Knee) -> str:
-    """Where a larger batch stops to buy throughput."""
+    """The batch from which a larger one gains little throughput."""
     arm, best = knee.arm, knee.best
     step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
     unit = best.point.record.unit if best.point.record is not None else "examples"
     of_best = f"of the best throughput, {rate.strip()} {unit}/s at batch {best.point.global_batch}"
     if knee.rising:
-        return f"{_begin(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
+        return f"{_prefix(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
     if arm is best:
-        said = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s) and smaller ones are"
-        said = f"{said} below 90 % of it, at {step} per step."
+        text = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s, {step} per step);"
+        text += " smaller batches reach less than 90 % of it."
     else:
-        said = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
+        text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
     if knee.certain:
-        return f"{_begin(knee.place)}{said}"
-    return f"{_begin(knee.place)}{said} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
+        return f"{_prefix(knee.place)}{text}"
+    return f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
 
 
-def _latencies(many: Sequence[Latency]) -> str:
-    """Of the smallest and the largest batch."""
-    honest = [one for one in many if one.arm.point.honest and one.p50.known]
-    said = []
-    for one in dict.fromkeys((honest[0], honest[-1])) if honest else ():
-        p99 = f", p99 {interval(one.p99, seconds)}" if one.p99.known else f", no p99 ({one.why_not})"
-        unit = one.arm.point.record.unit if one.arm.point.record is not None else "examples"
-        rate = scaled(one.arm.timing.examples_per_s.value, "").strip()
-        said.append(f"batch {one.arm.point.global_batch}: p50 {interval(one.p50, seconds)}{p99}, {rate} {unit}/s")
-    return f"{'; '.join(said)}." if said else ""
+def _latencies(latencies: Sequence[Latency]) -> str:
+    """The latencies of the smallest and the largest batch."""
+    honest = [each for each in latencies if each.arm.point.honest and each.p50.known]
+    parts = []
+    for each in dict.fromkeys((honest[0], honest[-1])) if honest else ():
+        p99 = f", p99 {interval(each.p99, seconds)}" if each.p99.known else f", no p99 ({each.why_not})"
+        unit = each.arm.point.record.unit if each.arm.point.record is not None else "examples"
+        rate = scaled(each.arm.timing.examples_per_s.value, "").strip()
+        parts.append(f"batch {each.arm.point.global_batch}: p50 {interval(each.p50, seconds)}{p99}, {rate} {unit}/s")
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _ladder(place: Place) -> str:
-    """From the first rung to the last, and the rung that gives most."""
+    """From the first rung to the last, and the rung that gains most."""
     arms = pairs(place)
     if not arms or arms[-1] is not place.arms[-1]:
         return ""
     top, first = arms[-1], place.arms[0]
-    said = f"The whole ladder is {_ratio(top.speedup)} x as fast as {first.label}"
+    text = f"The whole ladder is {_ratio(top.speedup)} x as fast as {first.label}"
     if top.verdict == "cannot tell":
-        said = f"The whole ladder vs {first.label}: inconclusive"
+        text = f"The whole ladder vs {first.label}: inconclusive"
     steps = [
         (place.speedup(b, a), b) for a, b in zip(place.arms, place.arms[1:], strict=False) if a.believed and b.believed
     ]
-    told = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
-    if told:
-        value, arm = max(told, key=lambda one: one[0].value)
-        said += f"; the rung that gains most is {arm.label}, {_ratio(value)} x"
+    gains = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
+    if gains:
+        value, arm = max(gains, key=lambda one: one[0].value)
+        text += f"; the rung that gains most is {arm.label}, {_ratio(value)} x"
     unclear = [arm.label for value, arm in steps if not value.has_interval or value.lo <= 1 <= value.hi]
     slower = [arm.label for value, arm in steps if value.has_interval and value.hi < 1]
     return _sentence(
-        said,
+        text,
         f"inconclusive: {', '.join(unclear)}" if unclear else "",
         f"slower: {', '.join(slower)}" if slower else "",
     )
@@ -217,10 +217,10 @@ def _why_not(places: Sequence[Place]) -> str:
     if not any(arm.timing.step_s.known for arm in arms):
         return "nothing was measured"
     if not any(arm.point.status == "ok" and arm.point.check_ok for arm in arms):
-        return "no arm has all its rounds and passed its checks"
+        return "every arm lacks rounds or did not pass its checks"
     if not any(arm.point.honest for arm in arms):
-        return "every arm that passed has more devices than cores"
-    without = {arm.baseline.point.point for arm in arms if arm.point.honest and not arm.baseline.point.honest}
-    if without:
-        return f"the baseline {sorted(without)[0]} has no times that may be believed"
-    return "no arm can be compared with another"
+        return "every arm that passed is oversubscribed (more devices than cores)"
+    bad_baselines = {arm.baseline.point.point for arm in arms if arm.point.honest and not arm.baseline.point.honest}
+    if bad_baselines:
+        return f"the baseline {sorted(bad_baselines)[0]} has no trustworthy times"
+    return "no two arms can be compared"

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The machine's own card, machine.json: measured peaks, launch costs, alpha and beta, from the runs that measured them.
+"""The machine's card, machine.json: measured peaks, launch costs, alpha and beta.
 
-Only rows that passed every gate are in it. Links may be oversubscribed, and say so.
+It contains only rows that passed every gate. Links may be oversubscribed, and are marked so.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from jaxbench.records.store import RunFolder
 SCHEMA = 1
 NAME = "machine.json"
 FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes")
-_SAME = {  # what must be equal for a card to be of the same machine, and what to call it
+_SAME = {  # facts that identify a machine, with their names in messages
     "platform": "platform", "device_kind": "device kind", "cpu_model": "processor", "cores": "usable cores",
     "devices": "devices", "cache_bytes": "bytes of last-level cache",
 }  # fmt: skip
-_LISTS = {  # the lists of a card, and what each entry must have
+_LISTS = {  # the lists of a card, and the fields that each entry must have
     "peaks": ("quantity", "dtype", "platform", "cores", "level", "value"),
     "launch": ("op", "impl", "platform", "cores", "value"),
     "links": ("op", "dtype", "devices", "oversubscribed", "alpha_s", "beta_bytes_per_s"),
@@ -74,7 +74,7 @@ def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None
 
 
 def _level(cache_bytes: int | None) -> Callable[[CaseRow], str]:
-    """The manifest's cache is the processor's, so an accelerator's is unknown."""
+    """The manifest's cache is the processor's; an accelerator's is unknown."""
 
     def level(row: CaseRow) -> str:
         cache = cache_bytes if row.point.platform == "cpu" else None
@@ -90,7 +90,7 @@ def _peaks(
     work: Callable[[CaseRow], float | None],
     level: Callable[[CaseRow], str],
 ) -> list[dict[str, Any]]:
-    """The best row of each (dtype, platform, cores, level), its value from rounds that did not choose it."""
+    """The best row of each (dtype, platform, cores, level), its value from rounds that did not select it."""
     groups: dict[tuple[Any, ...], list[CaseRow]] = {}
     for row in rows:
         groups.setdefault((row.point.dtype, row.point.platform, row.point.cores, level(row)), []).append(row)
@@ -115,7 +115,7 @@ def _launch(run: str, row: CaseRow) -> dict[str, Any]:
 
 def _link(run: str, fit: Fit) -> dict[str, Any]:
     """bus_bytes_per_s: beta as bus bandwidth; None for one device."""
-    facts = {name: getattr(fit, name) for name in ("op", "dtype", "devices", "mesh", "axis", "oversubscribed")}
+    facts = {name: getattr(fit.place, name) for name in ("op", "dtype", "devices", "mesh", "axis", "oversubscribed")}
     bus = fit.beta_bytes_per_s.value * fit.bus_factor
     return {
         **facts,
@@ -136,15 +136,15 @@ def _transfer(run: str, row: CaseRow) -> dict[str, Any]:
 
 
 def _largest(rows: Iterable[CaseRow]) -> list[CaseRow]:
-    """Of each (op, source, target) the row with the largest payload."""
-    found: dict[tuple[str, str, str], CaseRow] = {}
+    """The row with the largest payload of each (op, source, target)."""
+    largest: dict[tuple[str, str, str], CaseRow] = {}
     for row in sorted(rows, key=lambda row: row.point.payload_bytes or 0):
-        found[row.point.op, row.point.source, row.point.target] = row
-    return list(found.values())
+        largest[row.point.op, row.point.source, row.point.target] = row
+    return list(largest.values())
 
 
 def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
-    """{"value", "lo", "hi"}, or {"name", "name_lo", "name_hi"}; None where there is no interval."""
+    """{"value", "lo", "hi"}, or {"name", "name_lo", "name_hi"}; lo and hi are None without an interval."""
     keys = (name, f"{name}_lo", f"{name}_hi") if name else ("value", "lo", "hi")
     ends = (value.lo, value.hi) if value.has_interval else (None, None)
     return dict(zip(keys, (value.value, *ends), strict=True))
@@ -163,14 +163,14 @@ def read(path: Path) -> dict[str, Any] | None:
     except (ValueError, OSError) as error:
         raise _damaged(path, str(error)) from error
     if not isinstance(card, dict):
-        raise _damaged(path, "it holds no JSON object")
+        raise _damaged(path, "it is not a JSON object")
     if card.get("schema") != SCHEMA:
-        said = f"{path} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
-        raise UserError(f"{said}: run 'jaxbench machine' again.")
+        reason = f"{path} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
+        raise UserError(f"{reason}: run 'jaxbench machine' again.")
     if not isinstance(card.get("made_of"), list):
-        raise _damaged(path, "it does not say which runs it was made of")
+        raise _damaged(path, "it does not say which runs it was made from")
     if not isinstance(card.get("machine"), dict):
-        raise _damaged(path, "it does not say which machine it is of")
+        raise _damaged(path, "it does not say which machine it describes")
     for name, fields in _LISTS.items():
         _require_entries(path, name, card.get(name), fields)
     return card
@@ -178,50 +178,49 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def _require_entries(path: Path, name: str, entries: Any, fields: tuple[str, ...]) -> None:
     if not isinstance(entries, list):
-        raise _damaged(path, f"its {name} are no list")
+        raise _damaged(path, f"its {name} are not a list")
     for number, entry in enumerate(entries, start=1):
         missing = [f for f in fields if not isinstance(entry, dict) or f not in entry]
         if missing:
             raise _damaged(path, f"entry {number} of its {name} has no {missing[0]}")
         for field in ("value", "alpha_s", "beta_bytes_per_s"):
-            number_or_none = entry.get(field, 0.0)
-            if not isinstance(number_or_none, (int, float)) or not 0 <= number_or_none < math.inf:
-                raise _damaged(path, f"entry {number} of its {name} has {field} {number_or_none!r}")
+            value = entry.get(field, 0.0)
+            if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+                raise _damaged(path, f"entry {number} of its {name} has {field} {value!r}")
 
 
 def _damaged(path: Path, why: str) -> UserError:
     return UserError(f"{path} is damaged ({why}): delete it or run 'jaxbench machine' again.")
 
 
-BUSY = 1.5  # an interval that reaches this far above its peak was measured on a machine that did other things as well
-
+BUSY = 1.5  # an interval that reaches this many times its peak was measured on a busy machine
 SCALES = 1.2  # matrix products on all cores are at least this many times as fast as on one
 
 
 def doubts(card: dict[str, Any]) -> list[str]:
-    """Sentences that say why the card should be made again; none when nothing speaks against it."""
-    said = []
+    """Sentences that say why the card should be made again; [] for a good card."""
+    sentences = []
     for peak in card["peaks"]:
         what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
-        alone = [p["value"] for p in card["peaks"] if p["cores"] == 1 < peak["cores"] and _alike(p, peak)]
-        if peak["quantity"] == "flop_per_s" and alone and peak["value"] < SCALES * max(alone):
-            said.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
+        one_core = [p["value"] for p in card["peaks"] if p["cores"] == 1 < peak["cores"] and _same_quantity(p, peak)]
+        if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
+            sentences.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
         elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:
-            said.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
-    return [f"{sentence}; 'jaxbench machine' in a quiet hour makes a better card." for sentence in said]
+            sentences.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
+    return [f"{sentence}; run 'jaxbench machine' again while the machine is idle." for sentence in sentences]
 
 
-def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _same_quantity(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one[name] == other[name] for name in ("quantity", "dtype", "platform", "level"))
 
 
 def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
-    """Why the card is of another machine than `manifest` describes, as a sentence; "" when it is of the same.
+    """A sentence that says how the card's machine differs from that of `manifest`; "" when it is the same.
 
     The number of CPU devices is not compared: they are made on demand and say nothing about the machine.
     """
     machine = card["machine"]
     names = [name for name in _SAME if not (name == "devices" and manifest.get("platform") == "cpu")]
-    other = [name for name in names if machine.get(name) != manifest.get(name)]
-    said = [f"{_SAME[name]} {machine.get(name)!r}, here {manifest.get(name)!r}" for name in other]
-    return f"the card is of another machine ({'; '.join(said)})." if said else ""
+    differing = [name for name in names if machine.get(name) != manifest.get(name)]
+    differences = [f"{_SAME[name]} {machine.get(name)!r}, here {manifest.get(name)!r}" for name in differing]
+    return f"the card is of another machine ({'; '.join(differences)})." if differences else ""

@@ -1,23 +1,22 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A search for the largest batch that fits, as it left itself in ``search.json``: predicted by the compiler, proven."""
+"""Reads ``search.json``: the largest batch that fits, predicted by the compiler and proven by running it."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxbench.analysis import study_file
 from jaxbench.analysis.quantities import scaled
-from jaxbench.errors import UserError
 
 NAME = "search.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """One batch that was really run. peak_bytes: predicted; measured_bytes: what was held; None where unknown."""
+    """One batch that was run. peak_bytes: predicted; measured_bytes: in use while it ran; None: unknown."""
 
     batch: int
     ok: bool
@@ -28,9 +27,9 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """tried: (batch, predicted bytes) by batch. predicted: the largest batch that should fit.
+    """tried: (batch, predicted bytes), sorted. predicted: the largest batch that should fit.
 
-    error: predicted over measured memory, less 1, of the largest batch that ran; NaN: nothing measured it.
+    error: predicted / measured memory - 1, of the largest batch that ran; NaN: not measured.
     """
 
     limit_bytes: float
@@ -43,47 +42,46 @@ class Search:
 
     @property
     def sentence(self) -> str:
-        """The largest batch, what was predicted, and how well."""
+        """The largest batch, the prediction, and its error."""
         limit = f"{scaled(self.limit_bytes, 'B')} ({self.limit_source})"
         if not self.largest:
             failed = "; ".join(f"{proof.batch}: {proof.reason}" for proof in self.proven if not proof.ok)
             return f"No batch was proven to fit into {limit}{f': {failed}' if failed else ''}."
         words = "as predicted" if self.predicted == self.largest else f"where {self.predicted} was predicted"
-        said = f"The largest batch proven to fit into {limit} is {self.largest}, {words}."
+        text = f"The largest batch proven to fit into {limit} is {self.largest}, {words}."
         above = [proof.batch for proof in self.proven if not proof.ok and proof.batch > self.largest]
         if above:
-            said += f" {min(above)} was run too and did not fit."
+            text += f" {min(above)} was run too and did not fit."
         if math.isfinite(self.error):
             word = "more" if self.error >= 0 else "less"
-            return f"{said} The compiler predicts {100 * abs(self.error):.2g} % {word} memory than was measured."
-        return f"{said} The accuracy of the prediction is unknown: nothing measured the memory."
+            return f"{text} The compiler predicts {100 * abs(self.error):.2g} % {word} memory than was measured."
+        return f"{text} The accuracy of the prediction is unknown: memory was not measured."
 
 
 def read(folder: Path) -> Search | None:
-    """The search of a run folder, or None if there was none. Raises UserError when its file is damaged."""
-    path = folder / NAME
-    if not path.is_file():
-        return None
-    try:
-        found = json.loads(path.read_text())
-        return Search(
-            limit_bytes=float(found["limit_bytes"]),
-            limit_source=str(found["limit_source"]),
-            tried=sorted((int(one["batch"]), float(one["peak_bytes"])) for one in found["tried"]),
-            predicted=int(found["predicted"]),
-            proven=[
-                Proof(
-                    batch=int(one["batch"]), ok=bool(one["ok"]), peak_bytes=_maybe(one.get("peak_bytes")),
-                    measured_bytes=_maybe(one.get("measured_bytes")),
-                    reason=str(one.get("reason", "")),
-                )
-                for one in found["proven"]
-            ],
-            largest=int(found["largest"]),
-            error=math.nan if found.get("error") is None else float(found["error"]),
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
-        raise UserError(f"'{path}' is damaged ({error!r}): remove it, or search again.") from error
+    """The search of a run folder, or None. Raises UserError when its file is damaged."""
+    return study_file.read(folder / NAME, _parse)
+
+
+def _parse(file: dict[str, Any]) -> Search:
+    return Search(
+        limit_bytes=float(file["limit_bytes"]),
+        limit_source=str(file["limit_source"]),
+        tried=sorted((int(row["batch"]), float(row["peak_bytes"])) for row in file["tried"]),
+        predicted=int(file["predicted"]),
+        proven=[
+            Proof(
+                batch=int(row["batch"]),
+                ok=bool(row["ok"]),
+                peak_bytes=_maybe(row.get("peak_bytes")),
+                measured_bytes=_maybe(row.get("measured_bytes")),
+                reason=str(row.get("reason", "")),
+            )
+            for row in file["proven"]
+        ],
+        largest=int(file["largest"]),
+        error=math.nan if file.get("error") is None else float(file["error"]),
+    )
 
 
 def _maybe(value: Any) -> float | None:

@@ -1,28 +1,22 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Reads `longest.json`, by `runner/studies/max_sequence.py`: the longest sequence that fits, by number of devices."""
+"""Reads ``longest.json``: the longest sequence that fits, by number of devices."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from jaxbench.errors import UserError
+from jaxbench.analysis import study_file
 
 FILE = "longest.json"
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """{"limit_bytes", "limit_source", "rows": [{"devices", "longest", "tried": [[length, peak bytes], ...]}]}; None
-    where the folder has none. Raises UserError for a damaged one."""
-    path = folder / FILE
-    if not path.exists():
-        return None
-    try:
-        found = json.loads(path.read_text())
-        rows = [
-            {"devices": int(r["devices"]), "longest": int(r["longest"]), "tried": r["tried"]} for r in found["rows"]
-        ]
-        return {"limit_bytes": int(found["limit_bytes"]), "limit_source": str(found["limit_source"]), "rows": rows}
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"'{path}' is damaged ({error!r}): delete it, and the run searches again.") from error
+    """{"limit_bytes", "limit_source", "rows": [{"devices", "longest", "tried": [[length, peak bytes], ...]}]}, or None
+    if the run has none. Raises UserError when the file is damaged."""
+    return study_file.read(folder / FILE, _parse)
+
+
+def _parse(file: dict[str, Any]) -> dict[str, Any]:
+    rows = [{"devices": int(r["devices"]), "longest": int(r["longest"]), "tried": r["tried"]} for r in file["rows"]]
+    return {"limit_bytes": int(file["limit_bytes"]), "limit_source": str(file["limit_source"]), "rows": rows}

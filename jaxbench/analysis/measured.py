@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a run says about each point that was asked for, training steps and cases alike: its records, merged."""
+"""The merged records of each planned point, for training steps and cases alike."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Passport = TypeVar("Passport", PointRecord, CaseRecord)
 
 @dataclass(frozen=True, kw_only=True)
 class Measured(Place, Generic[Passport]):
-    """One point that was asked for; where it is measured is inherited from its `Place`.
+    """One planned point. Where it is measured is inherited from its `Place`.
 
     Attributes:
-      record: its newest passport; None when it has none.
-      rounds: the newest of each number, by number. rounds_asked: how many there should be.
-      failure: only where it is the newest line.
-      status: ok (every round is there) | partial (some) | failed (a failure is the newest line) | unsupported (that is
-        one, and says that the strategy cannot take the model) | missing (none).
-      check_ok: every verdict holds, of the newest passport and of those of every session that contributed rounds, no
-        result value is wrong, and nothing was compiled inside the timed region; None when that was never checked.
+      record: its newest passport, or None.
+      rounds: the newest of each number, by number. rounds_asked: how many were planned.
+      failure: only if it is the newest line.
+      status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (a failure
+        that says that the strategy cannot take the model) | missing (has none).
+      check_ok: True if every check of the newest passport, and of those of every session that contributed rounds,
+        passed, no result value is wrong, and nothing was compiled inside the timed region; None if never checked.
       reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
     """
 
@@ -46,7 +46,7 @@ class Measured(Place, Generic[Passport]):
 
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
-        """(session, round) of each of `rounds`: what was measured at one time together with the other points."""
+        """(session, round) of each of `rounds`: points with the same unit were measured at the same time."""
         return records_by_point.units(self.rounds)
 
     @property
@@ -66,36 +66,38 @@ def load(
     place: type[Place],
     unplanned: Callable[[str, str, FailureRecord | None], Place | None],
 ) -> list[P]:
-    """The points of the plan in its order, then those that were measured although the plan does not ask for them.
+    """The points of the plan in its order, then those that were measured without being planned.
 
-    What was measured outranks what was planned.
+    Fields of a passport outrank those of the plan.
 
     Args:
-      unplanned: (id, platform, failure) of a point that is neither in the plan nor has a passport, to where that is;
-        None: it is not shown.
+      unplanned: maps (id, platform, failure) of a point that is not planned and has no passport to its place; None if
+        it is not shown.
 
     Raises:
       UserError: damage, passports of another kind, or another schema.
     """
-    found = records_by_point.read(run, passport)
+    lines = records_by_point.read(run, passport)
     names = [field.name for field in dataclasses.fields(place)]
     try:
         common = {"experiment": str(plan["experiment"]), "processes": int(plan.get("processes", 1))}
         platform, rounds = str(plan.get("platform", "")), int(plan["rounds"])
-        asked = [{"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]]
-        places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in asked}
+        planned = [
+            {"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]
+        ]
+        places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in planned}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"the plan of {_NOUN[passport]} in '{run.path}' is damaged ({error!r}).") from error
-    made = []
-    for name in dict.fromkeys((*places, *found)):
-        about = found.get(name, Lines())
-        where = places[name] if name in places else unplanned(name, platform, about.failure)
-        source: Any = about.record or where
+    result = []
+    for name in dict.fromkeys((*places, *lines)):
+        point_lines = lines.get(name, Lines())
+        where = places[name] if name in places else unplanned(name, platform, point_lines.failure)
+        source: Any = point_lines.record or where
         if source is not None:
             facts = {field: getattr(source, field) for field in names}
-            facts |= {field: getattr(about.record, field, value) for field, value in common.items()}
-            made.append(_merged(facts, about, rounds, make))
-    return made
+            facts |= {field: getattr(point_lines.record, field, value) for field, value in common.items()}
+            result.append(_merged(facts, point_lines, rounds, make))
+    return result
 
 
 _NOUN = {PointRecord: "points", CaseRecord: "cases"}

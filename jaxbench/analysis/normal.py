@@ -17,12 +17,12 @@ from jaxbench.analysis.quantities import interval, payload, per_second, percent
 from jaxbench.catalog import published
 
 LOW, HIGH = 0.8, 1.2  # a share of the published value between these is normal
-LARGE_BYTES = 2**20  # from here on the payload is read as bandwidth
+LARGE_BYTES = 2**20  # payloads from here on are bandwidth-bound
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedShare:
-    """One payload: what was measured, what the series says there, and the quotient of the two."""
+    """One payload: the measured and the published bus bandwidth, and their ratio."""
 
     payload_bytes: int
     busbw: Estimate
@@ -35,11 +35,11 @@ class Verdict:
     """All-reduce of one dtype in one group of devices, against a published series.
 
     Attributes:
-      series: the column of the published table; "" when there is none, and then `why_none` says why.
-      shares: by payload, inside the range of the series.
-      word: normal | low | high | cannot tell, at the largest payload in common.
-      lowest, highest: shares from LARGE_BYTES on; NaN when there is no such payload.
-      slower_series, all_series: how many of the published series are slower at that payload, of how many.
+      series: the column of the published table; "" if none fits, and then `why_none` says why.
+      shares: by payload, within the range of the series.
+      word: normal | low | high | cannot tell, at the largest common payload.
+      lowest, highest: ratios from LARGE_BYTES on; NaN without such a payload.
+      slower_series, all_series: how many published series are slower at the largest common payload, and of how many.
       percentile: 100 x slower_series / all_series.
     """
 
@@ -62,9 +62,9 @@ class Verdict:
 
 
 def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[Verdict]:
-    """A verdict for each dtype and group of devices that a series fits, or one sentence why there is none.
+    """A verdict for each dtype and group of devices that a series fits, or one that says why there is none.
 
-    Only rows that passed every gate count; other views than "collectives" have no verdict.
+    Only rows that passed every gate count. Views other than "collectives" have no verdict.
     """
     if view != "collectives":
         return []
@@ -74,7 +74,7 @@ def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[V
         return [_none("", 0, "no all_reduce was measured")]
     groups: dict[tuple[str, int], list[CaseRow]] = {}
     for row in reduced:
-        if row.headline and row.busbw.known and _whole(row):
+        if row.headline and row.busbw.known and _whole_node(row):
             groups.setdefault((row.point.dtype, row.point.devices), []).append(row)
     if not groups:
         return [_none("", 0, _why_none(reduced, kind))]
@@ -86,13 +86,13 @@ def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[V
     return [_verdict(*key, column, groups[key], table) for key, column in known.items()]
 
 
-def _whole(row: CaseRow) -> bool:
-    """All devices of one node: the groups along one axis of a 2-D mesh run at the same time and share the links."""
+def _whole_node(row: CaseRow) -> bool:
+    """All devices of one node. (Groups along one axis of a 2-D mesh run concurrently and share the links.)"""
     return row.point.mesh == str(row.point.devices) and row.point.processes == 1
 
 
 def _why_none(rows: list[CaseRow], kind: str) -> str:
-    """Why no row can be compared: the device, before what the rows lack, since no better rows would help it."""
+    """Why no row can be compared. An unknown device comes first, since better rows would not help."""
     most = max(row.point.devices for row in rows)
     if published.allreduce_column(kind, most) is None:
         return published.why_no_allreduce(kind, most)
@@ -111,7 +111,7 @@ def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: 
     )
     if not shares:
         ends = f"{payload(table.index[0])} to {payload(table.index[-1])}"
-        return _none(dtype, devices, f"no payload of {dtype} lies in the published range, {ends}")
+        return _none(dtype, devices, f"no payload of {dtype} is in the published range, {ends}")
     last = shares[-1]
     large = [share.ratio.value for share in shares if share.payload_bytes >= LARGE_BYTES]
     others = [float(interpolate(table[name], last.payload_bytes)) for name in table.columns]
@@ -130,13 +130,13 @@ def interpolate(series: pd.Series, payload_bytes: float) -> float:
 
 
 def _share(row: CaseRow, value: float) -> PublishedShare:
-    ours = row.busbw
-    ratio = Estimate(value=ours.value / value, lo=ours.lo / value, hi=ours.hi / value)
-    return PublishedShare(payload_bytes=row.point.payload_bytes or 0, busbw=ours, published=value, ratio=ratio)
+    busbw = row.busbw
+    ratio = Estimate(value=busbw.value / value, lo=busbw.lo / value, hi=busbw.hi / value)
+    return PublishedShare(payload_bytes=row.point.payload_bytes or 0, busbw=busbw, published=value, ratio=ratio)
 
 
 def word(ratio: Estimate = UNKNOWN) -> str:
-    """normal, low or high when the whole interval says so; cannot tell when it straddles a limit, or is missing."""
+    """normal, low or high if the whole interval is in that range; cannot tell if it contains a limit, or is missing."""
     if not ratio.has_interval:
         return "cannot tell"
     if ratio.hi < LOW:
@@ -149,21 +149,21 @@ def word(ratio: Estimate = UNKNOWN) -> str:
 def _sentence(verdict: Verdict) -> str:
     last = verdict.shares[-1]
     words = {
-        "cannot tell": "Whether this is normal is inconclusive"
+        "cannot tell": "Inconclusive whether this is normal"
         if last.ratio.has_interval
-        else "Without an interval (fewer than 3 rounds) it is unknown whether this is normal",
+        else "Unknown whether this is normal, without an interval (fewer than 3 rounds)",
         "normal": "This is normal",
         "low": "This is lower than normal",
         "high": "This is higher than normal",
     }
-    said = (
+    text = (
         f"{words[verdict.word]}: at {payload(last.payload_bytes)} all_reduce {verdict.dtype} on "
         f"{devices_word(verdict.devices)} has {interval(last.busbw, per_second)} of bus bandwidth, "
         f"{percent(last.ratio)} of the {per_second(last.published)} published for {verdict.series}"
     )
     if math.isfinite(verdict.lowest):
         span = f"{100 * verdict.lowest:.0f} to {100 * verdict.highest:.0f} %"
-        said += f"; from {payload(LARGE_BYTES)} on it is {span} of the series"
-    rank = f"{verdict.slower_series} of the {verdict.all_series} published series, of any device, are slower there"
+        text += f"; from {payload(LARGE_BYTES)} on it is {span} of the series"
+    rank = f"{verdict.slower_series} of the {verdict.all_series} published series of all devices are slower there"
     source = published.read("allreduce_busbw").project
-    return f"{said}. {rank} (percentile {verdict.percentile:.0f}). They are single measurements by others ({source})."
+    return f"{text}. {rank} (percentile {verdict.percentile:.0f}). They are single measurements by others ({source})."

@@ -1,6 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Times over chosen rounds of one run: ratios and differences over the rounds that rows share, in which drift cancels,
-and a best row that does not flatter."""
+"""Ratios and differences of times over the rounds that rows share, so that drift cancels; and an unbiased best row."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, Un
 from jaxbench.analysis.measured import Measured
 from jaxbench.analysis.timing import Timing
 
-MIN_SPLIT = 4  # rounds: from so many on, one half chooses and the other measures
+MIN_SPLIT = 4  # from this many rounds on, one half selects and the other half measures
 
 
 class Timed(Protocol):
-    """A point and its own timing, which may rest on rounds that another lacks: a row or an arm."""
+    """A row or an arm: a point and its timing, which may use rounds that other points lack."""
 
     @property
     def point(self) -> Measured[Any]: ...
@@ -28,13 +27,13 @@ class Timed(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Together:
+class SharedTimes:
     """Median step times of several rows over the rounds they share.
 
     Attributes:
-      step_s: (rows,) seconds; of all rounds of each where fewer than MIN_ROUNDS are shared.
+      step_s: (rows,) seconds; over all rounds of each row if fewer than MIN_ROUNDS are shared.
       draws: (rows, draws) of the same.
-      rounds: how many are shared. Below MIN_ROUNDS nothing made of these times has an interval.
+      rounds: how many are shared. Below MIN_ROUNDS, statistics of these times have no interval.
     """
 
     step_s: np.ndarray
@@ -50,21 +49,21 @@ class Together:
         return self.estimate(self.step_s[0] / self.step_s[1], self.draws[0] / self.draws[1])
 
 
-def times(rows: Sequence[Timed]) -> Together:
-    """Rows that were all measured, of one run, whose draws serve them all (docs/METRICS.md, Intervals)."""
+def times(rows: Sequence[Timed]) -> SharedTimes:
+    """The rows must be measured, and of one run, since they use the same draws (docs/METRICS.md, Intervals)."""
     units = [row.point.units for row in rows]
     shared = set(units[0]).intersection(*units[1:])
-    if len(shared) < MIN_ROUNDS or all(len(own) == len(shared) for own in units):
+    if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
         step_s = np.array([row.timing.step_s.value for row in rows])
-        return Together(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))
+        return SharedTimes(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))
     medians, drawn = zip(*(_restricted(row, shared, row.timing.draws) for row in rows), strict=True)
-    return Together(step_s=np.array(medians), draws=np.stack(drawn), rounds=len(shared))
+    return SharedTimes(step_s=np.array(medians), draws=np.stack(drawn), rounds=len(shared))
 
 
 def ratio(top: Timed, bottom: Timed) -> Estimate:
-    """Step time over step time, from the rounds that both were measured in together; UNKNOWN where one was not.
+    """Step time over step time, from the rounds that both share; UNKNOWN if one was not measured.
 
-    With fewer than MIN_ROUNDS of those, drift does not cancel: the value of all rounds stands without an interval.
+    With fewer than MIN_ROUNDS shared rounds, drift does not cancel: the value is of all rounds, without an interval.
     """
     if not (top.timing.step_s.known and bottom.timing.step_s.known):
         return UNKNOWN
@@ -72,16 +71,16 @@ def ratio(top: Timed, bottom: Timed) -> Estimate:
 
 
 def _restricted(row: Timed, units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray]:
-    """Median seconds per step over the rounds of `units` alone, of which the row has at least one, and its draws."""
-    samples, owners, held = _samples(row, units)
-    return float(np.median(samples)), weighted_median(samples, owners, draws.of(held))
+    """Median seconds per step over the rounds in `units`, of which the row has at least one, and its draws."""
+    samples, owners, used = _samples(row, units)
+    return float(np.median(samples)), weighted_median(samples, owners, draws.of(used))
 
 
 def _samples(row: Timed, units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
-    """Seconds per step of all blocks of the rounds of `units`, which of those rounds each is of, and their units."""
-    held = [(unit, r) for unit, r in zip(row.point.units, row.point.rounds, strict=True) if unit in units]
-    owners = np.repeat(np.arange(len(held)), [len(r.block_s) for _, r in held])
-    return np.concatenate([np.array(r.block_s) / r.steps for _, r in held]), owners, [unit for unit, _ in held]
+    """Seconds per step of all blocks of the rounds in `units`, the index of the round of each, and these units."""
+    rounds = [(unit, r) for unit, r in zip(row.point.units, row.point.rounds, strict=True) if unit in units]
+    owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
+    return np.concatenate([np.array(r.block_s) / r.steps for _, r in rounds]), owners, [unit for unit, _ in rounds]
 
 
 R = TypeVar("R", bound=Timed)
@@ -91,8 +90,8 @@ R = TypeVar("R", bound=Timed)
 class Best(Generic[R]):
     """The fastest of several rows.
 
-    rate: work per second, measured on the rounds that had no part in the choice. note: "" when nothing was chosen
-    (one candidate), else which rounds chose and which measured.
+    rate: work per second, measured on the rounds that did not select it. note: "" with a single candidate, else which
+    rounds selected and which measured.
     """
 
     row: R
@@ -102,30 +101,29 @@ class Best(Generic[R]):
 
 
 def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
-    """The row with the most work per second; None when there is none.
+    """The row with the most work per second, or None.
 
-    The largest of many noisy medians is too large even if every median is right. So one half of the rounds chooses and
-    the other half measures: every second of all (session, round) of the rows chooses. The odd one out measures, because
-    an interval needs 3 rounds and a choice none.
+    The largest of many noisy medians is too large even if every median is unbiased. So every second (session, round) of
+    the rows selects, and the others measure. The odd one measures, because an interval needs 3 rounds.
     """
     rows = [row for row in rows if row.timing.step_s.known and (work(row) or 0) > 0]
     if not rows:
         return None
 
-    def done(row: R) -> float:
+    def work_of(row: R) -> float:
         return float(work(row) or 0)
 
     units = sorted({unit for row in rows for unit in row.point.units})
     measuring, choosing = set(units[::2]), set(units[1::2])
     split = [row for row in rows if measuring & set(row.point.units) and choosing & set(row.point.units)]
     if len(rows) == 1 or len(units) < MIN_SPLIT or not split:
-        winner = max(rows, key=lambda row: done(row) / row.timing.step_s.value)
+        winner = max(rows, key=lambda row: work_of(row) / row.timing.step_s.value)
         note = f"selected among {len(rows)} and measured on the same rounds, so probably optimistic"
-        rate, rounds = winner.timing.step_s.under(done(winner)), winner.timing.rounds
+        rate, rounds = winner.timing.step_s.under(work_of(winner)), winner.timing.rounds
         return Best(row=winner, rate=rate, rounds=rounds, note=note if len(rows) > 1 else "")
-    winner = max(split, key=lambda row: done(row) / float(np.median(_samples(row, choosing)[0])))
+    winner = max(split, key=lambda row: work_of(row) / float(np.median(_samples(row, choosing)[0])))
     value, seconds = _restricted(winner, measuring, Draws(measuring))
     rounds = len(measuring & set(winner.point.units))
-    rate = estimate(done(winner) / value, done(winner) / seconds, rounds=rounds)
-    note = f"chosen among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"
+    rate = estimate(work_of(winner) / value, work_of(winner) / seconds, rounds=rounds)
+    note = f"selected among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"
     return Best(row=winner, rate=rate, rounds=rounds, note=note)

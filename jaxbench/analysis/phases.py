@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a training step's time goes, from programs that are its beginnings: forward, gradient, local update, step.
+"""The phases of a training step, from the times of its prefixes: forward, gradient, local update, step.
 
-Each part holds the one before it and one thing more, so that differences of their times are the things' own:
+Each part adds one phase to the previous part, so a phase is the difference of two times:
 forward, backward = gradient - forward, update = local - gradient, communication = step - local.
 """
 
@@ -23,18 +23,18 @@ NAMES = ("forward", "backward", "update", "communication")
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One difference of two parts. name: "update + communication" where the part between them was not measured.
+    """One difference of two parts. name: "update + communication" if the part between them was not measured.
 
-    looks: which of `NAMES` it holds. Without an interval nothing can be told of it.
+    indices: of the `NAMES` that it contains.
     """
 
     name: str
-    looks: tuple[int, ...]
+    indices: tuple[int, ...]
     step_s: Estimate
     share: Estimate  # of the longest part
 
     @property
-    def told(self) -> bool:
+    def above_zero(self) -> bool:
         """Whether the whole interval is above 0."""
         return self.step_s.has_interval and self.step_s.lo > 0
 
@@ -43,8 +43,8 @@ class Phase:
 class Phases:
     """The phases of one place and setting of the other levers. They add up to `whole` by construction.
 
-    whole: time of the last part that was measured, which `last` names. setting: "batch=64" where the run has several.
-    rounds: those that all parts share.
+    whole: time of the last measured part, which `last` names. setting: "batch=64" if the run has several.
+    rounds: how many all parts share.
     """
 
     place: Place
@@ -65,41 +65,41 @@ class Phases:
 
     @property
     def sentence(self) -> str:
-        """The phases with their intervals and shares, and whether they can be told from nothing."""
-        said = [f"{p.name} {interval(p.step_s, _time)} ({percent(p.share, fine=False)})" for p in self.phases]
+        """The phases with their intervals and shares, and whether each is above 0."""
+        parts = [f"{p.name} {interval(p.step_s, _time)} ({percent(p.share, fine=False)})" for p in self.phases]
         begin = f"{self.name}: " if self.name else ""
-        return f"{begin}{interval(self.whole, _time)} per {self.last} = {' + '.join(said)}. {self._sum()}"
+        return f"{begin}{interval(self.whole, _time)} per {self.last} = {' + '.join(parts)}. {self._verdict()}"
 
-    def _sum(self) -> str:
+    def _verdict(self) -> str:
         negative = [p.name for p in self.phases if p.step_s.has_interval and p.step_s.hi < 0]
-        unclear = [p.name for p in self.phases if not p.told and p.name not in negative]
+        unclear = [p.name for p in self.phases if not p.above_zero and p.name not in negative]
         if not self.whole.has_interval:
-            return f"Too few shared rounds ({self.rounds}) for an interval: whether they add up is unknown."
+            return f"Whether they add up is unknown: too few shared rounds ({self.rounds}) for an interval."
         if negative:
-            what = "takes less than no time" if len(negative) == 1 else "take less than no time"
-            return f"They do not add up: {' and '.join(negative)} {what}, so the parts are not each other's beginnings."
+            verb = "takes less than no time" if len(negative) == 1 else "take less than no time"
+            return f"They do not add up: {' and '.join(negative)} {verb}, so a part is not a prefix of the next."
         if unclear:
             return f"Inconclusive: {' and '.join(unclear)}, whose interval contains 0."
-        return "They add up: no interval reaches 0."
+        return "They add up: every interval is above 0."
 
 
 def find(places: Sequence[Place]) -> list[Phases]:
-    """The phases of every place and setting that has the times of at least two parts."""
-    found = []
+    """The phases of every place and setting with at least two measured parts."""
+    results = []
     for place in places:
         settings: dict[tuple[tuple[str, str], ...], list[Arm]] = {}
         for arm in place.arms:
             if arm.point.levers.get("part") in PARTS and arm.believed:
                 others = tuple(item for item in sorted(arm.point.levers.items()) if item[0] != "part")
                 settings.setdefault(others, []).append(arm)
-        several = {item for others in settings for item in others if any(item not in one for one in settings)}
+        varying = {item for others in settings for item in others if any(item not in other for other in settings)}
         for others, arms in settings.items():
-            first = {arm.point.levers["part"]: arm for arm in reversed(arms)}
-            mine = [first[part] for part in PARTS if part in first]
-            if len(mine) > 1:
-                setting = ", ".join(f"{name}={value}" for name, value in others if (name, value) in several)
-                found.append(_phases(place, setting, mine))
-    return found
+            by_part = {arm.point.levers["part"]: arm for arm in reversed(arms)}
+            ordered = [by_part[part] for part in PARTS if part in by_part]
+            if len(ordered) > 1:
+                setting = ", ".join(f"{name}={value}" for name, value in others if (name, value) in varying)
+                results.append(_phases(place, setting, ordered))
+    return results
 
 
 def _phases(place: Place, setting: str, arms: list[Arm]) -> Phases:
@@ -109,12 +109,12 @@ def _phases(place: Place, setting: str, arms: list[Arm]) -> Phases:
     stops = [-1, *(PARTS.index(arm.point.levers["part"]) for arm in arms)]
     phases = []
     for i in range(1, len(stops)):
-        looks = tuple(range(stops[i - 1] + 1, stops[i] + 1))
+        indices = tuple(range(stops[i - 1] + 1, stops[i] + 1))
         value, drawn = step_s[i] - step_s[i - 1], draws[i] - draws[i - 1]
         phases.append(
             Phase(
-                name=" + ".join(NAMES[look] for look in looks),
-                looks=looks,
+                name=" + ".join(NAMES[index] for index in indices),
+                indices=indices,
                 step_s=measured.estimate(value, drawn),
                 share=measured.estimate(value / step_s[-1], drawn / draws[-1]),
             )

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points of a run of trainings, missing ones included."""
+"""The points of a run of training steps, missing ones included."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from jaxbench.records.store import RunFolder
 
 @dataclass(frozen=True, kw_only=True)
 class Point(StepPlace, Measured[PointRecord]):
-    """One asked-for (strategy, scaling, devices, arm), with everything the run says about it."""
+    """One (strategy, scaling, devices, arm), with everything that the run recorded about it."""
 
     @property
     def peak_bytes(self) -> float:
-        """What a step holds at once per device; NaN: unknown."""
+        """Peak memory of a step per device; NaN: unknown."""
         return float(self.record.passport.peak_bytes or math.nan) if self.record is not None else math.nan
 
     @property
     def temp_bytes(self) -> float:
-        """The compiled step's scratch per device, activations among it; NaN: unknown."""
+        """Scratch memory of the compiled step per device, which includes activations; NaN: unknown."""
         temp = self.record.passport.temp_bytes if self.record is not None else None
         return math.nan if temp is None else float(temp)
 
     def outcome(self, name: str) -> float:
-        """One number of its short training; NaN: there is none."""
+        """One number of its short training; NaN without one."""
         return float(self.record.outcome.get(name, math.nan)) if self.record is not None else math.nan
 
     def fact(self, name: str) -> float:
-        """What a step shows besides its time; NaN: it does not."""
+        """A number of the step other than its time; NaN without one."""
         return self.record.facts.get(name, math.nan) if self.record is not None else math.nan
 
 
 def load(run: RunFolder) -> list[Point]:
-    """Reads a run folder. Returns the planned points and any the plan does not know, by strategy, scaling, devices.
+    """Reads a run folder. Returns the planned points, and any others, by strategy, scaling, devices.
 
-    The arms of one place keep the order of the plan, so that the first of them is the baseline.
+    The arms of one place keep the order of the plan, because the first of them is the baseline.
 
     Raises:
       UserError: not a run folder, damaged, of another schema, or without a sweep plan.
@@ -55,7 +55,7 @@ def load(run: RunFolder) -> list[Point]:
 
 
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:
-    """Its failure says what it is; without one nothing is known."""
+    """From its failure; without one the place is unknown."""
     if failure is None:
         return None
     return StepPlace(

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Quantities as people read them. Rates are in powers of ten, payloads in powers of two, as nccl-tests has them."""
+"""Formats quantities. Rates are in powers of ten, payloads in powers of two, as in nccl-tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def per_second(bytes_per_s: float) -> str:
 
 
 def flops(flop_per_s: float, dtype: str = "") -> str:
-    """ "12.3 GFLOP/s"; "12.3 GOP/s" where `dtype` is of integers, whose operations are no floating-point ones."""
+    """ "12.3 GFLOP/s"; "12.3 GOP/s" for integers."""
     return scaled(flop_per_s, operations(dtype))
 
 
@@ -38,7 +38,7 @@ def payload(size_bytes: float) -> str:
 
 
 def interval(value: Estimate, show: Callable[[float], str]) -> str:
-    """ "12.3 GB/s [12.1 GB/s, 12.4 GB/s]", the ends in brackets where there are any."""
+    """ "12.3 GB/s [12.1 GB/s, 12.4 GB/s]"; without brackets if there is no interval."""
     return show(value.value) + (f" [{show(value.lo)}, {show(value.hi)}]" if value.has_interval else "")
 
 
@@ -57,7 +57,7 @@ def seconds(value: float) -> str:
 
 
 def percent(value: Estimate, *, fine: bool = True) -> str:
-    """ "91 % [89, 93]"; one more digit where the interval is narrow, if `fine`."""
+    """ "91 % [89, 93]"; if `fine`, one more digit for a narrow interval."""
     digits = 1 if fine and value.has_interval and value.hi - value.lo < 0.02 else 0
     between = f" [{100 * value.lo:z.{digits}f}, {100 * value.hi:z.{digits}f}]" if value.has_interval else ""
     return f"{100 * value.value:z.{digits}f} %{between}"

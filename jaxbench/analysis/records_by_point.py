@@ -1,6 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lines of ``records.jsonl`` by point, and what they add up to: which rounds count, whether a point is complete,
-and whether it was right. The same for the points of a training and for cases."""
+"""The lines of ``records.jsonl`` by point: which rounds count, and whether the point is complete and correct."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from jaxbench.records.store import RunFolder
 
 @dataclass
 class Lines:
-    """What was read about one point so far. passports: its point or case lines, in the order of the file."""
+    """The lines of one point so far. passports: its point or case lines, in the order of the file."""
 
     passports: list[PointRecord | CaseRecord] = field(default_factory=list)
     failure: FailureRecord | None = None
@@ -42,45 +41,45 @@ class Lines:
 
 
 def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str, Lines]:
-    """Reads a run folder that holds passports of one kind. Raises UserError for damage and for another kind."""
+    """Reads a run folder with passports of one kind. Raises UserError for damage, or passports of another kind."""
     lines = collect(run.records())
     if any(not isinstance(record, kind) for about in lines.values() for record in about.passports):
-        raise UserError(f"the records in '{run.path}' are not of the kind that its plan asks for.")
+        raise UserError(f"the records in '{run.path}' are not of the kind that its plan names.")
     return lines
 
 
 def collect(records: Iterable[Record]) -> dict[str, Lines]:
     lines: dict[str, Lines] = {}
     for record in records:
-        about = lines.setdefault(record.point, Lines())
+        point_lines = lines.setdefault(record.point, Lines())
         if isinstance(record, CompiledRecord):
             continue
-        if isinstance(record, ProfileRecord):  # it neither heals a failure nor stands for a measurement
-            about.profile = record
+        if isinstance(record, ProfileRecord):  # it neither ends a failure nor counts as a measurement
+            point_lines.profile = record
             continue
-        about.failed = isinstance(record, FailureRecord)
+        point_lines.failed = isinstance(record, FailureRecord)
         if isinstance(record, RoundRecord):
-            about.rounds[record.round] = record
+            point_lines.rounds[record.round] = record
         elif isinstance(record, FailureRecord):
-            about.failure = record
+            point_lines.failure = record
         else:
-            about.passports.append(record)
+            point_lines.passports.append(record)
     return lines
 
 
 def session(record: PointRecord | CaseRecord | RoundRecord) -> int:
-    """Which start of the run measured it, from its worker's name ("session1/cpu8"); 0 where that does not say."""
-    found = re.match(r"session(\d+)/", record.worker)
-    return int(found[1]) if found else 0
+    """The number of the run's session that measured it, from its worker's name ("session1/cpu8"); 0 if unknown."""
+    match = re.match(r"session(\d+)/", record.worker)
+    return int(match[1]) if match else 0
 
 
 def units(rounds: Iterable[RoundRecord]) -> tuple[tuple[int, int], ...]:
-    """(session, round) of each round: what was measured at one time together with the other points."""
+    """(session, round) of each round."""
     return tuple((session(r), r.round) for r in rounds)
 
 
 def status(lines: Lines, asked: int) -> tuple[str, str]:
-    """ok | partial | failed | unsupported | missing, and why it is not ok. asked: how many rounds."""
+    """ok | partial | failed | unsupported | missing, and why it is not ok. asked: how many rounds were planned."""
     rounds = len(lines.rounds)
     if lines.failed and lines.failure is not None and lines.failure.unsupported:
         return "unsupported", lines.failure.reason
@@ -89,14 +88,14 @@ def status(lines: Lines, asked: int) -> tuple[str, str]:
     if rounds == 0:
         return "missing", "no round was measured"
     if lines.record is None:
-        return "partial", "its rounds have no compile passport"
+        return "partial", "it has rounds but no compile passport"
     if rounds < asked:
         return "partial", f"{rounds} of {asked} rounds were measured"
     return "ok", ""
 
 
 def check(lines: Lines) -> tuple[bool | None, str]:
-    """Whether the point is right, and why not; None when it was never checked, or could not be, and why not.
+    """Whether the point is correct, and why not; None when it was not, or could not be, checked.
 
     A newer passport does not excuse a failed one of a session whose rounds are still in use.
     """
@@ -115,7 +114,7 @@ def check(lines: Lines) -> tuple[bool | None, str]:
 
 
 def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
-    """What a passport says is wrong, as sentences."""
+    """The failed checks of a passport, as clauses."""
     failed = [f"{v.name}: {v.reason}" for v in record.checks if not v.ok and not v.unchecked]
     yield from failed
     if isinstance(record, CaseRecord) and record.wrong and not failed:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From points to rows: speed-up and efficiency against a stated base, with intervals from the same draws."""
+"""From points to rows: speed-up and efficiency against a stated base."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Row:
     """One point with its numbers.
 
     Attributes:
-      base: the point whose speed counts as 1: the smallest measured, not oversubscribed device count of the same
-        strategy, scaling and arm. None when nothing was measured.
+      base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and arm
+        that is not oversubscribed; None without one.
       speedup: examples per second over the base's, both from median step times.
       efficiency: speedup / (devices / base devices).
-      paired: measured in exactly the rounds of its base, so that drift cancels between the two. Without that the
-        speed-up has no interval, and the point is in no fit.
+      paired: shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up has no
+        interval, and the point is in no fit.
       speedup_draws: (draws,) for the fits.
-      notes: sentences that a reader of the row must know.
+      notes: caveats, as clauses.
     """
 
     point: Point
@@ -45,7 +45,7 @@ class Row:
 
     @property
     def believed(self) -> bool:
-        """Right as far as is known."""
+        """No check failed."""
         return self.point.check_ok is not False
 
     @property
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """The same program measured twice in one run: its ratio should be 1, and what it is instead is the noise floor."""
+    """The same program measured twice in one run: the distance of the ratio from 1 is the noise floor."""
 
     strategy: str
     devices: int
@@ -70,28 +70,30 @@ class Control:
         floor = max(0.001, *(abs(end - 1) for end in ends))
         devices = f"{self.devices} device{'s' if self.devices > 1 else ''}"
         return (
-            f"Noise floor, {self.strategy}: on {devices} strong and weak are the same program, and their step times "
-            f"have the ratio {ratio.value:.3f}{between}: differences below {100 * floor:.1f} % mean nothing here."
+            f"Noise floor, {self.strategy}: on {devices} strong and weak are the same program, with step times in "
+            f"the ratio {ratio.value:.3f}{between}. Differences below {100 * floor:.1f} % mean nothing here."
         )
 
 
 def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, Any] | None = None) -> list[Row]:
     """Computes every number of every point.
 
-    config: the run's; only ``model.dtype`` is read, of runs from before the lever `precision`.
+    config: the run's; ``weak`` is read, and ``model.dtype`` of runs from before the lever `precision`.
     machine: the machine's card (`machine_card.read`), or None.
     """
     draws = Draws(unit for point in points for unit in point.units)
     rows = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]
-    grows = config.get("weak") == "model"
-    done = [_finish(row, _base(row.point, rows), grown=grows and row.point.scaling == "weak") for row in rows]
-    return [dataclasses.replace(row, use=_use(row, dtype_of(row.point, config), machine)) for row in done]
+    model_grows = config.get("weak") == "model"
+    finished = [
+        _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows
+    ]
+    return [dataclasses.replace(row, use=_use(row, dtype_of(row.point, config), machine)) for row in finished]
 
 
 def dtype_of(point: Point, config: dict[str, Any]) -> str:
-    """In which format the point's products are made: as its lever says, or the config; "" where neither does.
+    """The format of the point's matrix products, from its lever or the config; "" if neither names one.
 
-    Only the two 16-bit formats are others than float32: TF32 is how float32 arrays may be multiplied.
+    Only the two 16-bit formats differ from float32: TF32 is a way to multiply float32 arrays.
     """
     precision = point.levers.get("precision", "")
     model = config.get("model")
@@ -108,8 +110,8 @@ def _use(row: Row, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
 
 
 def controls(rows: list[Row]) -> list[Control]:
-    """Strong and weak points that are one program, at the base device count of each strategy."""
-    found = []
+    """Strong and weak points that are the same program, at the base device count of each strategy."""
+    results = []
     measured = {
         (r.point.strategy, r.point.scaling, r.point.devices, r.point.arm): r for r in rows if r.timing.step_s.known
     }
@@ -118,8 +120,8 @@ def controls(rows: list[Row]) -> list[Control]:
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
         if strong.point.global_batch == weak.point.global_batch:
-            found.append(Control(strategy=strategy, devices=devices, ratio=paired_ratio.ratio(strong, weak)))
-    return found
+            results.append(Control(strategy=strategy, devices=devices, ratio=paired_ratio.ratio(strong, weak)))
+    return results
 
 
 def _base(point: Point, rows: list[Row]) -> Row | None:
@@ -134,14 +136,14 @@ def _base(point: Point, rows: list[Row]) -> Row | None:
     return min(family, key=lambda row: row.point.devices, default=None)
 
 
-def _finish(row: Row, base: Row | None, *, grown: bool) -> Row:
-    """grown: the model grows with the devices, so that work is FLOPs and not examples."""
+def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
+    """model_grows: with the devices, so that work is FLOPs and not examples."""
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
     if base is None:
         return dataclasses.replace(row, notes=_notes(row, base))
     work = row.point.global_batch / base.point.global_batch
-    if grown and row.point.record is not None and base.point.record is not None:
+    if model_grows and row.point.record is not None and base.point.record is not None:
         work = row.point.record.passport.flops_per_step / base.point.record.passport.flops_per_step
     relative = row.point.devices / base.point.devices
     if row.point is base.point:
@@ -151,7 +153,7 @@ def _finish(row: Row, base: Row | None, *, grown: bool) -> Row:
     else:
         both = paired_ratio.times([base, row])
         speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
-    done = dataclasses.replace(
+    finished = dataclasses.replace(
         row,
         base=base.point,
         base_step_s=base.timing.step_s.value,
@@ -160,15 +162,15 @@ def _finish(row: Row, base: Row | None, *, grown: bool) -> Row:
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
         speedup_draws=draws,
     )
-    return dataclasses.replace(done, notes=_notes(done, base))
+    return dataclasses.replace(finished, notes=_notes(finished, base))
 
 
 def _excess(point: Point) -> list[str]:
-    """What a step sends beyond its closed form, where that is no error."""
+    """The bytes that a step sends beyond its closed form, if that is not an error."""
     checks = point.record.checks if point.record else ()
-    sent = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
-    more = [check.excess_bytes for check in checks if check.ok and check.excess_bytes]
-    return [f"excess: {bytes_:,} of {sent:,} bytes of collectives are more than it must send" for bytes_ in more]
+    total = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
+    excess = [check.excess_bytes for check in checks if check.ok and check.excess_bytes]
+    return [f"excess: {bytes_:,} of {total:,} bytes of collectives are beyond the closed form" for bytes_ in excess]
 
 
 def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
@@ -177,7 +179,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.append("more devices than cores: the times are measured but say nothing about scaling")
     notes.extend(no_interval(row.timing))
     if row.timing.step_s.known and base is None:
-        notes.append("no speed-up: nothing that could be the base was measured")
+        notes.append("no speed-up: no possible base was measured")
     elif base is not None and base.point is not point and base.point.check_ok is not True:
         notes.append(f"its base, {base.point.point}, did not pass its checks")
     if base is not None and not point.oversubscribed and row.timing.step_s.known:
@@ -196,14 +198,14 @@ def _pairing(row: Row, base: Row) -> list[str]:
     shared = len(set(row.point.units) & set(base.point.units))
     if shared == row.timing.rounds:
         return []
-    measured = f"{shared} of its {row.timing.rounds} rounds were measured together with its base {base.point.point}"
+    measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
     if row.paired:
-        return [f"{measured}: its speed-up rests on those"]
+        return [f"{measured}: its speed-up uses only those"]
     return [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"]
 
 
 def _shared_threads(row: Row) -> list[str]:
-    """Part of what a CPU loses belongs to the process and not to the strategy (docs/METRICS.md, Threads)."""
+    """Devices of one CPU process share XLA's thread pool (docs/METRICS.md, Threads)."""
     point = row.point
     if point.platform != "cpu" or point.devices == 1 or not row.efficiency.hi < 1:
         return []
@@ -212,7 +214,7 @@ def _shared_threads(row: Row) -> list[str]:
 
 def _above_ideal(efficiency: Estimate) -> list[str]:
     if efficiency.has_interval and efficiency.lo > 1:
-        return ["efficiency above 1 beyond its interval: look for a base that runs badly (caches, memory, small batch)"]
+        return ["efficiency above 1 beyond its interval: look for a slow base (caches, memory, small batch)"]
     if not efficiency.has_interval and efficiency.value > 1:
-        return ["efficiency above 1, with no interval to judge it by"]
+        return ["efficiency above 1, without an interval to judge it"]
     return []

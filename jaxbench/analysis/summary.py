@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a table of points has a line for: a row of any kind of run, with its arm, its fit and its latency."""
+"""The lines of a table of points: a row of any kind of run, with its arm, its fit and its latency."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.alpha_beta import Fit, group_of
 from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.batches import Latency
 from jaxbench.analysis.case_rows import CaseRow
@@ -16,16 +16,14 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.timing import Timing
 from jaxbench.records.schema import CaseRecord, Passport, PointRecord
 
-_GROUP = ("op", "dtype", "devices", "mesh", "axis", "source", "target")  # what a fit has in common with its rows
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Entry:
     """One line of a table of points.
 
     Attributes:
-      arm: how it compares with its baseline, in a sweep of levers. latency: of its single calls, in one that infers.
-      fit: alpha and beta of the collective or transfer that it is one size of.
+      arm: its comparison with the baseline, in a sweep of levers. latency: of its single calls, if it infers.
+      fit: alpha and beta of its collective or transfer.
     """
 
     row: Row | CaseRow
@@ -63,8 +61,8 @@ def entries(
     arms: Sequence[Arm] = (),
     latencies: Sequence[Latency] = (),
 ) -> list[Entry]:
-    """One entry a row, in the order given, each with what belongs to it."""
-    lines = {tuple(getattr(fit, name) for name in _GROUP): fit for fit in fits if not fit.why_not}
+    """One entry per row, in the given order."""
+    lines = {group_of(fit.place): fit for fit in fits if not fit.why_not}
     compared = {arm.point.point: arm for arm in arms}
     calls = {latency.arm.point.point: latency for latency in latencies}
     return [
@@ -76,7 +74,7 @@ def entries(
 def _fit(row: Row | CaseRow, lines: dict[tuple[object, ...], Fit]) -> Fit | None:
     if isinstance(row, Row) or not row.point.payload_bytes:
         return None
-    return lines.get(tuple(getattr(row.point, name) for name in _GROUP))
+    return lines.get(group_of(row.point))
 
 
 def state(status: str, check_ok: bool | None, gate: str = "") -> str:
@@ -93,7 +91,7 @@ def state(status: str, check_ok: bool | None, gate: str = "") -> str:
 
 
 def gradient_bytes(row: Row) -> int | None:
-    """Bytes all-reduced per step and device by the compiled program, less its scalars (loss and metrics)."""
+    """Bytes all-reduced per step and device by the compiled program, without its scalars (loss and metrics)."""
     if row.point.record is None:
         return None
     reduced = [c for c in row.point.record.passport.collectives if c.kind == "all-reduce"]

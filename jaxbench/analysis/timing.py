@@ -14,19 +14,19 @@ from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, es
 from jaxbench.analysis.measured import Measured
 from jaxbench.records.schema import RoundRecord
 
-CLOCK_LIMIT = 0.05  # how far apart the two clocks may be before the row says so
+CLOCK_LIMIT = 0.05  # relative difference of the two clocks from which a row has a note
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """What a point's raw samples say. Times in seconds per step; NaN or `UNKNOWN` where there are no samples.
+    """Statistics of a point's samples. Times in seconds per step; NaN or `UNKNOWN` without samples.
 
     Attributes:
       samples: how many blocks of K steps.
       step_s: median of block_s / K over all blocks; p95 and cv (standard deviation over mean) of the same.
       examples_per_s: all examples over all seconds of the K blocks.
       clock_ratio: slope between K and 2 K steps, over step_s; 1 when both clocks agree.
-      draws: of the run; step_draws: (draws,) step_s of each of them, NaN where a draw says nothing.
+      draws: of the run. step_draws: (draws,) step_s of each of them, NaN for a draw without samples.
     """
 
     samples: int = 0
@@ -46,8 +46,8 @@ class Loop:
     """The slope between K and 2 K iterations of a jitted loop; UNKNOWN without one.
 
     Attributes:
-      iteration_s: seconds per iteration, in which what a call costs has cancelled.
-      ratio: iteration_s over the seconds per call; 1 when a call costs nothing beside its work.
+      iteration_s: seconds per iteration, without the overhead of a call, which cancels in the slope.
+      ratio: iteration_s over the seconds per call; 1 when a call has no overhead.
     """
 
     iteration_s: Estimate = UNKNOWN
@@ -55,7 +55,7 @@ class Loop:
 
 
 def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
-    """Reduces a point's rounds. `draws` must know all its units. examples: how many one step or call works on."""
+    """Reduces a point's rounds. draws: with all its units. examples: per step or call."""
     rounds = point.rounds
     if not rounds:
         return Timing(draws=draws, step_draws=np.full(len(draws.weights), np.nan))
@@ -90,58 +90,58 @@ def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
 
 def measure_loop(point: Measured[Any], timing: Timing) -> Loop:
     """Reduces the loops of a point's rounds. timing: of the same point."""
-    kept = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
-    if not kept:
+    indices = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
+    if not indices:
         return Loop()
-    rounds = [point.rounds[i] for i in kept]
+    rounds = [point.rounds[i] for i in indices]
     per_round = _slopes([r.loop_s for r in rounds], [r.double_loop_s for r in rounds], [r.loop_steps for r in rounds])
-    slope_draws = _slope_draws(per_round, kept, timing.draws.of(point.units))
+    slope_draws = _slope_draws(per_round, indices, timing.draws.of(point.units))
     slope, step_s = float(np.median(per_round)), timing.step_s.value
     return Loop(
-        iteration_s=estimate(slope, slope_draws, rounds=len(kept)),
-        ratio=estimate(slope / step_s, slope_draws / timing.step_draws, rounds=len(kept)),
+        iteration_s=estimate(slope, slope_draws, rounds=len(indices)),
+        ratio=estimate(slope / step_s, slope_draws / timing.step_draws, rounds=len(indices)),
     )
 
 
 def _clock_ratio(rounds: Sequence[RoundRecord], weights: np.ndarray, step_s: float, step_draws: np.ndarray) -> Estimate:
-    """The second clock: what one more step costs, from blocks of K and 2 K steps of the same round, over step_s."""
-    kept = [i for i, r in enumerate(rounds) if r.double_block_s]
-    if not kept:
+    """The second clock: the cost of one more step, from blocks of K and 2 K steps of the same round, over step_s."""
+    indices = [i for i, r in enumerate(rounds) if r.double_block_s]
+    if not indices:
         return UNKNOWN
-    both = [rounds[i] for i in kept]
-    slopes = _slopes([r.block_s for r in both], [r.double_block_s for r in both], [r.steps for r in both])
-    slope_draws = _slope_draws(slopes, kept, weights)
-    return estimate(float(np.median(slopes)) / step_s, slope_draws / step_draws, rounds=len(kept))
+    doubled = [rounds[i] for i in indices]
+    slopes = _slopes([r.block_s for r in doubled], [r.double_block_s for r in doubled], [r.steps for r in doubled])
+    slope_draws = _slope_draws(slopes, indices, weights)
+    return estimate(float(np.median(slopes)) / step_s, slope_draws / step_draws, rounds=len(indices))
 
 
 def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]], steps: Sequence[int]) -> np.ndarray:
-    """What one more step costs in each round: (rounds,) seconds, from the medians of K and of 2 K steps."""
+    """The cost of one more step in each round: (rounds,) seconds, from the medians of K and of 2 K steps."""
     return (medians(double) - medians(single)) / np.array(steps)
 
 
-def _slope_draws(slopes: np.ndarray, kept: list[int], weights: np.ndarray) -> np.ndarray:
-    """The median slope of each draw. kept: which columns of `weights` the slopes belong to."""
-    held = weights if len(kept) == weights.shape[1] else weights[:, kept]
-    return weighted_median(slopes, np.arange(len(slopes)), held)
+def _slope_draws(slopes: np.ndarray, indices: list[int], weights: np.ndarray) -> np.ndarray:
+    """The median slope of each draw. indices: the column of `weights` of each slope."""
+    columns = weights if len(indices) == weights.shape[1] else weights[:, indices]
+    return weighted_median(slopes, np.arange(len(slopes)), columns)
 
 
 def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:
-    said = f"clocks disagree: one more step costs {100 * ratio.value:.0f} % of the step time"
+    text = f"clocks disagree: one more step costs {100 * ratio.value:.0f} % of the step time"
     if ratio.hi < 1 - CLOCK_LIMIT:
         fixed = (1 - ratio.value) * step_s * steps
         fixed_ms = f"{fixed * 1e3:.3g} ms of each block of {steps:.0f} steps"
-        return f"{said}, so about {fixed_ms} is a fixed cost (start or fence) that the step time includes"
+        return f"{text}, so about {fixed_ms} is a fixed cost (start or fence) that the step time includes"
     if ratio.lo > 1 + CLOCK_LIMIT:
         why = "work queued before the clock started, or the device slowed down"
-        return f"{said}, so steps late in a block are slower than early ones ({why})"
+        return f"{text}, so steps late in a block are slower than early ones ({why})"
     return ""
 
 
 def no_interval(timing: Timing) -> list[str]:
-    """What a reader of the row must know where there are too few rounds, as a note."""
+    """A note on too few rounds, or none."""
     if not (timing.step_s.known and timing.rounds < MIN_ROUNDS):
         return []
-    return [f"no interval: {timing.rounds} of the {MIN_ROUNDS} rounds that one needs"]
+    return [f"no interval: it has {timing.rounds} of the {MIN_ROUNDS} rounds that an interval needs"]
 
 
 def unsettled(point: Measured[Any]) -> list[str]:

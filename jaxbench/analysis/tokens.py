@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Throughput in tokens, and in those of them that are real and no filling."""
+"""Throughput in tokens, and in real tokens, without padding."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jaxbench.analysis.scaling import Row
 
 
 def real_share(row: Row) -> float:
-    """Of a step's tokens, what counts in its loss; NaN where the loss does not weigh them."""
+    """The share of a step's tokens that its loss counts; NaN where the loss does not weigh tokens."""
     return row.point.fact("real_share")
 
 
 def per_second(row: Row) -> float:
-    """All tokens, filling included; NaN where examples are no sequences or nothing was timed."""
+    """All tokens, padding included; NaN if examples are not sequences, or without times."""
     return row.timing.examples_per_s.value * row.point.fact("tokens")
 
 
@@ -24,19 +24,19 @@ def real_per_second(row: Row) -> float:
 
 
 def sentences(rows: list[Row]) -> list[str]:
-    """Real tokens beside all of them, for each strategy, scaling and arm, on its smallest and its largest count."""
+    """Real and all tokens, for each strategy, scaling and arm, on its smallest and its largest device count."""
     families: dict[str, list[Row]] = {}
     for row in rows:
         if math.isfinite(real_per_second(row)) and not row.point.oversubscribed:
             name = ", ".join(filter(None, (f"{row.point.strategy} {row.point.scaling}", row.point.arm)))
             families.setdefault(name, []).append(row)
-    said = []
-    for name, mine in families.items():
-        ends = mine[:: max(1, len(mine) - 1)]
-        said.append(f"{name}: {'; '.join(map(_sentence, ends))}.")
-    return said
+    lines = []
+    for name, family in families.items():
+        ends = family[:: max(1, len(family) - 1)]
+        lines.append(f"{name}: {'; '.join(map(_sentence, ends))}.")
+    return lines
 
 
 def _sentence(row: Row) -> str:
-    real, every = (scaled(value, "").replace(" ", "") for value in (real_per_second(row), per_second(row)))
-    return f"{real} real of {every} tokens/s ({100 * real_share(row):.3g} %) on {devices(row.point.devices)}"
+    real, total = (scaled(value, "").replace(" ", "") for value in (real_per_second(row), per_second(row)))
+    return f"{real} real of {total} tokens/s ({100 * real_share(row):.3g} %) on {devices(row.point.devices)}"

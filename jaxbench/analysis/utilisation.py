@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Model FLOP/s, and the share of the devices' peak that it is (MFU), where the peak is known."""
+"""Model FLOP/s, and model FLOP utilization (MFU): its share of the devices' peak, if that is known."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jaxbench.catalog import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class Utilisation:
-    """flop_per_s: of all devices together. mfu: a fraction of their peak, NaN when unknown. note: peak, or why not.
+    """flop_per_s: of all devices. mfu: a fraction of their peak; NaN: unknown. note: the peak, or why there is no mfu.
 
-    measured_peak_share: without a catalogued peak, a fraction of what this machine's own matmul reached; NaN: unknown.
-    measured_note: the same in words; "" where it is unknown.
+    measured_peak_share: without a catalogued peak, a fraction of this machine's measured matmul; NaN: unknown.
+    measured_note: the same in words; "" if unknown.
     """
 
     flops_per_step: float = math.nan
@@ -45,16 +45,16 @@ def utilisation(point: Point, step_s: float, *, dtype: str, machine: dict[str, A
 
 
 def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
-    """Adds the share of the measured peak. A CPU device has one core, and there are no more of those than cores."""
-    peak = ceilings.measured(machine, point.platform, 1, dtype).flop_per_s
+    """Adds the share of the measured peak. A CPU device is counted as one core, up to the number of cores."""
+    peak = ceilings.measured(machine, point.platform, 1, dtype).flop.rate
     if machine is None or not math.isfinite(peak):
         return use
     workers, unit = point.devices, "device"
     if point.platform == "cpu":
         workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
     share = use.flop_per_s / (workers * peak)
-    said = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(peak)} per {unit}"
-    return dataclasses.replace(use, measured_peak_share=share, measured_note=said)
+    note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(peak)} per {unit}"
+    return dataclasses.replace(use, measured_peak_share=share, measured_note=note)
 
 
 def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:

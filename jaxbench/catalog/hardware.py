@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Peaks of known devices, per JAX device.
 
-``hardware.csv`` has one row per chip, board or die, in the units of its column names, with its sources and with the
-fields that no source confirmed. ``device_kinds.csv`` says which row a ``jax.Device.device_kind`` means and how many
-JAX devices share that row (a TPU v3 chip is two). A kind that is not listed is unknown: nothing is matched by
-likeness, because a wrong peak is worse than none.
+``hardware.csv`` has one row per chip, board or die, in the units of its column names, with its sources and the fields
+that no source confirmed. ``device_kinds.csv`` maps each ``jax.Device.device_kind`` to a row and to the number of JAX
+devices that share it (a TPU v3 chip is two). An unlisted kind is unknown: there is no fuzzy matching, because a wrong
+peak is worse than none.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 
-# Which column bounds a float32 matrix product at XLA's default precision: TF32 units where a GPU has them, bfloat16
-# passes on a TPU (documentation of jax.lax.Precision.DEFAULT).
+# The column that bounds a matrix product at XLA's default precision. For float32 that is TF32 on GPUs that have it, and
+# bfloat16 passes on TPUs (documentation of jax.lax.Precision.DEFAULT).
 _COLUMNS = {
     ("float32", "gpu"): ("tf32_tflops", "fp32_tflops"),
     ("float32", "tpu"): ("bf16_tflops",),
@@ -29,7 +29,7 @@ _COLUMNS = {
     ("float8_e4m3fn", "gpu"): ("fp8_tflops",),
     ("float8_e5m2", "gpu"): ("fp8_tflops",),
 }
-# From this generation on the switch between GPUs can add up what passes through it.
+# From this NVLink generation on, the switch between GPUs can reduce the data that passes through it.
 _NVLINK_THAT_REDUCES = 4
 
 
@@ -44,15 +44,15 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """What joins one catalogue row to others, all its lanes together.
+    """The interconnect of one catalogue row, all its lanes together.
 
     Attributes:
-      catalogued_bytes_per_s: as the catalogue has it, in the direction that `direction` names.
-      direction: "bidirectional" when the catalogue's number is the sum of both ways, "unidirectional" when it is one.
+      catalogued_bytes_per_s: the catalogue's number, in the direction that `direction` names.
+      direction: "bidirectional" if that number is the sum of both ways, "unidirectional" if it is one way.
       is_pcie: the link leads to the host, and to other devices only through it.
-      reduces_in_network: a sum can be formed on the way, so that a device sends its part once instead of twice.
-      devices: how many JAX devices share it. The link inside a chip that holds two is not catalogued.
-      note: the catalogue's words about it.
+      reduces_in_network: the switch can reduce, so that a device sends its part once instead of twice.
+      devices: how many JAX devices share it. The link between two devices of one chip is not catalogued.
+      note: the catalogue's description.
     """
 
     catalogued_bytes_per_s: float
@@ -101,7 +101,7 @@ class Peak:
         if dtype == "float32" and self.kind == "gpu" and self._matrix_units_unknown(known):
             return None
         if dtype == "float16" and known.get("fp16_tflops", math.inf) < known.get("fp32_tflops", 0.0):
-            return None  # libraries multiply such factors in float32, for which no source gives this part's rate
+            return None  # libraries then multiply in float32, for which no source gives this part's rate
         for column in _COLUMNS.get((dtype, self.kind), ()):
             if column in known:
                 verified = column not in self.unverified_fields
@@ -111,7 +111,7 @@ class Peak:
     def _matrix_units_unknown(self, known: dict[str, float]) -> bool:
         """Whether float32 products may run on units whose rate the row lacks, so that `fp32_tflops` is no bound.
 
-        An NVIDIA part with bfloat16 units has TF32 ones, which XLA uses by default. Of an AMD part with matrix units no
+        NVIDIA parts with bfloat16 units have TF32 ones, which XLA uses by default. For AMD parts with matrix units, no
         source says which of them XLA uses, nor how fast they are in float32.
         """
         if self.name.startswith("AMD"):
@@ -120,7 +120,7 @@ class Peak:
 
 
 def find(device_kind: str) -> Peak | None:
-    """The peak of what ``jax.Device.device_kind`` prints, or None: `why_not` then has the reason."""
+    """The peak of a ``jax.Device.device_kind``, or None, and then `why_not` has the reason."""
     entry = _kinds().get(_normal(device_kind))
     if entry is None or not entry["name"]:
         return None
@@ -128,9 +128,9 @@ def find(device_kind: str) -> Peak | None:
 
 
 def why_not(device_kind: str) -> str:
-    """Why `find` returned None, as the end of a sentence."""
+    """Why `find` returned None, as a clause."""
     if re.search(r"\bMIG\b", device_kind):
-        return f"'{device_kind}' is a slice of a GPU, and the catalogue has whole ones"
+        return f"'{device_kind}' is a MIG slice of a GPU, and the catalogue has only whole GPUs"
     entry = _kinds().get(_normal(device_kind))
     if entry is not None and entry["reason"]:
         return entry["reason"]
@@ -138,7 +138,7 @@ def why_not(device_kind: str) -> str:
 
 
 def _normal(device_kind: str) -> str:
-    """Older drivers print "A100-SXM4-40GB" and "GeForce GTX 1080" without their maker."""
+    """Without the maker's name: older drivers print "A100-SXM4-40GB" and "GeForce GTX 1080"."""
     text = " ".join(device_kind.split()).casefold()
     return text.removeprefix("nvidia ")
 
@@ -161,7 +161,7 @@ def _unverified(row: dict[str, str]) -> frozenset[str]:
 
 
 def _link(row: dict[str, str], *, share: int) -> Link | None:
-    """The row's link. A number whose direction the catalogue does not state is unknown: it may be twice too large."""
+    """The row's link; None if the catalogue does not state its direction, since the number may be twice too large."""
     value, note = row["interconnect_GBps_per_device"], row["interconnect_note"]
     direction = re.search(r"\b(bidirectional|unidirectional)\b", note)
     if not value or direction is None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Published results, each with the paper it comes from. They are never rescaled and never shown as this suite's own."""
+"""Published results, each with its paper. They are never rescaled, and never shown as results of this suite."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from jaxbench.errors import UserError, did_you_mean
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A published table: its rows as published, and who published it. ``SOURCES.csv`` says which table of which paper.
+    """A published table and the project that published it. ``SOURCES.csv`` names the paper and its table.
 
-    A table's first line states its unit and whether it was verified or derived.
+    The first line of a table's file states its unit, and whether it was verified or derived.
     """
 
     frame: pd.DataFrame
@@ -30,8 +30,8 @@ def overlays() -> tuple[str, ...]:
     return ("tf_dgx1_p100_synth",)
 
 
-# Which column of `allreduce_busbw` was measured on one node of so many devices of this catalogue row. The table's other
-# column, of 4 nodes, belongs to no machine that one process sees.
+# {(catalogue row, devices of one node): column of `allreduce_busbw`}. The table's other column is of 4 nodes, which one
+# process does not see.
 _ALLREDUCE = {
     ("NVIDIA A100 SXM 80GB", 8): "a100x8",
     ("NVIDIA H200 SXM", 8): "h200x8",
@@ -40,28 +40,28 @@ _ALLREDUCE = {
 
 
 def allreduce() -> pd.DataFrame:
-    """Published all-reduce bus bandwidth in bytes/s: one column a machine, by payload in bytes."""
+    """Published all-reduce bus bandwidth in bytes/s: one column per machine, by payload in bytes."""
     return read("allreduce_busbw").frame.set_index("bytes") * 1e9
 
 
 def allreduce_column(device_kind: str, devices: int) -> str | None:
-    """The column of `allreduce` that one node of `devices` such devices can be compared with, or None."""
+    """The column of `allreduce` for one node of `devices` such devices, or None."""
     peak = hardware.find(device_kind)
     return _ALLREDUCE.get((peak.name, devices)) if peak is not None else None
 
 
 def why_no_allreduce(device_kind: str, devices: int) -> str:
-    """Why `allreduce_column` returned None, as the end of a sentence."""
+    """Why `allreduce_column` returned None, as a clause."""
     peak = hardware.find(device_kind)
     if device_kind == "cpu":
-        return "the published series are of GPUs, and this ran on a CPU"
+        return "the published series are for GPUs, and this ran on a CPU"
     if peak is None:
         return f"no series was published for this device ({hardware.why_not(device_kind)})"
     counts = sorted(count for name, count in _ALLREDUCE if name == peak.name)
     if not counts:
         return f"no series was published for {peak.name}"
-    asked = "1 device" if devices == 1 else f"{devices} devices"
-    return f"the series published for {peak.name} is of {counts[0]} devices, and {asked} took part"
+    used = "1 device was" if devices == 1 else f"{devices} devices were"
+    return f"the series published for {peak.name} is for {counts[0]} devices, and {used} used"
 
 
 def read(id: str) -> Published:

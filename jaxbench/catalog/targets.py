@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Hardware that XLA can compile for without being there: `h100:8`, `v5e:4x4`.
+"""Hardware for which XLA can compile without having it: `h100:8`, `v5e:4x4`.
 
-`gpu_targets.csv` has what XLA's GPU compiler asks of a device. A TPU's compiler knows its own chips; here stand the
-shapes that their slices have.
+`gpu_targets.csv` has the device description that XLA's GPU compiler needs. The TPU compiler knows its chips; this
+module has the shapes of their slices.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any
 from jaxbench.catalog import hardware
 from jaxbench.errors import UserError, did_you_mean
 
-HOST_GPUS = 8  # of one host, joined by NVLink
+HOST_GPUS = 8  # GPUs of one host, connected by NVLink
 # JAX's name of a chip, and how many dimensions its slices have.
 TPUS = {"v5e": ("TPU v5 lite", 2), "v5p": ("TPU v5", 3), "v6e": ("TPU v6 lite", 2)}
 _HOST_CHIPS = (2, 2, 1)
-# What XLA has, and no JAX package can compile for without a device.
-_NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles for the GPU that it runs on only"}
+# XLA has these targets, but no JAX package can compile for them without a device.
+_NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles only for the GPU that it runs on"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """So many devices of one kind. shape: of a TPU slice, () of GPUs. memory_bytes: of one device."""
+    """A number of devices of one kind. shape: of a TPU slice; () for GPUs. memory_bytes: of one device."""
 
     text: str
     name: str
@@ -44,11 +44,11 @@ class Target:
         return tuple(sorted({*(n for n in powers if n <= self.devices), self.devices}))
 
     def part(self, devices: int) -> Target:
-        """As many devices of the same kind. Raises UserError for a count that no slice has."""
+        """The target with this many devices of the same kind. Raises UserError for a count that no slice has."""
         if self.platform == "gpu":
             return parse(f"{self.name}:{devices}")
         shape = [1] * len(self.shape)
-        while math.prod(shape) < devices:  # the shortest side grows, the last of those that are as short
+        while math.prod(shape) < devices:  # doubles the last of the shortest sides
             at = max(range(len(shape)), key=lambda axis: (-shape[axis], axis < 2, axis))
             shape[at] *= 2
         shape = list(self.shape) if devices == self.devices else shape
@@ -57,7 +57,7 @@ class Target:
         return parse(f"{self.name}:{'x'.join(map(str, shape))}")
 
     def topology(self) -> tuple[str, dict[str, Any]]:
-        """(platform of JAX, what `get_topology_desc` is told)."""
+        """(platform of JAX, arguments of `get_topology_desc`)."""
         if self.platform == "gpu":
             hosts = max(1, self.devices // HOST_GPUS)
             grid = f"1x{hosts}x{self.devices // hosts}"
@@ -67,7 +67,7 @@ class Target:
         return "tpu", {"topology_name": self.text, "chips_per_host_bounds": bounds}
 
     def machine(self) -> dict[str, Any]:
-        """What a plan asks of a machine's manifest."""
+        """The facts of a machine's manifest that a plan needs."""
         return {
             "platform": self.platform,
             "device_kind": self.device_kind,
@@ -76,7 +76,7 @@ class Target:
             "cores": 0,
             "processes": 1,
             "device_memory_bytes": self.memory_bytes,
-            "memory_bytes": 2**40,  # of a host, which is not asked for anything
+            "memory_bytes": 2**40,  # of the host, large enough for any plan
         }
 
 
@@ -95,7 +95,7 @@ def parse(text: str) -> Target:
         raise UserError(f"--target={text} is unknown: {did_you_mean(text, names())}")
     sides = size.split("x")
     if not all(side.isdecimal() and int(side) > 0 for side in sides):
-        raise UserError(f"--target={text} does not say how many devices: write {_example(name)}, for example.")
+        raise UserError(f"--target={text} does not say how many devices: write, for example, {_example(name)}.")
     shape = tuple(map(int, sides))
     return _gpu(text, name, shape) if name in _gpus() else _tpu(text, name, shape)
 
@@ -103,7 +103,7 @@ def parse(text: str) -> Target:
 def _gpu(text: str, name: str, shape: tuple[int, ...]) -> Target:
     count = math.prod(shape)
     if len(shape) != 1 or (count > HOST_GPUS and count % HOST_GPUS):
-        raise UserError(f"--target={text}: GPUs are counted, 1 to 8 of one host or whole hosts of 8: {name}:16, say.")
+        raise UserError(f"--target={text}: give the number of GPUs, 1 to 8 or a multiple of 8, such as {name}:16.")
     row = _gpus()[name]
     kind, memory = row["device_kind"], int(row["memory_bytes"])
     return Target(text=text, name=name, platform="gpu", device_kind=kind, devices=count, shape=(), memory_bytes=memory)
@@ -113,7 +113,7 @@ def _tpu(text: str, name: str, shape: tuple[int, ...]) -> Target:
     kind, dims = TPUS[name]
     whole = all(side % most == 0 or math.prod(shape) < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
     if len(shape) != dims or not whole:
-        raise UserError(f"--target={text} is no slice: {name} has {dims} dimensions, such as {_example(name)}.")
+        raise UserError(f"--target={text} is not a slice: {name} has {dims} dimensions, such as {_example(name)}.")
     peak = hardware.find(kind)
     assert peak is not None and peak.memory_bytes is not None  # the catalogue has every chip in TPUS
     return Target(

@@ -1,8 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a point is measured: the fields that its plan, its records and the rows of its analysis have in common.
+"""Where a point is measured: the fields that its plan, its records and the rows of its analysis share.
 
-Each of those inherits one of the two classes below, so that a field is named and explained here alone. What does not
-apply to a point is None or "".
+Each of those inherits from `StepPlace` or `CasePlace`. A field that does not apply to a point is None or "".
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ class StepPlace(Place):
     strategy: str
     scaling: str  # strong | weak
     global_batch: int
-    arm: str = ""  # what tells it from the run's other settings of levers: "precision=bfloat16"
-    levers: dict[str, str] = field(default_factory=dict)  # every lever, also those at their defaults; {} in old records
+    arm: str = ""  # the swept levers, if the run sweeps any: "precision=bfloat16"
+    levers: dict[str, str] = field(default_factory=dict)  # every lever, including defaults; {} in old records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +37,14 @@ class CasePlace(Place):
     family: str  # kernel | transfer | collective
     op: str
     dtype: str
-    impl: str  # jit | numpy | python | ...: who does it
+    impl: str  # the implementation: jit | numpy | python | ...
     cores: int | None  # CPU cores the process may use
-    resident_bytes: int | None  # what the case holds at once, all devices together
-    shape: str = ""  # for people: "2048x2048x2048"
+    resident_bytes: int | None  # peak memory of the case's arrays, all devices together
+    shape: str = ""  # shown to users: "2048x2048x2048"
     elements: int | None = None  # the size axis of a kernel
     payload_bytes: int | None = None  # S of a collective or a transfer
     flops: float | None = None  # analytic, one call
-    bytes_moved: float | None = None  # analytic, one call: what must be read and written
+    bytes_moved: float | None = None  # analytic, one call: bytes that must be read and written
     mesh: str = ""  # the mesh a collective runs on: "8", "2x4"
     axis: str = ""  # the mesh axis whose groups take part: "x"
     source: str = ""  # of a transfer: "host", "cpu:0"

@@ -1,15 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The kinds of line in ``records.jsonl``. Units live in the names: ``_s`` seconds, ``_bytes`` bytes.
 
-A *point* is one thing that was asked for: a training step as (strategy, scaling, devices), or a *case*: a kernel, a
-transfer or a collective of one size in one place. A run is a sweep over points, measured in rounds that visit every
-point once in random order. The life of a point in the file is
+A *point* is one measured program: a training step as (strategy, scaling, devices), or a *case*: a kernel, a transfer or
+a collective of one size in one place. A run is a sweep over points, measured in rounds that visit every point once in
+random order. The lines of a point are
 
     point | case (compiled, weighed, checked)  ->  round 0 .. round R-1  ->  profile     or at any time  ->  failure
 
-A later line about the same point wins: a `point` line written by a resumed run replaces the earlier passport, and a
-`round` after a `failure` means that the point has recovered. A failed verdict of an earlier passport stays, as long as
-rounds of its session are in use.
+A later line about the same point wins: a `point` line of a resumed run replaces the earlier passport, and a `round`
+after a `failure` means that the point has recovered. A failed verdict of an earlier passport remains while rounds of
+its session are in use.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Collective:
     bytes: int  # sum of the result sizes of all of them
     elements: int = 0  # how many numbers those bytes are, rank-0 values left out
     scalar_bytes: int = 0  # the part of `bytes` that is rank-0 values (the loss and other metrics)
-    axis: str = ""  # the mesh axis, "data"; several "data+fsdp"; "" in older records, and where the text does not tell
-    group: int = 0  # devices of one group; 0: not known
+    axis: str = ""  # the mesh axis, "data"; several "data+fsdp"; "" in older records, or if unknown
+    group: int = 0  # devices of one group; 0: unknown
     scalars: int = 0  # how many rank-0 values
-    wire_bytes: int = 0  # what one device sends: docs/METRICS.md
-    packed: int = 0  # of `elements`, those that hold two numbers of 16 bits each, filling included
+    wire_bytes: int = 0  # sent by one device: docs/METRICS.md
+    packed: int = 0  # of `elements`, those that contain two 16-bit numbers each, padding included
 
 
 @dataclass(frozen=True, kw_only=True)
 class Passport:
-    """What the compiler did for a point, each phase on its own clock. None: this strategy cannot tell it apart."""
+    """What the compiler did for a point. None in a time: the strategy cannot separate that phase."""
 
     trace_s: float | None
     lower_s: float
@@ -64,27 +64,27 @@ class Passport:
     alias_bytes: int
     peak_bytes: int | None  # per device: argument + output + temp - alias
     compiler_bytes_per_step: float | None = None  # XLA's own count of bytes read and written x devices
-    product_flops_per_step: float | None = None  # products and convolutions in the compiled text x devices
+    product_flops_per_step: float | None = None  # dots and convolutions in the compiled text x devices
     metrics: int = 1  # scalars that the step returns, the loss among them
-    compiler_peak_bytes: int | None = None  # the compiler's own figure of its peak, per device; None: it gives none
+    compiler_peak_bytes: int | None = None  # the compiler's own peak memory, per device; None: unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One yes-or-no finding about a point, with the sentence that explains it."""
+    """The outcome of one check of a point, with the sentence that explains it."""
 
     name: str  # parameters | collectives | retrace | ...
     ok: bool
     reason: str
     value: float | None = None
     limit: float | None = None
-    unchecked: bool = False  # nothing could be found out, so `ok` is False, but nothing is wrong either
-    excess_bytes: int | None = 0  # of "collectives": sent by a device beyond the closed form; None: not known
+    unchecked: bool = False  # the check could not be made: `ok` is False, but nothing is known to be wrong
+    excess_bytes: int | None = 0  # of "collectives": sent by a device beyond the closed form; None: unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What every line has; its `kind` names the class."""
+    """Common to all lines; `kind` names the class."""
 
     point: str  # the id
     schema: int = SCHEMA_VERSION
@@ -93,7 +93,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared(Line):
-    """What a process says of a point that it has made ready to be measured."""
+    """Common to the passports of steps and cases, written when a point is ready to be measured."""
 
     experiment: str
     processes: int
@@ -106,30 +106,30 @@ class Prepared(Line):
 class PointRecord(StepPlace, Prepared):
     unit: str  # what one example is: "images"
     passport: Passport
-    outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # what a short training came to
-    # what a step shows besides its time: state_bytes and held_gradient_bytes of a device, busy_share, dropped,
+    outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # results of a short training
+    # numbers of a step other than its time: state_bytes and held_gradient_bytes of a device, busy_share, dropped,
     # real_share, tokens of an example
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
-    loss: str = ""  # what kind of mean the loss is, as measure/loss_kind.py names it; "" in older records
+    loss: str = ""  # the kind of mean of the loss, as named in measure/loss_kind.py; "" in older records
     kind: str = "point"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseRecord(CasePlace, Prepared):
     zeros: float  # share of the input values that are zero
-    wrong: int | None  # result values that are not right; None: the answer is not known
-    launch_s: float | None  # what a call of an empty program costs in this process
+    wrong: int | None  # incorrect result values; None: the correct result is unknown
+    launch_s: float | None  # cost of a call of an empty program in this process
     compile_s: float | None
     compiler_flops: float | None  # XLA's counts of one call: a cross-check only
     compiler_bytes: float | None
     temp_bytes: int | None  # scratch of the compiled call, per device
-    collectives: tuple[str, ...] = ()  # kinds that the compiled step of a collective holds; () in older records
+    collectives: tuple[str, ...] = ()  # kinds in the compiled program of a collective; () in older records
     kind: str = "case"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unmeasured(Line):
-    """What a line says of a point that has no passport; strategy to arm are of a training step, "" and 0 of a case."""
+    """A line about a point without a passport. strategy to arm are of a training step; "" and 0 for a case."""
 
     experiment: str
     devices: int
@@ -141,7 +141,7 @@ class Unmeasured(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledRecord(Unmeasured):
-    """A point that was compiled for hardware that is not here. Nothing was run: it has no time and no result."""
+    """A point that was compiled for hardware that is not here: it has no times and no result."""
 
     platform: str  # of the target: gpu | tpu
     device_kind: str
@@ -150,7 +150,7 @@ class CompiledRecord(Unmeasured):
     collectives: tuple[Collective, ...]
     checks: tuple[Verdict, ...]  # "collectives" of a step, "implementation" of a case
     peak_bytes: int | None  # per device: argument + output + temp - alias
-    compiler_peak_bytes: int | None  # per device, the compiler's own figure
+    compiler_peak_bytes: int | None  # per device, as stated by the compiler
     temp_bytes: int | None
     flops: float | None  # of a step on all devices, or of a call
     product_flops: float | None  # in the compiled text, all devices
@@ -160,7 +160,7 @@ class CompiledRecord(Unmeasured):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRecord(Line):
-    """Raw samples: each number is the wall time of one block of dependent steps that ended in one fence."""
+    """Raw samples: each number is the wall time of one block of dependent steps that ends in one fence."""
 
     round: int
     steps: int  # K: steps per block
@@ -172,7 +172,7 @@ class RoundRecord(Line):
     worker: str
     loop_steps: int = 0  # iterations of a jitted loop whose body is the step; 0: the point has no such loop
     loop_s: tuple[float, ...] = ()  # seconds of the loop of `loop_steps` iterations, started and fenced once
-    double_loop_s: tuple[float, ...] = ()  # the same of 2 x loop_steps
+    double_loop_s: tuple[float, ...] = ()  # the same for 2 x loop_steps iterations
     kind: str = "round"
 
 
@@ -181,13 +181,13 @@ class FailureRecord(Unmeasured):
     stage: str  # start | model | build | compile | check | measure | train | profile
     reason: str  # one sentence
     detail: str = ""  # the stack trace, for the report's fold-out
-    unsupported: bool = False  # the strategy cannot take this model: nothing has gone wrong
+    unsupported: bool = False  # the strategy cannot take this model, which is not an error
     kind: str = "failure"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRecord(Line):
-    """What the time of some steps under a profiler went to. It is no sample: tracing costs time of its own."""
+    """The time of some steps under a profiler, by kind of operation. It is not a sample, because tracing takes time."""
 
     steps: int
     wall_s: float  # of all those steps and one fence
@@ -242,7 +242,7 @@ def _times(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
     arrays = {name: tuple(line.get(name, ())) for name in _TIMES}
     for name, values in arrays.items():
         if not all(0 < value < math.inf for value in values):
-            raise ValueError(f"{name} holds a time that is not positive")
+            raise ValueError(f"{name} has a time that is not positive")
     if not arrays["block_s"]:
         raise ValueError("block_s is empty: a round has at least one block")
     if not (isinstance(line["steps"], int) and line["steps"] >= 1 and isinstance(line["round"], int)):

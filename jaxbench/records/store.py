@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A run folder: created, resumed, appended to and read back without ever losing a finished measurement."""
+"""A run folder: created, resumed, appended to and read without losing a finished measurement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCK = ".lock"
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
-    """Replaces `path` in one step: a reader, or a crash, sees the old file or the new one, never half of it."""
+    """Replaces `path` atomically: a reader, or a crash, leaves the old file or the new one, never half of it."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with open(part, "wb") as file:
         file.write(text if isinstance(text, bytes) else text.encode())
@@ -35,40 +35,40 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def hold(folder: Path) -> TextIO:
-    """Locks `folder` against other processes until the file returned is closed, or this process ends in any way.
+    """Locks `folder` against other processes until the returned file is closed, or this process ends.
 
     Raises:
-      UserError: another process holds it.
+      UserError: another process holds the lock.
     """
     file = open(folder / LOCK, "a", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
-        raise UserError(f"another process is at work in '{folder}': wait for it or choose a new WORKDIR.") from error
+        raise UserError(f"another process is using '{folder}': wait for it or choose a new WORKDIR.") from error
     return file
 
 
 class RunFolder:
-    """``manifest.json``, ``config.json``, ``records.jsonl`` and, once reported on, the figures and pages."""
+    """``manifest.json``, ``config.json``, ``records.jsonl``, and the figures and pages of its report."""
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
-        self.notes: list[str] = []  # sentences a person should see, such as a repaired file
+        self.notes: list[str] = []  # sentences to show, such as a repaired file
         self._file: TextIO | None = None
         self._lock: TextIO | None = None
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], config: dict[str, Any]) -> RunFolder:
-        """Creates the folder, or continues it when it holds the same config; keeps other processes out until `close`.
+        """Creates the folder, or continues it if it has the same config. Locks it until `close`.
 
         Raises:
-          UserError: the folder cannot be written, is in use, holds a training, another config, or records of another
-            schema.
+          UserError: the folder cannot be written, is in use, contains a training, another config, or records of
+            another schema.
         """
         run = cls(path)
         try:
-            config = json.loads(json.dumps(config))  # as it will be read back: a tuple is a list
+            config = json.loads(json.dumps(config))  # as it will be read: a tuple becomes a list
         except TypeError as error:
             raise UserError(f"the config cannot be written as JSON ({error}): use numbers, strings, lists.") from error
         try:
@@ -88,28 +88,28 @@ class RunFolder:
 
     def _claim(self, config: dict[str, Any]) -> None:
         if (self.path / "checkpoints").exists() or (self.path / "metrics.jsonl").exists():
-            raise UserError(f"'{self.path}' holds a training: choose a new WORKDIR for measurements.")
+            raise UserError(f"'{self.path}' contains a training: choose a new WORKDIR for measurements.")
         if (self.path / CONFIG).exists():
             self._require_same_config(config)
         elif (self.path / RECORDS).exists():
             raise UserError(f"'{self.path}' has records but no {CONFIG}: choose a new WORKDIR.")
         notes = list(self.notes)
-        self.records()  # damage, or another schema, before anything is touched
+        self.records()  # raises for damage, or another schema, before anything is changed
         self.notes = notes
         self._repair_last_line()
 
     def _require_same_config(self, config: dict[str, Any]) -> None:
-        """How results are drawn (report.*) may change; what was measured may not."""
+        """The fields report.* may change."""
         old, new = flatten(self.config()), flatten(config)
         names = (name for name in old.keys() | new.keys() if not name.startswith("report."))
         changed = sorted(name for name in names if old.get(name) != new.get(name))
         if changed:
             shown = ", ".join(f"{k} was {old.get(k)!r} and is now {new.get(k)!r}" for k in changed[:3])
             more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-            raise UserError(f"'{self.path}' holds results of another config ({shown}{more}): choose a new WORKDIR.")
+            raise UserError(f"'{self.path}' has results of another config ({shown}{more}): choose a new WORKDIR.")
 
     def _repair_last_line(self) -> None:
-        """Cuts a last line that a crash left unfinished, and says so."""
+        """Removes a last line that a crash left unfinished, with a note."""
         path = self.path / RECORDS
         if not path.exists():
             return
@@ -121,7 +121,7 @@ class RunFolder:
             self.notes.append(f"{path}: the last line was cut off by a crash and was removed ({cut} bytes).")
 
     def append(self, record: schema.Record) -> None:
-        """Writes one record through to the disk."""
+        """Writes one record and syncs it to the disk."""
         if self._file is None:
             raise ValueError("this run folder was opened for reading")
         line = schema.to_json(record)
@@ -156,14 +156,14 @@ class RunFolder:
         except ValueError as error:
             raise UserError(f"{path} is damaged ({error}).") from error
         if not isinstance(value, dict):
-            raise UserError(f"{path} is damaged (it holds no JSON object).")
+            raise UserError(f"{path} is damaged (it is not a JSON object).")
         return value
 
     def records(self) -> list[schema.Record]:
-        """Reads all records. An unfinished last line is passed over and noted; any other damage is an error.
+        """Reads all records. An unfinished last line is skipped, with a note.
 
         Raises:
-          UserError: a line in the middle is not a record, or the schema version is another one.
+          UserError: another line is not a record, or has another schema version.
         """
         path = self.path / RECORDS
         return list(self._parse(path)) if path.exists() else []
@@ -172,7 +172,7 @@ class RunFolder:
         with open(path, "rb") as file:
             for number, text in enumerate(file, start=1):
                 if not text.endswith(b"\n"):
-                    self.notes.append(f"{path}, line {number}: unfinished, passed over.")
+                    self.notes.append(f"{path}, line {number}: unfinished, skipped.")
                     return
                 try:
                     line = json.loads(text)
@@ -181,8 +181,8 @@ class RunFolder:
                         yield schema.from_json(line)
                         continue
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    said = f"{path}, line {number} is damaged ({error}): restore or delete that line."
-                    raise UserError(said) from error
+                    message = f"{path}, line {number} is damaged ({error}): restore or delete that line."
+                    raise UserError(message) from error
                 raise UserError(
                     f"{path}, line {number} has schema {version}, this jaxbench reads schema "
                     f"{schema.SCHEMA_VERSION}: use the jaxbench that wrote it or a new WORKDIR."

@@ -34,7 +34,7 @@ def write(run: RunFolder, console: Console | None) -> list[str]:
     write_atomic(run.path / "report.html", page.render(made))
     if console is not None:
         terminal.show(made, console)
-    return compiled.amiss(found) if found else ["The plan asks for no points."]
+    return compiled.problems(found) if found else ["The plan asks for no points."]
 
 
 def headline(found: Sequence[CompiledRow]) -> str:
@@ -48,7 +48,7 @@ def headline(found: Sequence[CompiledRow]) -> str:
 
 
 def _page(found: Sequence[CompiledRow], manifest: dict[str, Any], title: str, pictures: Sequence[Picture]) -> Page:
-    wrong = compiled.amiss(found)
+    wrong = compiled.problems(found)
     return Page(
         name=str(manifest["plan"]["experiment"]),
         heading=title,
@@ -118,7 +118,7 @@ COLUMNS = (
     Column("compiler_peak_bytes", "record.compiler_peak_bytes", gigabytes, on=ANY, heading="compiler's peak"),
     Column("device_memory_bytes", "memory_bytes"),
     Column("fits", "fits", lambda fits: "yes" if fits else "NO", on=ANY, style=_good, terminal=ALWAYS),
-    Column("collectives", _of_record(lambda record: compiled.described(record.collectives))),
+    Column("collectives", _of_record(lambda record: compiled.describe_collectives(record.collectives))),
     Column("bytes", _of_record(_bytes)),
     Column("wire_bytes", lambda row: row.record and row.wire_bytes, shown=_sent, on=ANY, heading="sent a step",
            terminal=ALWAYS),

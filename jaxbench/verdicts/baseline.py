@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Baselines: finished runs kept under a name, each an ordinary run folder without its report."""
+"""Baselines: finished runs stored under a name, each an ordinary run folder without its report."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # also the name of a fol
 
 
 def path_of(name: str, folder: Path = FOLDER) -> Path:
-    """Raises UserError for a name that is none, so that no path leaves the folder."""
+    """Raises UserError for an invalid name, so that no path leaves the folder."""
     if not _NAME.fullmatch(name):
         legal = "use at most 100 letters, digits, dots and dashes, such as main-cnn"
-        raise UserError(f"'{name[:120]}' cannot be the name of a baseline: {legal}.")
+        raise UserError(f"'{name[:120]}' is not a valid name for a baseline: {legal}.")
     return folder / name
 
 
 def keep(run: Path, name: str, folder: Path = FOLDER) -> Path:
-    """Copies a run. Raises UserError: not whole and right, or there is a baseline of that name."""
-    target, found = path_of(name, folder), comparable.read(run)
-    bad = [f"{point.point} ({point.reason or 'never checked'})" for point in found.points if not _whole(point)]
-    if bad:
-        raise UserError(f"'{run}' is no baseline, for a later run would be held against its faults: {'; '.join(bad)}.")
+    """Copies a run. Raises UserError: incomplete or incorrect, or the name is taken."""
+    target, source = path_of(name, folder), comparable.read(run)
+    faults = [f"{point.point} ({point.reason or 'never checked'})" for point in source.points if not _whole(point)]
+    if faults:
+        raise UserError(f"'{run}' cannot be a baseline, because it is incomplete or incorrect: {'; '.join(faults)}.")
     if target.exists():
         raise UserError(f"there is a baseline '{name}' already: choose another NAME, or delete '{target}'.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def _whole(point: object) -> bool:
 
 
 def find(name: str, folder: Path = FOLDER) -> Path:
-    """Raises UserError naming those there are."""
+    """The folder of a baseline. Raises UserError that names the known ones."""
     path = path_of(name, folder)
     if not (path / RECORDS).is_file():
         known = sorted(each.parent.name for each in folder.glob(f"*/{RECORDS}"))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What this machine differs from itself by: measured by `jaxbench calibrate`, else assumed and said so."""
+"""The process-to-process variation of this machine, measured by `jaxbench calibrate`; otherwise assumed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from jaxbench.verdicts.samples import Sample, Side
 FOLDER = Path("baselines")
 FILE = "calibration.json"
 SCHEMA = 1
-MACHINE = ("platform", "device_kind", "cores", "cpu_model")  # what a calibration is of
-LEAST = 2 * MIN_PROCESSES  # processes of a calibration, so that each half can be compared with the other
+MACHINE = ("platform", "device_kind", "cores", "cpu_model")  # facts that identify a calibration
+LEAST = 2 * MIN_PROCESSES  # processes, so that each half has MIN_PROCESSES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +33,12 @@ class Calibration:
 
     Attributes:
       sd: standard deviation of the logarithm of a process's median time, root of the mean variance over points. It
-        holds what rounds differ by, too, so it errs on the wide side.
+        includes variation between rounds, so it is conservative.
       df: its degrees of freedom; points that the same processes measured count once.
-      threshold: 95 % of all ways to divide the processes into two halves show a smaller overall difference.
-      comparisons, alarms: how many such ways there are, and in how many anything was called faster or slower. They
-        share their data, so this is a picture of one run and no error rate.
-      experiment, time: what it was measured with, and when.
+      threshold: 95 % of all ways to split the processes into two halves show a smaller overall difference.
+      comparisons, alarms: how many such ways there are, and how many of them have a verdict of faster or slower. They
+        share their data, so alarms / comparisons is not an error rate.
+      experiment, time: which experiment was measured, and when.
     """
 
     sd: float
@@ -56,11 +56,11 @@ class Calibration:
 
 
 def calibrate(side: Side, experiment: str, time: str) -> Calibration:
-    """From a run in which each point was measured by at least LEAST processes. Raises UserError when one was not."""
+    """Raises UserError when a point was measured by fewer than LEAST processes."""
     few = {name: len(sample.processes) for name, sample in side.items() if len(sample.processes) < LEAST}
     if few or not side:
         name, count = next(iter(few.items()), ("no point", 0))
-        raise UserError(f"{name} was measured by {count} processes: a calibration needs {LEAST}.")
+        raise UserError(f"{name} was measured by {count} processes: a calibration needs at least {LEAST}.")
     variances = [float(np.var(sample.log_medians(), ddof=1)) for sample in side.values()]
     groups = {sample.names: len(sample.processes) - 1 for sample in side.values()}
     differences, alarms = _against_itself(side)
@@ -76,16 +76,16 @@ def calibrate(side: Side, experiment: str, time: str) -> Calibration:
 
 
 def _against_itself(side: Side) -> tuple[list[float], int]:
-    """The overall difference, as a logarithm without sign, of each way to halve the processes, and the false alarms."""
+    """The absolute logarithm of the overall ratio for each way to halve the processes; and the false alarms."""
     count = min(len(sample.processes) for sample in side.values()) // 2 * 2
     differences, alarms = [], 0
     for half in itertools.combinations(range(1, count), count // 2 - 1):
-        mine = (0, *half)  # the first process is always in A: B's halves are the complements
-        rest = tuple(i for i in range(count) if i not in mine)
-        a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (mine, rest))
-        found = judge.judge(a, b, metric.METRICS["step_s"], ASSUMED)
-        differences.append(abs(math.log(found.overall.ratio.value)))
-        alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*found.points, found.overall))
+        first = (0, *half)  # the first process is always in A: B's halves are the complements
+        second = tuple(i for i in range(count) if i not in first)
+        a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (first, second))
+        answers = judge.judge(a, b, metric.METRICS["step_s"], ASSUMED)
+        differences.append(abs(math.log(answers.overall.ratio.value)))
+        alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*answers.points, answers.overall))
     return differences, alarms
 
 
@@ -95,12 +95,12 @@ def _part(sample: Sample, which: tuple[int, ...]) -> Sample:
 
 
 def machine_key(manifest: Mapping[str, Any]) -> str:
-    """What a machine is called in the file."""
+    """The machine's key in the file."""
     return ", ".join(str(manifest.get(name, "")) for name in MACHINE)
 
 
 def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Calibration | None:
-    """Of this machine with this experiment, else with the one whose processes differ most; None without any.
+    """This machine's calibration with this experiment, else its largest one with any; None without one.
 
     Raises UserError for a damaged file.
     """
@@ -108,32 +108,32 @@ def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) ->
     if not path.exists():
         return None
     try:
-        held = _read(path)["machines"].get(machine_key(manifest), {})
-        found = [Calibration(**one) for one in held.values()]
-        own = [one for one in found if one.experiment == experiment]
-        return max(own or found, key=lambda one: one.sd, default=None)
+        entries = _read(path)["machines"].get(machine_key(manifest), {})
+        calibrations = [Calibration(**each) for each in entries.values()]
+        same_experiment = [each for each in calibrations if each.experiment == experiment]
+        return max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"'{path}' is damaged ({error!r}): delete it and run jaxbench calibrate.") from error
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:
-    """The calibrated one, or ASSUMED."""
-    found = load(manifest, experiment, folder)
-    return ASSUMED if found is None else found.spread
+    """The calibrated spread, or ASSUMED."""
+    calibration = load(manifest, experiment, folder)
+    return ASSUMED if calibration is None else calibration.spread
 
 
-def save(manifest: Mapping[str, Any], found: Calibration, folder: Path = FOLDER) -> Path:
-    """Adds it to the file, or replaces that of the same machine and experiment."""
+def save(manifest: Mapping[str, Any], calibration: Calibration, folder: Path = FOLDER) -> Path:
+    """Adds a calibration to the file, or replaces the one of the same machine and experiment."""
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
-    held: dict[str, Any] = _read(path) if path.exists() else {"schema": SCHEMA, "machines": {}}
-    held["machines"].setdefault(machine_key(manifest), {})[found.experiment] = asdict(found)
-    write_json(path, held)
+    file: dict[str, Any] = _read(path) if path.exists() else {"schema": SCHEMA, "machines": {}}
+    file["machines"].setdefault(machine_key(manifest), {})[calibration.experiment] = asdict(calibration)
+    write_json(path, file)
     return path
 
 
 def _read(path: Path) -> dict[str, Any]:
-    held: dict[str, Any] = json.loads(path.read_text())
-    if held["schema"] != SCHEMA:
-        raise UserError(f"'{path}' has schema {held['schema']}, this jaxbench reads {SCHEMA}: calibrate again.")
-    return held
+    file: dict[str, Any] = json.loads(path.read_text())
+    if file["schema"] != SCHEMA:
+        raise UserError(f"'{path}' has schema {file['schema']}, this jaxbench reads {SCHEMA}: calibrate again.")
+    return file

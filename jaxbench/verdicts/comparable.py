@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether two runs may be compared: what they measured must be the same, save what the question is about."""
+"""Whether two runs may be compared: they must have measured the same, except for what is declared to differ."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from jaxbench.records.store import RunFolder, flatten
 from jaxbench.verdicts import samples
 from jaxbench.verdicts.samples import Side
 
-# Of the manifest: what a different answer would come from. Of the config: everything but how it is measured and shown.
+# Of the manifest, these must be equal. Of the config, everything except how a run is measured and shown (HOW).
 MACHINE = ("platform", "device_kind", "device_kinds", "devices", "cores", "cpu_model")
-SOFTWARE = ("versions", "python", "environment", "git", "experiment_sha256", "os")  # said, never refused
+SOFTWARE = ("versions", "python", "environment", "git", "experiment_sha256", "os")  # reported, never refused
 HOW = ("measure.", "report.", "train.", "seed", "profile", "search", "mesh.devices")
 POINT = ("strategy", "scaling", "devices", "arm")
 
 
 class NotComparable(UserError):
-    """Two runs that no verdict can be given on."""
+    """The two runs cannot be compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +51,12 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """What of two runs can be compared.
+    """The comparable points of two runs.
 
     Attributes:
-      a, b: by the same names.
+      a, b: with the same names of points.
       left_out: the points that are not compared.
-      software: a sentence for each difference that may be the cause of another time.
+      software: a sentence for each difference of software, which may explain a different time.
     """
 
     a: Side
@@ -66,7 +66,7 @@ class Pair:
 
 
 def read(path: Path) -> Run:
-    """Raises NotComparable for what is no run folder, is of another schema, or holds nothing measured."""
+    """Raises NotComparable: not a run folder, of another schema, or nothing was measured."""
     try:
         if not path.is_dir():
             raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
@@ -74,47 +74,47 @@ def read(path: Path) -> Run:
         manifest, config = folder.manifest(), folder.config()
         plan = manifest.get("plan")
         of_cases = isinstance(plan, dict) and plan.get("measures") == "cases"
-        found = cases.load(folder) if of_cases else points.load(folder)
+        loaded = cases.load(folder) if of_cases else points.load(folder)
     except UserError as error:
         raise NotComparable(str(error)) from error
-    if not any(point.rounds for point in found):
-        raise NotComparable(f"'{path}' holds no measured round: continue it with WORKDIR={path}.")
-    return Run(path=path, config=config, manifest=manifest, points=found)
+    if not any(point.rounds for point in loaded):
+        raise NotComparable(f"'{path}' has no measured round: continue it with WORKDIR={path}.")
+    return Run(path=path, config=config, manifest=manifest, points=loaded)
 
 
 def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
-    """Matches the points of two runs. across: fields that may differ, or beginnings of their names.
+    """Matches the points of two runs. across: fields that may differ, or prefixes of their names.
 
-    Raises NotComparable: one run twice, or differences that were not declared (all are listed), or no point in common.
+    Raises NotComparable: the same run twice, undeclared differences (all are listed), or no common point.
     """
     if a.path.resolve() == b.path.resolve():
         raise NotComparable(f"A and B are both '{a.path}': give two runs.")
-    found = {**differences(a, b), **places(a, b)}
-    _require_used(across, found)
-    undeclared = {name: both for name, both in found.items() if not _covered(name, across)}
+    differing = {**differences(a, b), **places(a, b)}
+    _require_used(across, differing)
+    undeclared = {name: both for name, both in differing.items() if not _covered(name, across)}
     if undeclared:
         shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
         raise NotComparable(
             f"these runs did not measure the same: {shown}. "
-            f"If that is the question, add --across={','.join(undeclared)}."
+            f"To compare across this difference, add --across={','.join(undeclared)}."
         )
     sides = [_by_name(run, across) for run in (a, b)]
-    kept, left_out = _matched(*sides)
-    if not kept:
-        reasons = "; ".join(map(str, left_out)) or "none is there"
-        raise NotComparable(f"no point was measured and right in both runs: {reasons}.")
-    left, right = ({name: _sample(side[name]) for name in kept} for side in sides)
-    if any(np.array_equal(left[name].blocks, right[name].blocks) for name in kept):
-        raise NotComparable(f"'{a.path}' and '{b.path}' hold the same samples: one is a copy, so give two runs.")
+    common, left_out = _matched(*sides)
+    if not common:
+        reasons = "; ".join(map(str, left_out)) or "no points"
+        raise NotComparable(f"no point was measured and correct in both runs: {reasons}.")
+    left, right = ({name: _sample(side[name]) for name in common} for side in sides)
+    if any(np.array_equal(left[name].blocks, right[name].blocks) for name in common):
+        raise NotComparable(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
     return Pair(a=left, b=right, left_out=tuple(left_out), software=tuple(software(a, b)))
 
 
 def differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
-    """What matters and differs, by its name."""
+    """{name: (A's value, B's value)} of the fields that must be equal and differ."""
     left, right = ({name: run.manifest.get(name) for name in MACHINE} for run in (a, b))
-    for mine, run in ((left, a), (right, b)):
+    for facts, run in ((left, a), (right, b)):
         flat = flatten(run.config)
-        mine.update({name: value for name, value in flat.items() if not name.startswith(HOW) and name not in POINT})
+        facts.update({name: value for name, value in flat.items() if not name.startswith(HOW) and name not in POINT})
     names = [*left, *(name for name in right if name not in left)]
     return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
 
@@ -127,20 +127,20 @@ def software(a: Run, b: Run) -> list[str]:
 
 
 def places(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
-    """The fields of points in which all of A differs from all of B, so that nothing would match."""
-    found = {}
+    """The fields in which all points of A differ from all points of B, so that none would match."""
+    differing = {}
     for field in POINT:
         left, right = ({str(getattr(point, field, "")) for point in run.points} for run in (a, b))
         if not left & right:
-            found[field] = (", ".join(sorted(left)), ", ".join(sorted(right)))
-    return found
+            differing[field] = (", ".join(sorted(left)), ", ".join(sorted(right)))
+    return differing
 
 
-def _require_used(across: Sequence[str], found: dict[str, tuple[Any, Any]]) -> None:
+def _require_used(across: Sequence[str], differing: dict[str, tuple[Any, Any]]) -> None:
     for field in across:
-        if not any(_covered(name, [field]) for name in found):
-            known = ", ".join(found) or "nothing"
-            raise NotComparable(f"--across={field}: A and B do not differ there; they differ in {known}.")
+        if not any(_covered(name, [field]) for name in differing):
+            known = ", ".join(differing) or "nothing"
+            raise NotComparable(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
 
 
 def _covered(name: str, across: Sequence[str]) -> bool:
@@ -148,30 +148,30 @@ def _covered(name: str, across: Sequence[str]) -> bool:
 
 
 def _by_name(run: Run, across: Sequence[str]) -> dict[str, Point | CasePoint]:
-    """Points by what tells them apart when what is declared to differ is left out."""
-    found: dict[str, Point | CasePoint] = {}
+    """Points by name, without the fields that may differ."""
+    result: dict[str, Point | CasePoint] = {}
     for point in run.points:
         name = point.point
         if isinstance(point, Point):
             name = "/".join(str(getattr(point, f)) for f in POINT if f not in across and str(getattr(point, f)))
-        if name in found:
+        if name in result:
             raise NotComparable(
                 f"'{run.path}' has several points that are '{name}' when {', '.join(across)} may differ."
             )
-        found[name] = point
-    return found
+        result[name] = point
+    return result
 
 
 def _matched(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[str], list[LeftOut]]:
-    """The names of the points that both have, and the points that are not compared."""
-    kept, left_out = [], []
+    """The names that both have, and the points that are not compared."""
+    common, left_out = [], []
     for name in dict.fromkeys((*a, *b)):
         faults = [_fault(side.get(name), which) for side, which in ((a, "A"), (b, "B"))]
         if any(faults):
             left_out.append(LeftOut(name, ", ".join(filter(None, faults))))
         else:
-            kept.append(name)
-    return kept, left_out
+            common.append(name)
+    return common, left_out
 
 
 def _fault(point: Point | CasePoint | None, which: str) -> str:
@@ -181,12 +181,12 @@ def _fault(point: Point | CasePoint | None, which: str) -> str:
     if not point.rounds:
         return f"{point.status} in {which}" + (f" ({point.reason})" if point.reason else "")
     if point.check_ok is False:
-        return f"wrong in {which} ({point.reason})"
+        return f"incorrect in {which} ({point.reason})"
     return ""
 
 
 def samples_of(run: Run) -> Side:
-    """Every point that was measured, under its own name."""
+    """Every measured point, under its own name."""
     return {point.point: _sample(point) for point in run.points if point.rounds}
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two run folders in, one comparison out: the answers, and everything a reader needs in order to judge them."""
+"""From two run folders to a comparison: the answers, and everything that a reader needs to judge them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Comparison:
     """Two runs, compared.
 
     Attributes:
-      a, b: what the runs are called, such as their paths.
+      a, b: names of the runs, such as their paths.
       left_out: the points that are not compared.
-      software: a sentence for each difference that may be the cause of another time.
+      software: a sentence for each difference of software, which may explain a different time.
       across: the fields that were declared to differ.
     """
 

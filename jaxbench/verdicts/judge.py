@@ -1,14 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Faster, slower, same, or cannot tell: of each point and of the whole table, with its false alarms under control.
+"""Faster, slower, same, or cannot tell, for each point and for the whole table, with a bounded rate of false alarms.
 
-A verdict is read off an interval: all of it within the margin of no difference is "same", however sure the difference
-is; all of it on one side of no difference, and its middle beyond the margin, is "faster" or "slower"; anything else is
-"cannot tell".
+The verdict follows from the interval of the ratio. "same": all of it is within the margin around 1. "faster", "slower":
+all of it is on one side of 1, and its middle is beyond the margin. Otherwise: "cannot tell".
 
-One table asks several questions. Half of ALPHA is for the overall ratio, the other half is divided by the number of
-points (Bonferroni; nothing is presumed about how points depend on each other, which matters because one process
-measures several). So with no difference anywhere the chance of any "faster" or "slower" in a table is at most ALPHA.
-The intervals that are shown are the ordinary ones of 95 %.
+A table answers several questions. Half of ALPHA is for the overall ratio, and the other half is divided by the number
+of points (Bonferroni, which allows any dependence between points: one process measures several). So if nothing differs,
+the chance of any "faster" or "slower" in a table is at most ALPHA. The intervals shown are ordinary 95 % intervals.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from jaxbench.verdicts.ratio import MIN_PROCESSES, Ratio, Spread
 from jaxbench.verdicts.samples import Sample, Side
 
 ALPHA = 0.05  # chance of a false alarm anywhere in a table
-MARGIN = 0.02  # a smaller difference is none; as a share of A's time
+MARGIN = 0.02  # a smaller difference counts as none; as a share of A's time
 FASTER, SLOWER, SAME, CANNOT_TELL = "faster", "slower", "same", "cannot tell"
 OVERALL = "overall"
 
@@ -38,9 +36,9 @@ class Answer:
 
     Attributes:
       name: of the point, or OVERALL.
-      a, b: the metric on each side, geometric mean over processes of each one's median; NaN of the overall answer.
-      ratio: the metric of B over A's, with its 95 % interval; in a sequence, with the one that decides.
-      why: why it cannot be told, with what would help; "" otherwise.
+      a, b: the metric of each side, the geometric mean of its processes' medians; NaN in the overall answer.
+      ratio: B's metric over A's, with its 95 % interval; in a sequence, with the interval that decides.
+      why: what would decide a "cannot tell"; "" otherwise.
       processes, rounds: of A and of B.
     """
 
@@ -56,15 +54,15 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """A whole table. verdict: slower if any answer is, else the overall one: a point that cannot be told alone may
-    still be part of a mean that can."""
+    """A whole table. verdict: slower if any answer is, else the overall one: a mean may be conclusive although its
+    points are not."""
 
     metric: Metric
     margin: float
     points: tuple[Answer, ...]
     overall: Answer
     spread: Spread
-    looks: int | None = None  # how often a sequence was looked at; None: two finished runs, looked at once
+    looks: int | None = None  # of a sequence; None: two finished runs, judged once
 
     @property
     def verdict(self) -> str:
@@ -82,15 +80,15 @@ def judge(a: Side, b: Side, metric: Metric, spread: Spread, *, margin: float = M
     each = {name: ratios.ratio([left[name]], [right[name]]) for name in a}
     alpha = ALPHA / 2 / len(each)
     points = tuple(_answer(name, each[name], (a[name], b[name]), metric, margin, alpha) for name in each)
-    told = [name for name in each if math.isfinite(each[name].se)]
+    measurable = [name for name in each if math.isfinite(each[name].se)]
     if len(points) == 1:
         overall = dataclasses.replace(points[0], name=OVERALL)
-    elif told:
-        every = ratios.ratio([left[name] for name in told], [right[name] for name in told])
-        fewest_a, fewest_b = (min((side[n] for n in told), key=_processes) for side in (a, b))
-        overall = _answer(OVERALL, every, (fewest_a, fewest_b), metric, margin, ALPHA / 2)
+    elif measurable:
+        mean = ratios.ratio([left[name] for name in measurable], [right[name] for name in measurable])
+        fewest_a, fewest_b = (min((side[n] for n in measurable), key=_processes) for side in (a, b))
+        overall = _answer(OVERALL, mean, (fewest_a, fewest_b), metric, margin, ALPHA / 2)
     else:
-        overall = Answer(name=OVERALL, verdict=CANNOT_TELL, why="no point can be told")
+        overall = Answer(name=OVERALL, verdict=CANNOT_TELL, why="every point is inconclusive")
     return Answers(metric=metric, margin=margin, points=points, overall=overall, spread=spread)
 
 
@@ -103,14 +101,14 @@ def _answer(
 ) -> Answer:
     verdict = decide(times, alpha, margin)
     why = help_for(times, alpha, margin, sides) if verdict == CANNOT_TELL else ""
-    return said(name, times, sides, metric, verdict=verdict, why=why)
+    return make_answer(name, times, sides, metric, verdict=verdict, why=why)
 
 
-def said(
+def make_answer(
     name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, *, verdict: str, why: str,
     shown: float = 0.05,
 ) -> Answer:  # fmt: skip
-    """The answer to one question. shown: 1 less the confidence of the interval that is shown; 0: none is."""
+    """The answer to one question. shown: 1 - confidence of the interval to show; 0: show none."""
     ratio = times if metric.power > 0 else times.inverse()
     values = [math.nan if name == OVERALL else math.exp(metric.power * float(np.mean(s.log_medians()))) for s in sides]
     return Answer(
@@ -126,7 +124,7 @@ def said(
 
 
 def decide(times: Ratio, alpha: float, margin: float) -> str:
-    """times: B's time over A's for the same work, so that above 1 is slower, whatever the metric is."""
+    """times: B's time over A's for the same work: above 1 is slower, whatever the metric."""
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):
         return CANNOT_TELL
@@ -138,7 +136,7 @@ def decide(times: Ratio, alpha: float, margin: float) -> str:
 
 
 def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample]) -> str:
-    """What would decide it if the ratio stays as it is."""
+    """What would decide the question if the ratio stays the same."""
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):
         return "one round on a side: at least 2 rounds would"
@@ -152,7 +150,7 @@ def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample])
 
 
 def wanted(times: Ratio, limit: float) -> float:
-    """The half width with which a verdict is due: same inside the margin, slower or faster beyond it."""
+    """The half width that decides: "same" inside the margin, "slower" or "faster" beyond it."""
     size = abs(times.log)
     return size if size > limit else max(limit - size, 0.05 * limit)
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What two runs can be compared by, each with its direction."""
+"""The metrics by which two runs can be compared, each with its direction."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from jaxbench.errors import UserError, did_you_mean
 
 @dataclass(frozen=True)
 class Metric:
-    """power: of the time per step that the metric is, for the same work: 1 a time, -1 a rate. more_is_better: of the
-    metric itself."""
+    """power: the exponent of the time per step in the metric, for the same work: 1 of a time, -1 of a rate."""
 
     name: str
     unit: str
@@ -26,7 +25,7 @@ METRICS = {
 
 
 def named(name: str) -> Metric:
-    """Raises UserError for a name that is none."""
+    """Raises UserError for an unknown name."""
     if name not in METRICS:
         raise UserError(f"--metric={name} cannot be compared: {did_you_mean(name, METRICS)}")
     return METRICS[name]

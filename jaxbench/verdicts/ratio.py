@@ -1,18 +1,18 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How much slower one run is than another, by a bootstrap over what is independent in each.
+"""How much slower one run is than another, by a bootstrap over the independent units of each.
 
-The value of a point is the geometric mean over its processes of each one's median time per step; of one process that is
-its median. On the logarithmic scale, with P processes of R rounds each:
+The value of a point is the geometric mean of its processes' median times per step. On the logarithmic scale, with P
+processes of R rounds each:
 
-- P >= MIN_PROCESSES: whole processes are resampled with replacement, their rounds and blocks with them. (Resampling the
-  rounds inside again would count what rounds differ by twice; Davison & Hinkley 1997, "Bootstrap Methods and their
-  Application", section 3.8, recommend to resample the highest level only.)
-- fewer: rounds are resampled, and what processes differ by, which these data cannot show, is added: a deviation of
-  `Spread` for each process, measured by `jaxbench calibrate`, or assumed and said so.
+- P >= MIN_PROCESSES: whole processes are resampled with replacement. (Resampling their rounds, too, would count the
+  variation between rounds twice; Davison & Hinkley 1997, "Bootstrap Methods and their Application", section 3.8,
+  recommend resampling the highest level only.)
+- fewer: rounds are resampled. The variation between processes, which these data cannot show, is added: a deviation of
+  `Spread` for each process, measured by `jaxbench calibrate`, or assumed.
 
-Points that one process measured share its fate in every draw. From the draws comes a standard error, made wider by
-sqrt(n / (n - 1)) for n resampled units, and the interval is Student's with the degrees of freedom that Welch and
-Satterthwaite give to the sum of both sides' variances (Welch 1947, doi:10.1093/biomet/34.1-2.28).
+Points that one process measured get the same resampled processes in every draw. The standard error of the draws is
+widened by sqrt(n / (n - 1)) for n resampled units. The interval is Student's, with the degrees of freedom of Welch and
+Satterthwaite for the sum of both sides' variances (Welch 1947, doi:10.1093/biomet/34.1-2.28).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MIN_PROCESSES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """What processes of one program differ by. sd: of the logarithm of their medians. df: degrees of freedom of sd.
-    source: where it comes from, as a clause."""
+    """Variation between processes of one program. sd: of the logarithm of their medians. df: degrees of freedom of sd.
+    source: its origin, as a clause."""
 
     sd: float
     df: float
@@ -46,7 +46,7 @@ ASSUMED = Spread(sd=0.03, df=math.inf, source="assumed, not measured: jaxbench c
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """The logarithm of a point's time on one side. df of its variance: inf where nothing was estimated."""
+    """The logarithm of a point's time on one side. df: of its variance; inf if that was not estimated."""
 
     value: float
     draws: np.ndarray
@@ -55,18 +55,18 @@ class Drawn:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """B over A on the logarithmic scale. se: NaN when there is nothing to take it from."""
+    """B over A on the logarithmic scale. se: NaN when unknown."""
 
     log: float
     se: float
     df: float
 
     def half(self, alpha: float) -> float:
-        """Half the width of the interval of confidence 1 - alpha, of the logarithm; NaN when nothing is known of it."""
+        """Half the width of the logarithm's interval of confidence 1 - alpha; NaN when unknown."""
         return float(stats.t.ppf(1 - alpha / 2, self.df) * self.se) if self.se > 0 else self.se
 
     def estimate(self, alpha: float = 0.05) -> Estimate:
-        """The ratio itself."""
+        """The ratio itself, with its interval of confidence 1 - alpha."""
         half, value = self.half(alpha), math.exp(self.log)
         return Estimate(value=value, lo=value * math.exp(-half), hi=value * math.exp(half))
 
@@ -77,7 +77,7 @@ class Ratio:
 def draw(side: Side, spread: Spread, seed: int) -> dict[str, Drawn]:
     """Each point of one run. Points without samples are left out."""
     random = np.random.default_rng(seed)
-    resampled: dict[tuple[str, ...], np.ndarray] = {}  # processes that came together are drawn together
+    resampled: dict[tuple[str, ...], np.ndarray] = {}  # points of the same processes share their draws
     return {name: _draw(sample, spread, random, resampled) for name, sample in side.items() if sample.processes}
 
 
@@ -102,15 +102,15 @@ def _draw(sample: Sample, spread: Spread, random: np.random.Generator, resampled
 
 
 def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
-    """(DRAWS,) deviations from the value when each process's rounds are resampled; None with one round in one."""
+    """(DRAWS,) deviations from the value with each process's rounds resampled; None if a process has a single round."""
     total = np.zeros(DRAWS)
     for rounds in sample.processes:
         count = len(rounds)
         if count < 2:
             return None
         chosen = random.integers(count, size=(DRAWS, count))
-        found = np.log(_medians(rounds, chosen))
-        total += math.sqrt(count / (count - 1)) * (found - math.log(np.median(np.concatenate(rounds))))
+        logs = np.log(_medians(rounds, chosen))
+        total += math.sqrt(count / (count - 1)) * (logs - math.log(np.median(np.concatenate(rounds))))
     return total / len(sample.processes)
 
 
@@ -125,7 +125,7 @@ def _medians(rounds: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
 
 
 def ratio(a: Sequence[Drawn], b: Sequence[Drawn]) -> Ratio:
-    """Of one point, or the geometric mean over several: B's time over A's. a, b: the same points in the same order."""
+    """B's time over A's, the geometric mean over points. a, b: the same points in the same order."""
     log = float(np.mean([two.value - one.value for one, two in zip(a, b, strict=True)]))
     sides = [np.mean([point.draws for point in points], axis=0) for points in (a, b)]
     variances = [float(np.var(side)) for side in sides]

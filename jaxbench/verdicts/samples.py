@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The samples of a run as a hierarchy: point, process, round, block.
 
-Blocks of one round share what disturbed the machine then; rounds of one process share where its memory lies and what
-its compiler chose. So neither are independent samples: processes are.
+Blocks of one round share the disturbances of that moment. Rounds of one process share its memory layout and its
+compiler's choices. So only processes are independent samples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Sample:
     Attributes:
       processes: for each process its rounds, and for each round the seconds per step of its blocks.
       names: of the processes; points that were measured by one process share a name.
-      work: how many examples a step has; 1 of a case.
+      work: examples per step; 1 for a case.
     """
 
     processes: tuple[tuple[np.ndarray, ...], ...]
@@ -50,10 +50,10 @@ class Sample:
 
 def of_rounds(rounds: Iterable[RoundRecord], work: float = 1.0) -> Sample:
     """The rounds of one point, by the process that measured each."""
-    found: dict[str, list[np.ndarray]] = {}
-    for one in rounds:
-        found.setdefault(one.worker, []).append(np.array(one.block_s) / one.steps)
-    return Sample(processes=tuple(tuple(r) for r in found.values()), names=tuple(found), work=work)
+    by_worker: dict[str, list[np.ndarray]] = {}
+    for each in rounds:
+        by_worker.setdefault(each.worker, []).append(np.array(each.block_s) / each.steps)
+    return Sample(processes=tuple(tuple(r) for r in by_worker.values()), names=tuple(by_worker), work=work)
 
 
 def of_times(times: Sequence[Sequence[Sequence[float]]], name: str = "process") -> Sample:

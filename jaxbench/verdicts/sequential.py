@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A verdict that may be asked for again and again while measuring, and keeps its error rate.
+"""A sequential test: a verdict that can be requested repeatedly while measuring, at a bounded error rate.
 
 Pairs of fresh processes, one of each arm, are measured in interleaved rounds. Each pair gives one logarithm of B's
-time over A's, the median over its rounds: pairs are independent, and what disturbs both arms of a round cancels.
-Looking after each pair for a verdict would find one by chance sooner or later, so one looks only after LOOKS pairs,
-and look k may spend 6 / (pi k)^2 of the error rate: these shares add up to 1, so by Bonferroni's inequality the
-chance of a false alarm at any look is at most ALPHA, however long it goes on. The interval shown is of the level of
-the look it stopped at, so wider than 95 %: the price of having looked before.
+time over A's, the median over its rounds: pairs are independent, and disturbances of both arms of a round cancel.
+Testing after each pair would find a difference by chance sooner or later. So there is a look only after LOOKS pairs,
+and look k may spend 6 / (pi k)^2 of the error rate. These shares add up to 1, so by Bonferroni's inequality the
+chance of a false alarm at any look is at most ALPHA, however many looks there are. The interval shown has the level of
+the last look, so it is wider than 95 %: the price of the earlier looks.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ SEEN = Spread(sd=math.nan, df=math.nan, source="seen in the pairs of processes")
 
 
 def share(look: int) -> float:
-    """Of ALPHA, at the look of that number, from 1 on."""
+    """The share of ALPHA that the look of this number, from 1 on, may spend."""
     return 6 / (math.pi * look) ** 2
 
 
 def looks(pairs: int) -> int:
-    """How many looks there were when so many pairs are measured."""
+    """The number of looks after this many pairs."""
     return sum(pairs >= least for least in LOOKS)
 
 
 def judge(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
     """a, b: the same points, each with the same number of processes, the i-th of both being a pair.
 
-    As of the newest look: pairs after it are not used. With fewer pairs than the first look nothing can be told.
+    As of the newest look: later pairs are not used. Before the first look, every answer is "cannot tell".
     """
     if metric.power < 0:
         a, b = judges.per_example(a), judges.per_example(b)
@@ -59,8 +59,8 @@ def judge(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
 
 
 def _logs(a: Sample, b: Sample) -> np.ndarray:
-    """(pairs,): of each pair the median over its rounds of B's logarithm less A's, in which drift from round to round
-    cancels; of pairs whose rounds are not as many, the difference of medians."""
+    """(pairs,): for each pair the median over its rounds of log(B / A), in which drift from round to round cancels; or
+    if its processes have different numbers of rounds, the difference of their medians."""
     logs = b.log_medians() - a.log_medians()
     for number, (left, right) in enumerate(zip(a.processes, b.processes, strict=True)):
         if len(left) == len(right):
@@ -69,7 +69,7 @@ def _logs(a: Sample, b: Sample) -> np.ndarray:
 
 
 def first(side: Side, pairs: int) -> dict[str, Sample]:
-    """The same with its first pairs only."""
+    """Only the first pairs."""
     return {
         name: Sample(processes=sample.processes[:pairs], names=sample.names[:pairs], work=sample.work)
         for name, sample in side.items()
@@ -89,17 +89,17 @@ def _answer(
     times = of_pairs(logs)
     verdict = decide(times, alpha, margin) if alpha else CANNOT_TELL
     why = _help(times, alpha, margin) if verdict == CANNOT_TELL else ""
-    return judges.said(name, times, sides, metric, verdict=verdict, why=why, shown=alpha)
+    return judges.make_answer(name, times, sides, metric, verdict=verdict, why=why, shown=alpha)
 
 
 def _help(times: Ratio, alpha: float, margin: float) -> str:
     if not alpha:
-        return f"{LOOKS[0]} pairs of processes are the least"
+        return f"at least {LOOKS[0]} pairs of processes would"
     pairs = int(times.df) + 1
     factor = (times.half(alpha) / wanted(times, math.log1p(margin))) ** 2
     return f"about {max(1, math.ceil((factor - 1) * pairs))} more pairs of processes would"
 
 
 def next_look(pairs: int) -> int | None:
-    """How many pairs the next look needs; None after the last."""
+    """The number of pairs that the next look needs; None after the last."""
     return next((least for least in LOOKS if least > pairs), None)

@@ -73,7 +73,7 @@ def test_oversubscribed_points_do_not_bend_the_fit(tmp_path: Path) -> None:
 def test_points_of_another_session_than_their_base_are_in_no_fit(tmp_path: Path) -> None:
     found = fit(tmp_path, session=lambda point, round: int(point == "shard_map/strong/8"))
     assert found["Amdahl"].devices == (1, 2, 4)
-    assert found["USL"].why_not == "3 honest device counts measured in the rounds of their base, USL needs 4"
+    assert found["USL"].why_not.startswith("3 honest device counts measured in the same rounds")
 
 
 def test_a_solver_that_gives_up_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_efficiency_above_one_is_flagged_and_noise_is_not(tmp_path: Path) -> Non
 def test_two_rounds_have_no_interval_and_say_so(tmp_path: Path) -> None:
     row = analyse(tmp_path, rounds=2)["shard_map/strong/2"]
     assert row.speedup.known and not row.speedup.has_interval and math.isnan(row.timing.step_s.lo)
-    assert any("no interval: 2 of the 3 rounds" in note for note in row.notes)
+    assert any("2 of the 3 rounds" in note for note in row.notes)
 
 
 def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path) -> None:
@@ -91,12 +91,12 @@ def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path)
     row = cut(0, 8)["shard_map/strong/2"]
     assert row.timing.rounds == 8
     assert row.paired and row.speedup.value == both.speedup.value and row.speedup.has_interval
-    assert any("6 of its 8 rounds were measured together with its base" in note for note in row.notes)
-    assert not any("measured together" in note for note in both.notes)
+    assert any("6 of its 8 rounds are shared with its base" in note for note in row.notes)
+    assert not any("rounds are shared" in note for note in both.notes)
     alone = cut(4, 8)["shard_map/strong/2"]
     assert alone.timing.step_s.has_interval and alone.speedup.known
     assert not (alone.paired or alone.speedup.has_interval or alone.efficiency.has_interval)
-    assert any("2 of its 4 rounds were measured together" in note and "drift" in note for note in alone.notes)
+    assert any("2 of its 4 rounds are shared" in note and "drift" in note for note in alone.notes)
 
 
 def late(name: str) -> fabricate.Session:
@@ -108,7 +108,7 @@ def test_a_round_of_another_session_is_not_the_base_s_round(tmp_path: Path) -> N
     rows = analyse(tmp_path, session=late("shard_map/strong/8"))
     row = rows["shard_map/strong/8"]
     assert row.speedup.known and not row.speedup.has_interval and not row.efficiency.has_interval
-    assert any("0 of its 5 rounds were measured together" in note for note in row.notes)
+    assert any("0 of its 5 rounds are shared" in note for note in row.notes)
     assert rows["shard_map/strong/4"].speedup.has_interval
 
 
@@ -162,7 +162,10 @@ def test_headline_takes_the_largest_honest_count(tmp_path: Path) -> None:
     ("facts", "why"),
     [
         ({"cores": 1}, "only one honest device count"),
-        ({"wrong": tuple(f"shard_map/{s}/{n}" for s in ("strong", "weak") for n in (1, 2, 4, 8))}, "passed its checks"),
+        (
+            {"wrong": tuple(f"shard_map/{s}/{n}" for s in ("strong", "weak") for n in (1, 2, 4, 8))},
+            "did not pass its checks",
+        ),
         ({"wrong": ("shard_map/strong/1", "shard_map/weak/1")}, "no strategy has two"),
         ({"rounds": 0}, "nothing was measured"),
         ({"devices": (4, 8), "cores": 2}, "more devices than cores"),

@@ -36,7 +36,7 @@ def test_a_ratio_holds_the_truth_whatever_the_drift(tmp_path: Path) -> None:
     assert fast.speedup.value == pytest.approx(1 / fast.ratio.value)
     assert (fast.speedup.lo, fast.speedup.hi) == pytest.approx((1 / fast.ratio.hi, 1 / fast.ratio.lo))
     assert (fast.verdict, fast.memory_ratio) == ("faster", pytest.approx(0.55))
-    assert found["float32"].verdict == "cannot tell" and "holds 1" in found["float32"].why
+    assert found["float32"].verdict == "cannot tell" and "contains 1" in found["float32"].why
 
 
 def test_the_baseline_is_the_first_arm_as_typed_not_by_name(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_every_device_count_has_its_own_baseline_and_every_arm_its_own_base(tmp_
 def test_one_round_has_ratios_and_no_verdict(tmp_path: Path) -> None:
     fast = of(tmp_path, fab.precision(), ["precision"], rounds=1)["bfloat16"]
     assert fast.ratio.known and not fast.ratio.has_interval
-    assert fast.verdict == "cannot tell" and "fewer than the 3 rounds" in fast.why
+    assert fast.verdict == "cannot tell" and "fewer than the 3 shared rounds" in fast.why
 
 
 def test_unequal_rounds_use_those_in_common(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_phases_are_differences_and_add_up(tmp_path: Path) -> None:
     assert sum(p.step_s.value for p in two.phases) == pytest.approx(two.whole.value)
     assert sum(p.share.value for p in two.phases) == pytest.approx(1)
     assert "They add up" in two.sentence
-    assert not one.phases[3].told and "Inconclusive: communication, whose interval" in one.sentence
+    assert not one.phases[3].above_zero and "Inconclusive: communication, whose interval" in one.sentence
 
 
 def test_a_part_that_was_not_measured_is_in_the_next_phase(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_matmul_names_the_best_shape_of_each_dtype(tmp_path: Path) -> None:
     made.append(fab.matmul(512, call_s=2.0 * 512**3 / 2e10, dtype="bfloat16"))
     single, half = said(tmp_path, "matmul", made)
     assert single.startswith("matmul float32 on 1 core: ") and half.startswith("matmul bfloat16 on 1 core: ")
-    assert "with 1024x1024x1024 (jit, chosen among 3 on 4 rounds, measured on the other 4)." in single
+    assert "with 1024x1024x1024 (jit, selected among 3 on 4 rounds, measured on the other 4)." in single
     assert first_number(single, "GFLOP/s") == pytest.approx(100, rel=0.05)
     assert re.search(r"\[\d+\.?\d* GFLOP/s, \d+\.?\d* GFLOP/s\]", single), "an interval"
     assert "with 512x512x512 (jit)." in half, "nothing was chosen among one"
@@ -95,7 +95,7 @@ def test_fusion_compares_at_the_largest_size(tmp_path: Path) -> None:
     made += sweep("chain", "fused", (MI, 16 * MI), start_s=0, per_s=4e8)
     made += sweep("chain", "barriers", (MI, 16 * MI), start_s=0, per_s=1e8)
     (sentence,) = said(tmp_path, "fusion", made)
-    assert sentence.startswith("chain float32 on 1 core, fused against op by op at 16,777,216 elements: ")
+    assert sentence.startswith("chain float32 on 1 core, fused vs op by op at 16,777,216 elements: ")
     assert first_number(sentence, "x") == pytest.approx(4, rel=0.03)
 
 
@@ -106,8 +106,8 @@ def test_linalg_is_compared_with_each_host_library(tmp_path: Path) -> None:
         for m in sweep("lu", impl, (512, 1024), start_s=0, per_s=rate)
     ]
     numpy_, scipy_ = said(tmp_path, "linalg", made)
-    assert "jit against numpy at 1,024 elements" in numpy_ and first_number(numpy_, "x") == pytest.approx(0.5, rel=0.03)
-    assert "jit against scipy" in scipy_ and first_number(scipy_, "x") == pytest.approx(0.25, rel=0.03)
+    assert "jit vs numpy at 1,024 elements" in numpy_ and first_number(numpy_, "x") == pytest.approx(0.5, rel=0.03)
+    assert "jit vs scipy" in scipy_ and first_number(scipy_, "x") == pytest.approx(0.25, rel=0.03)
 
 
 def test_transfer_is_the_least_over_all_pairs(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_collectives_along_axes_name_the_slowest(tmp_path: Path) -> None:
 def test_a_run_of_oversubscribed_groups_has_no_headline(tmp_path: Path) -> None:
     made = fab.alpha_beta("all_reduce", 8, [4**k for k in range(5, 9)], alpha_s=2e-5, beta=1e9, oversubscribed=True)
     (sentence,) = said(tmp_path, "collectives", made)
-    assert sentence.startswith("No headline: every group has more devices than cores; ")
+    assert sentence.startswith("No headline: every group is oversubscribed")
 
 
 def test_one_device_has_no_bus(tmp_path: Path) -> None:
@@ -213,4 +213,4 @@ def test_every_view_says_why_it_has_no_headline(tmp_path: Path, view: str) -> No
     bad = dataclasses.replace(fab.CHECKED, ok=False)
     wrong = fab.matmul(512, call_s=1.0, checks=(bad,))
     (sentence,) = said(tmp_path / "c", view, [wrong])
-    assert sentence == "No headline: no row that was not refused has all its rounds and passed its checks."
+    assert sentence.startswith("No headline: every row that was not refused ")

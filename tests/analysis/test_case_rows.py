@@ -46,7 +46,7 @@ def test_intervals_of_rates_are_those_of_the_times_turned_over(tmp_path: Path) -
     assert rate.lo < rate.value < rate.hi
     (short,) = analyse(tmp_path / "b", fab.matmul(1000, call_s=0.02), rounds=2)
     assert short.flop_per_s.known and not short.flop_per_s.has_interval and not short.loop_s.has_interval
-    assert "no interval: 2 of the 3" in short.notes[0]
+    assert "2 of the 3 rounds" in short.notes[0]
 
 
 FACTORS = {
@@ -125,7 +125,7 @@ SHARES: dict[str, tuple[fab.Made, float, str]] = {
     "a collective over a catalogued link": (
         fab.collective("all_gather", 8 * 10**8, 8, call_s=7e8 / 225e9, **H200), 0.5, "450 GB/s one way"
     ),
-    "an empty program": (fab.kernel("empty", 1, call_s=8e-6, flops=0.0, bytes_moved=0.0), math.nan, "does no work"),
+    "an empty program": (fab.kernel("empty", 1, call_s=8e-6, flops=0.0, bytes_moved=0.0), math.nan, "none of its work"),
 }  # fmt: skip
 
 
@@ -198,14 +198,14 @@ def test_a_run_is_not_judged_by_the_card_that_was_made_of_it(tmp_path: Path) -> 
     (own,) = analyse(tmp_path / "b", fast, machine=fab.card(made_of=["2026-01-01T00:00:00"]), **facts)
     assert judged.gate == "refused" and own.gate == "passed"
     assert own.peak_share.value == pytest.approx(2.0)
-    assert "was made of this very run" in own.gate_reason
+    assert "made from this run" in own.gate_reason
 
 
 def test_a_share_of_the_card_that_was_made_of_the_run_says_so(tmp_path: Path) -> None:
     made, started = fab.matmul(2000, call_s=2 * 2000**3 / 0.9e11), {"started": "2026-01-01T00:00:00+00:00"}
     card = fab.card(made_of=[started["started"]])
     (own,) = analyse(tmp_path / "a", made, machine=card, manifest=started)
-    assert own.peak_note.endswith("(machine.json), made of this very run") and own.gate == "passed"
+    assert own.peak_note.endswith("(machine.json), made from this run") and own.gate == "passed"
     (later,) = analyse(tmp_path / "b", made, machine=card, manifest={"started": "2026-01-02T00:00:00+00:00"})
     assert later.peak_note.endswith("(machine.json)")
     (undated,) = analyse(tmp_path / "c", fab.matmul(2000, call_s=0.01), machine=fab.card(made_of=[""]))

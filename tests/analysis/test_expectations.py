@@ -71,7 +71,7 @@ def test_all_that_is_right_agrees(tmp_path: Path) -> None:
     assert [item.agrees for item in items] == [YES] * 5
     assert all(item.right == item.judged == 2 and not item.why for item in items)
     assert the(items, "parameters").found == "2 of 2 programs"
-    assert the(items, "parameters").detail == "the furthest at 10 % of its limit"
+    assert the(items, "parameters").detail == "at most 10 % of the tolerance"
     assert expectations.grid(found) == {"pmap": YES, "zero1": YES}
 
 
@@ -158,7 +158,7 @@ def test_a_profile_adds_up(kinds: dict[str, float], agrees: str, tmp_path: Path)
     trace = dataclasses.replace(TRACE, point="pmap/strong/2", kinds={**TRACE.kinds, **kinds})
     item = expectations.of_profile(rows(tmp_path, *right("pmap"), trace, asked=["pmap"]))
     assert item.agrees == agrees
-    assert (item.detail == "100.0 % of 100 ms a step, devices at work 80 % of it") == (agrees == YES)
+    assert (item.detail == "100.0 % of 100 ms a step, devices busy 80 %") == (agrees == YES)
 
 
 def test_a_run_without_the_trace_that_was_asked_for_cannot_tell(tmp_path: Path) -> None:

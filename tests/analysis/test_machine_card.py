@@ -59,7 +59,7 @@ def test_peaks_are_the_best_of_each_dtype_core_count_and_level(tmp_path: Path) -
     best = found["flop_per_s", 2, ""]
     assert (best["op"], best["shape"], best["dtype"], best["run"]) == ("matmul", "2048x2048x2048", "float32", "matmul")
     assert best["lo"] < best["value"] < best["hi"] and best["rounds"] == 4
-    assert best["note"] == "chosen among 3 on 4 rounds, measured on the other 4"
+    assert best["note"] == "selected among 3 on 4 rounds, measured on the other 4"
     assert found["flop_per_s", 1, ""]["note"] == "", "nothing was chosen among one"
 
 
@@ -102,7 +102,7 @@ def test_the_best_of_many_equal_rows_is_not_flattered(tmp_path: Path) -> None:
 def test_five_rounds_choose_on_two_and_measure_on_three_with_an_interval(tmp_path: Path) -> None:
     best = paired_ratio.best(rows(tmp_path, matmuls(), rounds=5), lambda row: row.point.flops)
     assert best is not None and (best.rounds, best.rate.has_interval) == (3, True)
-    assert best.note == "chosen among 4 on 2 rounds, measured on the other 3"
+    assert best.note == "selected among 4 on 2 rounds, measured on the other 3"
 
 
 def test_refused_wrong_and_partial_rows_make_no_peak(tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_no_file_is_no_card(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("{", "is damaged"),
-        ("[]", "holds no JSON object"),
+        ("[]", "not a JSON object"),
         (json.dumps({"schema": 2}), "has schema 2, this jaxbench reads schema 1"),
         (json.dumps(fab.card(machine=None)), "does not say which machine"),
-        (json.dumps(fab.card(peaks=None)), "its peaks are no list"),
+        (json.dumps(fab.card(peaks=None)), "its peaks are not a list"),
         (json.dumps(fab.card(peaks=[{}])), "entry 1 of its peaks has no quantity"),
         (json.dumps(fab.card(peaks=["x"])), "entry 1 of its peaks has no quantity"),
         (json.dumps(fab.card(peaks=[fab.peak("flop_per_s", 1, -1.0, op="matmul")])), "has value -1.0"),
@@ -175,12 +175,12 @@ def test_damage_is_a_sentence(tmp_path: Path, text: str, why: str) -> None:
 def test_ceilings_of_a_cpu_are_measured_on_as_many_cores() -> None:
     find = {"card": fab.card(), "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
     one, two = (ceilings.find(**find, cores=cores) for cores in (1, 2))
-    assert (one.flop_per_s, two.flop_per_s, two.flop_source) == (1e11, 1.9e11, "measured")
-    assert (two.memory_bytes_per_s, two.cache_bytes_per_s, two.cache_source) == (1.5e10, 1.1e11, "measured")
-    assert np.isnan(two.link_bytes_per_s) and two.link_source == ""
-    assert np.isnan(ceilings.find(**find, cores=4).memory_bytes_per_s), "of other core counts nothing is known"
+    assert (one.flop.rate, two.flop.rate, two.flop.source) == (1e11, 1.9e11, "measured")
+    assert (two.memory.rate, two.cache.rate, two.cache.source) == (1.5e10, 1.1e11, "measured")
+    assert np.isnan(two.link.rate) and two.link.source == ""
+    assert np.isnan(ceilings.find(**find, cores=4).memory.rate), "of other core counts nothing is known"
     other = ceilings.find(**{**find, "dtype": "bfloat16"}, cores=2)
-    assert np.isnan(other.flop_per_s) and other.memory_bytes_per_s == 1.5e10, "bandwidth has no dtype"
+    assert np.isnan(other.flop.rate) and other.memory.rate == 1.5e10, "bandwidth has no dtype"
 
 
 def test_two_cores_can_do_what_one_did_on_a_busy_machine() -> None:
@@ -188,15 +188,15 @@ def test_two_cores_can_do_what_one_did_on_a_busy_machine() -> None:
         peaks=[fab.peak("flop_per_s", cores, rate, op="matmul") for cores, rate in ((1, 1.1e11), (2, 8e10))]
     )
     find = {"card": card, "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
-    assert [ceilings.find(**find, cores=cores).flop_per_s for cores in (1, 2)] == [1.1e11, 1.1e11]
-    assert np.isnan(ceilings.find(**find, cores=3).flop_per_s), "three may do more than two"
+    assert [ceilings.find(**find, cores=cores).flop.rate for cores in (1, 2)] == [1.1e11, 1.1e11]
+    assert np.isnan(ceilings.find(**find, cores=3).flop.rate), "three may do more than two"
 
 
 @pytest.mark.parametrize(("upper", "room"), [(1.06e11, 1.325), (None, 1.0)])
 def test_a_measured_ceiling_knows_how_far_its_interval_reaches(upper: float | None, room: float) -> None:
     card = fab.card(peaks=[fab.peak("flop_per_s", 2, 8e10, op="matmul", hi=upper)])
     found = ceilings.find(card=card, platform="cpu", device_kind="cpu", dtype="float32", cores=2)
-    assert (found.flop_per_s, found.flop_room) == (8e10, pytest.approx(room))
+    assert (found.flop.rate, found.flop.room) == (8e10, pytest.approx(room))
 
 
 def test_the_catalogue_comes_before_the_card() -> None:
@@ -204,12 +204,12 @@ def test_the_catalogue_comes_before_the_card() -> None:
              fab.peak("bytes_per_s", 16, 9e12, op="copy", level="cache", platform="gpu")]  # fmt: skip
     facts = {"platform": "gpu", "device_kind": "NVIDIA H200", "cores": 16, "dtype": "bfloat16"}
     found = ceilings.find(card=fab.card(peaks=peaks), **facts)
-    assert (found.flop_per_s, found.flop_source) == (9.89e14, "catalogue")
-    assert (found.memory_bytes_per_s, found.memory_source) == (4.8e12, "catalogue")
-    assert (found.link_bytes_per_s, found.link_source) == (4.5e11, "catalogue")
-    assert (found.cache_bytes_per_s, found.cache_source) == (9e12, "measured")
-    assert ceilings.measured(fab.card(peaks=peaks), "gpu", 4, "bfloat16").flop_per_s == 7e14, "cores are the host's"
-    assert ceilings.find(card=None, **facts).cache_source == ""
+    assert (found.flop.rate, found.flop.source) == (9.89e14, "catalogue")
+    assert (found.memory.rate, found.memory.source) == (4.8e12, "catalogue")
+    assert (found.link.rate, found.link.source) == (4.5e11, "catalogue")
+    assert (found.cache.rate, found.cache.source) == (9e12, "measured")
+    assert ceilings.measured(fab.card(peaks=peaks), "gpu", 4, "bfloat16").flop.rate == 7e14, "cores are the host's"
+    assert ceilings.find(card=None, **facts).cache.source == ""
     assert ceilings.find(card=None, **{**facts, "platform": "cpu"}) == ceilings.Ceilings()
 
 
@@ -217,7 +217,7 @@ def test_what_collectives_reached_is_no_ceiling_of_the_link() -> None:
     card = fab.card(links=[{"oversubscribed": False, "bus_bytes_per_s": 3e10}])
     card["machine"]["platform"] = "gpu"
     found = ceilings.find(card=card, platform="gpu", device_kind="Abacus", cores=8, dtype="float32")
-    assert np.isnan(found.link_bytes_per_s) and found.link_source == ""
+    assert np.isnan(found.link.rate) and found.link.source == ""
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_the_sentence_has_the_share_the_range_the_rank_and_the_warning(tmp_path:
     slower = sum(busbw > column for column in published.allreduce().loc[2**30])
     assert (found.slower_series, found.all_series, found.percentile) == (slower, 4, 25 * slower)
     assert (
-        f"{slower} of the 4 published series, of any device, are slower there (percentile {25 * slower})"
+        f"{slower} of the 4 published series of all devices are slower there (percentile {25 * slower})"
         in found.sentence
     )
 
@@ -110,7 +110,7 @@ def test_without_intervals_it_cannot_be_told(tmp_path: Path) -> None:
         (reduced(1.0, oversubscribed=True), H200, "no all_reduce over one whole node passed every gate"),
         (reduced(1.0, mesh="2x8", axis="y"), H200, "no all_reduce over one whole node passed every gate"),
         (reduced(1.0, processes=4), H200, "no all_reduce over one whole node passed every gate"),
-        (reduced(1.0, sizes=(2**10,)), H200, "no payload of float32 lies in the published range, 32 KiB to 16 GiB"),
+        (reduced(1.0, sizes=(2**10,)), H200, "no payload of float32 is in the published range, 32 KiB to 16 GiB"),
         ([fab.collective("all_gather", 2**20, 8, call_s=1e-3)], H200, "no all_reduce was measured"),
     ],
 )  # fmt: skip

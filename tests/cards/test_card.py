@@ -117,7 +117,7 @@ def test_a_half_written_run(run: Path) -> None:
     whole = (run / RECORDS).read_text()
     (run / RECORDS).write_text(whole[:-100])
     held = card.make(run)
-    assert any("unfinished, passed over" in note for note in held["notes"])
+    assert any("unfinished, skipped" in note for note in held["notes"])
     assert any("4 of 5 rounds" in note for note in held["notes"])
     assert len(held["records"]) == whole.count("\n") - 1
     (run / RECORDS).write_text("")

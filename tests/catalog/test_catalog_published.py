@@ -51,7 +51,7 @@ def test_which_all_reduce_series_belongs_to_a_machine(device_kind: str, devices:
 
 
 def test_why_no_all_reduce_series_belongs_to_a_machine() -> None:
-    assert "is of 8 devices, and 1 device took part" in published.why_no_allreduce("NVIDIA H200", 1)
+    assert "is for 8 devices, and 1 device was used" in published.why_no_allreduce("NVIDIA H200", 1)
     assert published.why_no_allreduce("NVIDIA H100 PCIe", 8) == "no series was published for NVIDIA H100 PCIe"
     assert "this ran on a CPU" in published.why_no_allreduce("cpu", 8)
     assert "not in the hardware catalogue" in published.why_no_allreduce("Abacus", 8)

@@ -173,7 +173,7 @@ def test_a_damaged_document_is_one_sentence(text: str, tmp_path: Path) -> None:
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    with hold(tmp_path), pytest.raises(UserError, match="another process is at work"):
+    with hold(tmp_path), pytest.raises(UserError, match="another process is using"):
         run(tmp_path, Stand())
 
 

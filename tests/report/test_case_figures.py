@@ -153,7 +153,7 @@ def test_alpha_beta_shows_the_fit_and_what_it_leaves_over(tmp_path: Path) -> Non
     found = runs.findings(tmp_path, "collectives")
     figure = drawn(alpha_beta, found)
     above, below = figure.axes[0], figure.axes[2]
-    fit = next(f for f in found.fits if f.op == "all_reduce" and f.devices == 2 and f.mesh == "2")
+    fit = next(f for f in found.fits if f.place.op == "all_reduce" and f.place.devices == 2 and f.place.mesh == "2")
     fits = [line for line in joined(above) if len(line.get_xdata()) == 100]
     assert any(np.allclose(line.get_ydata(), fit.seconds_at(np.asarray(line.get_xdata()))) for line in fits)
     shown = [list(line.get_ydata()) for line in joined(below)]

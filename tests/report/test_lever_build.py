@@ -69,8 +69,8 @@ def test_a_training_run_has_no_arms_in_its_summary(tmp_path: Path) -> None:
 def test_precision_says_time_memory_and_accuracy(tmp_path: Path) -> None:
     text = said(tmp_path, "precision", rounds=10)
     assert re.search(r"bfloat16 takes 0\.6\d \[0\.\d\d, 0\.\d\d\] of default's time; its memory is 0\.55 of def", text)
-    assert "final accuracy 0.972 against 0.974 (one training each)" in text
-    assert re.search(r"float32 vs default: inconclusive \(.*the interval holds 1\)", text)
+    assert "final accuracy 0.972 vs 0.974 (one training each)" in text
+    assert re.search(r"float32 vs default: inconclusive \(.*the interval contains 1\)", text)
 
 
 def test_skipped_steps_are_said(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_with_too_few_calls_the_sentence_has_no_p99(tmp_path: Path) -> None:
     ("facts", "why"),
     [
         ({"rounds": 0}, "nothing was measured"),
-        ({"devices": (8,), "cores": 2}, "every arm that passed has more devices than cores"),
+        ({"devices": (8,), "cores": 2}, "every arm that passed is oversubscribed"),
         ({"arms": [dataclasses.replace(arm, ok=False) for arm in fab.precision()]}, "no arm has all its rounds and"),
         (
             {"arms": [fab.arm(0.01, precision="default", failed="no"), *fab.precision()[1:]]},
@@ -131,7 +131,7 @@ def test_why_there_is_no_headline(tmp_path: Path, facts: dict[str, Any], why: st
 
 def test_one_round_tells_nothing(tmp_path: Path) -> None:
     text = said(tmp_path, "precision", rounds=1)
-    assert text.count("inconclusive") == 3 and "fewer than the 3 rounds" in text and " takes " not in text
+    assert text.count("inconclusive") == 3 and "fewer than the 3 shared rounds" in text and " takes " not in text
 
 
 ODD = ["one round", "oversubscribed", "first failed", "last failed", "nothing", "places"]

@@ -197,7 +197,7 @@ def test_a_cut_last_line_is_said_on_the_page(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     outcome = build.write(tmp_path)
     assert not outcome.ok
-    assert "unfinished, passed over" in (tmp_path / "report.html").read_text()
+    assert "unfinished, skipped" in (tmp_path / "report.html").read_text()
 
 
 def test_reporting_never_imports_jax() -> None:

@@ -133,7 +133,7 @@ def test_the_same_reason_is_said_once(run):
     folder, _ = run()
     rows = compiled.rows(folder)
     twice = [dataclasses.replace(row, record=None, reason="no such thing") for row in rows]
-    assert len(compiled.amiss(twice)) == 1
+    assert len(compiled.problems(twice)) == 1
 
 
 def test_records_survive_the_file(run):

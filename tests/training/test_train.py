@@ -226,7 +226,7 @@ def test_other_data_and_another_model_are_refused(whole):
 
 def test_a_folder_in_use_and_a_folder_of_measurements_are_refused(tmp_path):
     def again():
-        with pytest.raises(UserError, match="another process is at work"):
+        with pytest.raises(UserError, match="another process is using"):
             train_toy(tmp_path / "used")
 
     train_toy(tmp_path / "used", epochs=1, wrap=lambda program: before_step(program, 1, again))

@@ -57,7 +57,7 @@ def test_a_difference_is_refused_with_its_values_until_it_is_the_question(tmp_pa
     with pytest.raises(NotComparable, match=r"model.dtype is 'float32' in A and 'bfloat16' in B.*--across=model.dtype"):
         pair(a, b)
     assert list(pair(a, b, "model.dtype").a) == list(pair(a, b, "model").a)
-    with pytest.raises(NotComparable, match="--across=batch: A and B do not differ there; they differ in model.dtype"):
+    with pytest.raises(NotComparable, match="--across=batch: A and B do not differ.*they differ in model.dtype"):
         pair(a, b, "model", "batch")
 
 
@@ -79,7 +79,7 @@ def test_another_strategy_is_a_difference_too(tmp_path):
         pair(a, b)
     assert list(pair(a, b, "strategy").a) == ["strong/1", "strong/2"]
     both = run(tmp_path / "c", strategies=("pmap", "shard_map"))
-    with pytest.raises(NotComparable, match="do not differ there"):
+    with pytest.raises(NotComparable, match="A and B do not differ"):
         pair(a, both, "strategy")
 
 
@@ -88,7 +88,7 @@ def test_failed_and_wrong_points_are_left_out_with_their_reason(tmp_path):
     assert pair(a, run(tmp_path / "b")).left_out == (
         ("shard_map/strong/2", "wrong in A (parameters: differ from those of one device)"),
     )
-    with pytest.raises(NotComparable, match="no point was measured and right in both runs"):
+    with pytest.raises(NotComparable, match="no point was measured and correct in both"):
         pair(run(tmp_path / "c", wrong=("shard_map/strong/1", "shard_map/strong/2")), a)
 
 
@@ -98,7 +98,7 @@ def test_failed_and_wrong_points_are_left_out_with_their_reason(tmp_path):
         (lambda run: run.rename(run.with_name("gone")), "is not a folder"),
         (lambda run: (run / "manifest.json").unlink(), "manifest.json"),
         (lambda run: edit(run, "manifest.json", plan=None), "no sweep plan"),
-        (lambda run: (run / "records.jsonl").write_text(""), "holds no measured round"),
+        (lambda run: (run / "records.jsonl").write_text(""), "no measured round"),
         (lambda run: rewrite(run / "records.jsonl", r'"schema": ?1', '"schema":7'), "schema 7"),
         (lambda run: rewrite(run / "records.jsonl", r'"block_s": ?\[', '"block_s":["x",'), "is damaged"),
     ],
@@ -154,14 +154,14 @@ def test_a_baseline_is_whole_and_is_never_replaced(tmp_path):
         baseline.keep(a, "main-cnn", folder)
     with pytest.raises(UserError, match="no baseline 'main-cn': did you mean 'main-cnn'"):
         baseline.find("main-cn", folder)
-    with pytest.raises(UserError, match="held against its faults: shard_map/strong/2"):
+    with pytest.raises(UserError, match="cannot be a baseline.*: shard_map/strong/2"):
         baseline.keep(run(tmp_path / "b", wrong=("shard_map/strong/2",)), "other", folder)
     assert [path.name for path in folder.iterdir()] == ["main-cnn"]
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc", "", ".", "a b", "a/b", "-x", "x\n", "a" * 300])
 def test_no_name_leaves_the_folder(tmp_path, name):
-    with pytest.raises(UserError, match="cannot be the name of a baseline"):
+    with pytest.raises(UserError, match="not a valid name"):
         baseline.path_of(name, tmp_path)
 
 

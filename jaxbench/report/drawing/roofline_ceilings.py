@@ -53,7 +53,8 @@ def _flat(card: dict[str, Any], platform: str, main: str) -> tuple[Roof, ...]:
     peaks = [peak for peak in card["peaks"] if (peak["platform"], peak["quantity"]) == (platform, "flop_per_s")]
     roofs = []
     for dtype in dict.fromkeys([main, *(peak["dtype"] for peak in peaks)]):
-        rate, peak = _measured(card, platform, dtype).flop_per_s, ceilings.catalogued(platform, kind, dtype).flop_per_s
+        rate = _measured(card, platform, dtype).flop.rate
+        peak = ceilings.catalogued(platform, kind, dtype).flop.rate
         width = _HEAVY if dtype == main else _THIN
         roofs.append(Roof(label=f"{dtype} {quantities.flops(rate)}", value=rate, style={**_BLACK, "linewidth": width}))
         roofs.append(Roof(label=f"{dtype} peak {quantities.flops(peak)}", value=peak, style=_PEAK))
@@ -64,9 +65,9 @@ def _steep(card: dict[str, Any], platform: str) -> tuple[Roof, ...]:
     measured = _measured(card, platform, "")
     catalogued = ceilings.catalogued(platform, str(card["machine"].get("device_kind", "")), "")
     named = [
-        ("memory", measured.memory_bytes_per_s, {**_BLACK, "linewidth": _HEAVY}),
-        ("cache", measured.cache_bytes_per_s, {**_BLACK, "linewidth": _THIN}),
-        ("memory peak", catalogued.memory_bytes_per_s, _PEAK),
+        ("memory", measured.memory.rate, {**_BLACK, "linewidth": _HEAVY}),
+        ("cache", measured.cache.rate, {**_BLACK, "linewidth": _THIN}),
+        ("memory peak", catalogued.memory.rate, _PEAK),
     ]
     roofs = [
         Roof(label=f"{name} {quantities.per_second(rate)}", value=rate, style=style)

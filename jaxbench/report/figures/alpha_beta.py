@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis import quantities
-from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.alpha_beta import Fit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
@@ -27,12 +27,11 @@ CAPTION = (
     "beta the slope at the right. Below: the residuals. A pattern there means that one line does not fit all sizes."
 )
 MOST, MAX_PAIRS = 7, 3  # groups of devices and pairs that one panel can hold
-_KEY = ("op", "dtype", "devices", "mesh", "axis", "source", "target")
 
 
 def draw(run: CaseFindings) -> Figure | None:
     """Two panels for each operation. None when nothing was fitted."""
-    fits = {_key(fit): fit for fit in run.fits if not fit.why_not}
+    fits = {group_of(fit.place): fit for fit in run.fits if not fit.why_not}
     rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)
     if not rows:
         return None
@@ -58,28 +57,25 @@ def draw(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: time = alpha + S / beta", handles, remarks)
 
 
-def _key(of: Any) -> tuple[Any, ...]:
-    return tuple(getattr(of, name) for name in _KEY)
-
-
 def _chosen(rows: Sequence[CaseRow], fits: dict[Any, Fit]) -> tuple[list[CaseRow], list[str]]:
     """The rows of the fitted groups. If an operation has too many: the slowest, the fastest and some between."""
     keep: set[tuple[Any, ...]] = set()
     left_out = []
-    for op in dict.fromkeys(fit.op for fit in fits.values()):
-        ranked = sorted((fit for fit in fits.values() if fit.op == op), key=lambda fit: fit.beta_bytes_per_s.value)
-        count = min(MAX_PAIRS if ranked[0].source else MOST, len(ranked))
+    for op in dict.fromkeys(fit.place.op for fit in fits.values()):
+        matching = (fit for fit in fits.values() if fit.place.op == op)
+        ranked = sorted(matching, key=lambda fit: fit.beta_bytes_per_s.value)
+        count = min(MAX_PAIRS if ranked[0].place.source else MOST, len(ranked))
         picks = np.unique(np.linspace(0, len(ranked) - 1, count).round().astype(int))
-        keep |= {_key(ranked[pick]) for pick in picks}
+        keep |= {group_of(ranked[pick].place) for pick in picks}
         if len(picks) < len(ranked):
             shown = f"{len(picks)} of {len(ranked)} groups, from the slowest to the fastest"
             left_out.append(f"{short(op)}: {shown}; the page has all")
-    return [row for row in rows if _key(row.point) in keep], left_out
+    return [row for row in rows if group_of(row.point) in keep], left_out
 
 
 def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, Fit]) -> None:
     """The fitted line through its series, and the residuals under it."""
-    fit = next((fits[_key(row.point)] for row in one.rows if _key(row.point) in fits), None)
+    fit = next((fits[group_of(row.point)] for row in one.rows if group_of(row.point) in fits), None)
     if fit is None or not fit.residuals:
         return
     sizes, residuals = np.array(fit.residuals, dtype=np.float64).T
@@ -87,6 +83,7 @@ def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, Fit]) -> None
     colour, marker = marks.look(one.place)
     above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, zorder=2)
     below.plot(
-        sizes, 100 * residuals, color=colour, marker=marker, markerfacecolor="white" if fit.oversubscribed else colour,
+        sizes, 100 * residuals, color=colour, marker=marker,
+        markerfacecolor="white" if fit.place.oversubscribed else colour,
         linewidth=0.6, markersize=3.2, markeredgewidth=0.9, zorder=3,
     )  # fmt: skip

@@ -40,7 +40,7 @@ def draw(run: LeverFindings) -> Figure | None:
     most = max(len(one.phases) for one in found)
     for axes in (left, right):
         sheet.names(axes, [short(one.name, 26) or "step" for one in found], beside=most, shown=axes is left)
-    drawn = {look for one in found for phase in one.phases for look in phase.looks}
+    drawn = {look for one in found for phase in one.phases for look in phase.indices}
     handles = [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if look in drawn]
     remarks = [*_notes(found), *places.remarks(run.places, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
@@ -48,7 +48,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 def _stack(axes: Axes, place: int, one: Phases) -> None:
     """A negative phase has no length: the notes name it."""
-    parts = [(max(0.0, phase.step_s.value), phase.looks[-1]) for phase in one.phases]
+    parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in one.phases]
     end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.honest)
     at = 0.0
     for (width, look), phase in zip(parts, one.phases, strict=True):
@@ -68,9 +68,9 @@ def _shares(axes: Axes, found: Sequence[Phases]) -> None:
     for place, one in enumerate(found):
         for i, phase in enumerate(one.phases):
             share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
-            text = f"{share.value:z.0f} %{'' if phase.told or not one.honest else ' ?'}"
+            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.honest else ' ?'}"
             made.append(
-                Mark(at=at, value=share, look=phase.looks[-1], state="solid" if one.honest else "hollow", text=text)
+                Mark(at=at, value=share, look=phase.indices[-1], state="solid" if one.honest else "hollow", text=text)
             )
     marks.dots(axes, made)
     marks.unity(axes, at=0.0)
@@ -80,13 +80,13 @@ def _shares(axes: Axes, found: Sequence[Phases]) -> None:
 
 def _notes(found: Sequence[Phases]) -> list[str]:
     notes = []
-    if any(not phase.told for one in found if one.honest for phase in one.phases):
+    if any(not phase.above_zero for one in found if one.honest for phase in one.phases):
         notes.append("?: the interval contains 0, so the phase may take no time at all")
     below = [
         f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for s in found for phase in s.phases if phase.step_s.value < 0
     ]
     if below:
         notes.append(f"negative, so not drawn in the stack: {', '.join(below)}")
-    if any(len(phase.looks) > 1 for one in found for phase in one.phases):
+    if any(len(phase.indices) > 1 for one in found for phase in one.phases):
         notes.append(f"parts that were not measured are in the phase after them ({', '.join(PARTS)})")
     return notes
