@@ -36,7 +36,7 @@ def _passport() -> schema.Passport:
 
 
 def make(path: Path, *, points: int, rounds: int) -> int:
-    """Writes the folder: four strategies, strong and weak, as many device counts as needed. Returns the records."""
+    """Writes the folder: four strategies, strong and weak, all needed device counts. Returns the number of records."""
     random = np.random.default_rng(0)
     plan, records = [], []
     for number in range(points):
