@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How often the 95 % intervals hold the truth: the coverage table of docs/METRICS.md.
+"""Coverage of the 95 % intervals: the table of docs/METRICS.md, Intervals.
 
-Simulates two points measured in the same rounds, with a drift per round that both share and noise of their own per
-block, and counts how often the interval of the first median, and of their ratio, contains the true value. "Plain" is
-the percentile interval, "expanded" the one that jaxbench prints.
+Simulates two points measured in the same rounds. They share a drift per round, and each has its own noise per block.
+Counts how often the intervals of the first median and of the ratio contain the true value. "Plain" is the percentile
+interval, "expanded" the one that jaxbench prints.
 Run: python benchmarks/interval_coverage.py
 """
 
@@ -20,7 +20,7 @@ SHAPES = ((3, 4), (5, 2), (10, 1), (10, 2), (20, 2))
 
 
 def simulate(random: np.random.Generator, rounds: int, blocks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two points' block times, each (rounds x blocks,), with the true medians 1 and 1."""
+    """Block times of two points, each (rounds x blocks,), both with the true median 1."""
     drift = random.normal(0, DRIFT, (rounds, 1))
     a, b = (np.exp(drift + random.normal(0, NOISE, (rounds, blocks))).ravel() for _ in range(2))
     return a, b

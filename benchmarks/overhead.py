@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the suite's own machinery costs: its step time over a hand-written jit loop's, interleaved in one run.
+"""Overhead of the suite: its step time over that of a hand-written jit loop, interleaved in one run.
 
-Both arms train the same model on one device with the same synthetic batch. The bare arm is written with plain jax, the
-model's loss and optax only, the way a person would in a notebook: no Program, no Timer, no mesh. Goal: the median
-ratio is at most 1.01.
+Both arms train the same model on one device with the same synthetic batch. The bare arm uses only plain JAX, the
+model's loss and optax, as in a notebook: no Program, no Timer, no mesh. Goal: the median ratio is at most 1.01.
 Run: python benchmarks/overhead.py [--pairs=120]
 """
 
@@ -22,10 +21,10 @@ from jaxbench import discovery, parallel
 from jaxbench.machine.start import start
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.passport import compile_step
-from jaxbench.runner.bench import build_workload
+from jaxbench.runner.arm import build_workload
 
 BLOCK_S = 0.1
-MODELS = "cnn", "mlp"  # steps so short that what the suite adds would show
+MODELS = "cnn", "mlp"  # short steps, on which an overhead is visible
 
 
 def suite_arm(workload, batch):
@@ -70,17 +69,17 @@ def bare_arm(workload, batch, steps):
         for _ in range(2 * steps):
             carry, loss = step(carry, batch)
         jax.block_until_ready((carry, loss))
-        begun = time.perf_counter()
+        start_s = time.perf_counter()
         for _ in range(steps):
             carry, loss = step(carry, batch)
         jax.block_until_ready((carry, loss))
-        return (time.perf_counter() - begun) / steps
+        return (time.perf_counter() - start_s) / steps
 
     return measure
 
 
-def ratios(name, pairs, rng):
-    """Ratio suite / bare of each of `pairs` interleaved pairs, in random order within a pair."""
+def measure(name, pairs, rng):
+    """The ratios suite / bare of `pairs` interleaved pairs, (pairs,), in random order within a pair."""
     config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("auto"))
     workload = build_workload(config, name)
     batch = jax.jit(workload.synthetic, static_argnums=1)(jax.random.PRNGKey(1), config.batch)
@@ -88,11 +87,11 @@ def ratios(name, pairs, rng):
     arms = {"suite": suite, "bare": bare_arm(workload, batch, steps)}
     for arm in arms.values():
         arm()
-    found = []
+    ratios = []
     for _ in range(pairs):
         seconds = {arm: arms[arm]() for arm in rng.permutation(list(arms))}
-        found.append(seconds["suite"] / seconds["bare"])
-    return np.array(found)
+        ratios.append(seconds["suite"] / seconds["bare"])
+    return np.array(ratios)
 
 
 def main():
@@ -103,11 +102,11 @@ def main():
     rng = np.random.default_rng(0)
     console = Console()
     for name in MODELS:
-        found = ratios(name, pairs, rng)
-        medians = np.median(rng.choice(found, (2000, pairs)), axis=1)
+        ratios = measure(name, pairs, rng)
+        medians = np.median(rng.choice(ratios, (2000, pairs)), axis=1)
         low, high = np.percentile(medians, [2.5, 97.5])
         console.print(
-            f"overhead {name}: suite / bare loop = {np.median(found):.4f} [{low:.4f}, {high:.4f}], {pairs} pairs"
+            f"overhead {name}: suite / bare loop = {np.median(ratios):.4f} [{low:.4f}, {high:.4f}], {pairs} pairs"
         )
 
 

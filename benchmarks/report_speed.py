@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How long a report over 100,000 records takes.
+"""Time of a report over 100,000 records.
 
     python benchmarks/report_speed.py [--points=100] [--rounds=1000]
 
-Makes a run folder of made-up times in a temporary directory and reports on it. Must take less than 10 s on 2 cores.
+Writes a run folder with synthetic times to a temporary directory and reports on it. Limit: 10 s on 2 cores.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from absl import app, flags
 from jaxbench.records import schema, store
 from jaxbench.report import build
 
-_POINTS = flags.DEFINE_integer("points", 100, "Points of the made-up run.", lower_bound=1)
-_ROUNDS = flags.DEFINE_integer("rounds", 1000, "Rounds of the made-up run.", lower_bound=1)
+_POINTS = flags.DEFINE_integer("points", 100, "Points of the synthetic run.", lower_bound=1)
+_ROUNDS = flags.DEFINE_integer("rounds", 1000, "Rounds of the synthetic run.", lower_bound=1)
 _PROFILE = flags.DEFINE_bool("profile", False, "Print where the time goes.")
 
 
@@ -36,9 +36,9 @@ def _passport() -> schema.Passport:
 
 
 def make(path: Path, *, points: int, rounds: int) -> int:
-    """Writes the folder: four strategies, strong and weak, as many device counts as it takes. Returns the records."""
+    """Writes the folder: four strategies, strong and weak, all needed device counts. Returns the number of records."""
     random = np.random.default_rng(0)
-    plan, lines = [], []
+    plan, records = [], []
     for number in range(points):
         strategy, scaling, devices = f"strategy_{number % 4}", ("strong", "weak")[number // 4 % 2], number // 8 + 1
         name = f"{strategy}/{scaling}/{devices}"
@@ -51,20 +51,22 @@ def make(path: Path, *, points: int, rounds: int) -> int:
             point=name, experiment="made_up", processes=1, platform="cpu", device_kind="cpu", unit="images",
             passport=_passport(), checks=(check,), worker="w0", **facts,
         )  # fmt: skip
-        lines.append(schema.to_json(point))
+        records.append(schema.to_json(point))
         times = 0.2 / devices * (1 + 0.02 * random.standard_normal((rounds, 6)))
         for r, row in enumerate(times.tolist()):
             record = schema.RoundRecord(
                 point=name, round=r, steps=20, block_s=tuple(row[:2]), double_block_s=(2 * row[2],),
                 warmup_block_s=tuple(row[3:]), settled=True, compilations=0, worker="w0",
             )  # fmt: skip
-            lines.append(schema.to_json(record))
+            records.append(schema.to_json(record))
     (path / "figures").mkdir(parents=True)
-    asked = {"points": plan, "rounds": rounds, "blocks": 2, "experiment": "made_up", "processes": 1, "platform": "cpu"}
-    store.write_json(path / store.MANIFEST, {"plan": asked})
+    sizes = {"rounds": rounds, "blocks": 2, "processes": 1}
+    store.write_json(
+        path / store.MANIFEST, {"plan": {"points": plan, "experiment": "made_up", "platform": "cpu", **sizes}}
+    )
     store.write_json(path / store.CONFIG, {})
-    (path / store.RECORDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return len(lines)
+    (path / store.RECORDS).write_text("".join(json.dumps(record) + "\n" for record in records))
+    return len(records)
 
 
 def main(argv: list[str]) -> None:

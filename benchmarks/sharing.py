@@ -1,16 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What it costs that the fake CPU devices of a process share it: a training step a core, in four ways.
+"""The cost of XLA's thread pool, which all fake CPU devices of a process share (docs/METRICS.md, Threads).
 
-On a CPU XLA has one pool of threads for all devices of a process, and splits products and large kernels over it; one
-device alone has a pool of one thread and splits nothing. Each device trains on a batch of its own, so the time of a
-step would be that of one device alone if devices did not meet. Where it is not:
+XLA splits products and large kernels over this pool. One device alone has a pool of one thread, and splits nothing.
+Each device trains on its own batch, so without contention a step would take as long as on one device alone. Ways:
 
-  processes:   a process for each device, at the same time: what the cores themselves cannot do side by side.
-  programs:    one process, a program for each device, which do not wait for each other: what the pool costs.
-  together:    one data-parallel program, as `jaxbench run` measures it: what its collective costs on top.
-  16 threads:  the same with a larger pool than needed: why `machine/start.py` counts threads.
+  processes:   a process for each device, at the same time: contention of the cores themselves.
+  programs:    one process, an independent program for each device: plus the shared pool.
+  together:    one data-parallel program, as `jaxbench run` measures it: plus its collective.
+  16 threads:  the same with a larger pool than needed: the reason why `machine/start.py` counts threads.
 
-Every round visits all ways in random order. Said is the median over the rounds of the time over that of one device
+Every round visits all ways in random order. A result is the median over the rounds of the time over that of one device
 alone, with its 95 % bootstrap interval.
 
 Run: python -m benchmarks.sharing [--only=mlp,cnn,gpt] [--rounds=15] [--block_s=0.2]
@@ -26,22 +25,21 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from scipy import stats
 
 from benchmarks.peers.arms import Arm
+from benchmarks.peers.ratios import median_and_interval
 from jaxbench.machine.cores import available_cores, pin_to_cores
 
-DRAWS = 4000
 Way = list[Arm]  # processes that run at the same time
 
 
 def start(name: str, block_s: float, stack: ExitStack) -> dict[str, Way]:
-    """The first is one device alone. A block of every way has as many steps as one that takes it `block_s`."""
+    """The ways; the first is one device alone. A block of every way has as many steps as take that one `block_s`."""
 
     def arm(way: str, core: int = 0, threads: int = 0) -> Arm:
-        made = Arm(way, "sharing_arm", name, way, str(core), str(threads))
-        stack.callback(made.close)
-        return made
+        process = Arm(way, "sharing_arm", name, way, str(core), str(threads))
+        stack.callback(process.close)
+        return process
 
     first = arm("alone")
     first.calibrate(block_s)
@@ -53,8 +51,8 @@ def start(name: str, block_s: float, stack: ExitStack) -> dict[str, Way]:
         "together, 16 threads": [arm("together", threads=16)],
     }
     for way in ways.values():
-        for one in way:
-            one.steps = first.steps
+        for process in way:
+            process.steps = first.steps
     return ways
 
 
@@ -65,20 +63,13 @@ def block_s(way: Way) -> float:
     return max([arm.end() for arm in way])
 
 
-def shown(ratios: np.ndarray) -> str:
-    """The median and its interval, "1.40 [1.26, 1.50]". ratios: (rounds,)."""
-    found = stats.bootstrap((ratios,), np.median, n_resamples=DRAWS, method="percentile", rng=np.random.default_rng(0))
-    low, high = found.confidence_interval
-    return f"{np.median(ratios):.2f} [{low:.2f}, {high:.2f}]"
-
-
-def measure(name: str, asked: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
+def measure(name: str, args: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
     """Seconds per step of each way, (rounds,)."""
     random = np.random.default_rng(0)
     with ExitStack() as stack:
-        ways = start(name, asked.block_s, stack)
+        ways = start(name, args.block_s, stack)
         times: dict[str, list[float]] = {way: [] for way in ways}
-        for _ in track(range(asked.rounds), name, console=console, transient=True):
+        for _ in track(range(args.rounds), name, console=console, transient=True):
             for way in random.permutation(list(ways)):
                 times[way].append(block_s(ways[way]))
     return {way: np.array(values) for way, values in times.items()}
@@ -89,17 +80,17 @@ def main() -> None:
     parser.add_argument("--only", default="mlp,cnn,gpt")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--block_s", type=float, default=0.2)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     if not pin_to_cores(available_cores()):
-        raise SystemExit("This system cannot confine a process to a core: use Linux.")
+        raise SystemExit("This system cannot pin a process to a core: use Linux.")
     if available_cores() < 2:
         raise SystemExit("Devices on one core take turns: use a machine with 2 cores or more.")
     console = Console(width=None if sys.stdout.isatty() else 100, markup=False, highlight=False)
-    table = Table("model", "way", "ms a step", "over one device alone", title=f"{available_cores()} fake CPU devices")
-    for name in asked.only.split(","):
-        times = measure(name, asked, console)
+    table = Table("model", "way", "ms per step", "over one device alone", title=f"{available_cores()} fake CPU devices")
+    for name in args.only.split(","):
+        times = measure(name, args, console)
         for way, values in times.items():
-            ratio = "1" if way == "alone" else shown(values / times["alone"])
+            ratio = "1" if way == "alone" else median_and_interval(values / times["alone"], digits=2)
             table.add_row(name, way, f"{1e3 * np.median(values):.3g}", ratio)
     console.print(table)
 

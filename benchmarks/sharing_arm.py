@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A process of `benchmarks.sharing`: fake CPU devices that each train on an experiment's batch.
 
-WAY: "alone", one device, on the core of the given number; "programs", a device a core, each with a program of its own
-that knows nothing of the others; "together", the same devices in one data-parallel program. THREADS: of XLA's pool; 0:
-as many as `jaxbench run` would give.
+WAY: "alone", one device, on the given core; "programs", one device per core, each with an independent program;
+"together", the same devices in one data-parallel program. THREADS: size of XLA's pool; 0: as `jaxbench run` sizes it.
 Run by the parent: python -m benchmarks.sharing_arm MODEL WAY CORE THREADS
 """
 
@@ -27,7 +26,7 @@ from jaxbench.runner.arm import Arms
 Program = tuple[Any, Any, Any]  # the compiled step, state, batch
 
 
-def started(way: str, core: int, threads: int) -> list[jax.Device]:
+def start_devices(way: str, core: int, threads: int) -> list[jax.Device]:
     count = 1 if way == "alone" else available_cores()
     if way == "alone":
         os.sched_setaffinity(0, {physical_cores()[core]})
@@ -38,35 +37,35 @@ def started(way: str, core: int, threads: int) -> list[jax.Device]:
 
 
 def programs(name: str, way: str, devices: list[jax.Device]) -> list[Program]:
-    """As many as are run side by side."""
+    """One for each group of devices that runs independently."""
     config = configured(name)
     workload = Arms(config, name, devices[0]).workload({})
-    made = []
+    compiled = []
     for group in [devices] if way == "together" else [[device] for device in devices]:
         program = parallel.build("jit_auto", workload, group)
         batch = config.batch * len(group)
         step = compile_step(workload, program, batch).call
         with jax.set_mesh(program.mesh):
             data = program.put(jax.jit(workload.synthetic, static_argnums=1)(jax.random.PRNGKey(1), batch))
-            made.append((step, program.init(jax.random.PRNGKey(0)), data))
-    return made
+            compiled.append((step, program.init(jax.random.PRNGKey(0)), data))
+    return compiled
 
 
 def main() -> None:
     name, way, core, threads = sys.argv[1:]
-    made = programs(name, way, started(way, int(core), int(threads)))
+    running = programs(name, way, start_devices(way, int(core), int(threads)))
 
-    def every(states: list[Any], _: None) -> tuple[list[Any], Any]:
-        """A step of each program, started one after the other and run side by side."""
-        results = [step(state, batch) for (step, _, batch), state in zip(made, states, strict=True)]
+    def step_all(states: list[Any], _: None) -> tuple[list[Any], Any]:
+        """One step of each program. They are started in turn and run concurrently."""
+        results = [step(state, batch) for (step, _, batch), state in zip(running, states, strict=True)]
         return [state for state, _ in results], [metrics for _, metrics in results]
 
-    states, timer = [state for _, state, _ in made], Timer()
+    states, timer = [state for _, state, _ in running], Timer()
 
     def run(steps: int) -> float:
         nonlocal states
-        _, states = timer.block(every, states, None, steps // 4 + 1)
-        seconds, states = timer.block(every, states, None, steps)
+        _, states = timer.block(step_all, states, None, steps // 4 + 1)
+        seconds, states = timer.block(step_all, states, None, steps)
         return seconds
 
     serve(f"jax {jax.__version__}", [], run)

@@ -1,11 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What it costs to spread a model in other ways than the compiler's own data parallelism: ratios of step times.
+"""Step times of other strategies over the compiler's own data parallelism, with goals.
 
-Each comparison is one run of the suite on two devices of a core each, all its points interleaved in rounds; a ratio is
-of medians over the rounds both were measured in, with its 95 % interval. Goals: fsdp at most 1.3 times jit_auto's data
-parallelism, for mlp and gpt; one fused all-reduce and bucketed ones at most 1.0 times; a pipeline of K = 2 stages and
-M = 8 micro-batches at most 1.25 times (M + K - 1) / (M K) of the time of one device with the same micro-batches,
-whether its stages keep all activations or the results of products alone.
+Each comparison is one run of the suite on two devices of one core each, with all points interleaved in rounds. A ratio
+is of medians over the rounds in which both were measured, with its 95 % interval. Goals, at most:
+
+  fsdp, for mlp and gpt:       1.3 times jit_auto
+  fused and bucketed sums:     1.0 times jit_auto
+  pipeline, K = 2 stages and M = 8 micro-batches, whether stages keep all activations or only results of products:
+                               1.25 (M + K - 1) / (M K) times one device with the same micro-batches
 
 Run: python -m benchmarks.strategies [--only=fsdp_mlp,fsdp_gpt,reduction,pipeline,pipeline_small] [--rounds=20]
 """
@@ -28,12 +30,12 @@ from jaxbench.records.store import RunFolder
 
 MICRO_BATCHES, STAGES = 8, 2
 IDEAL = (MICRO_BATCHES + STAGES - 1) / MICRO_BATCHES / STAGES
-ONE_DEVICE = "jit_auto/strong/1/remat=none"  # the fastest that one does
+ONE_DEVICE = "jit_auto/strong/1/remat=none"  # the fastest setting of one device
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One run, and the ratios taken from it: (name, point above, point below, what the ratio should be at most)."""
+    """One run, and its ratios: (name, point in the numerator, point in the denominator, upper limit)."""
 
     experiment: str
     settings: tuple[str, ...]
@@ -56,7 +58,7 @@ COMPARED["reduction"] = Compared(
         for way in ("fused", "bucketed")
     ),
 )
-# 4 sequences a micro-batch of a model whose products are larger than what starting them costs, and 2 of gpt as it is.
+# 4 sequences per micro-batch of a model whose products outweigh their launch cost, and 2 of gpt's default.
 LARGE, SMALL = ("batch=32", "model.width=512", "model.heads=8", "model.layers=2"), ("batch=16",)
 for size, settings in (("", LARGE), ("_small", SMALL)):
     COMPARED[f"pipeline{size}"] = Compared(
@@ -77,34 +79,34 @@ for size, settings in (("", LARGE), ("_small", SMALL)):
 
 
 def run(compared: Compared, rounds: int, folder: Path) -> list[tuple[str, Estimate, float]]:
-    """Measures, and returns (name, ratio, goal). A combination that the suite refuses is in no ratio."""
+    """Measures, and returns (name, ratio, goal) of each ratio. Exits where a point cannot be used."""
     settings = [f"--config.{setting}" for setting in (*compared.settings, f"measure.rounds={rounds}")]
     command = [sys.executable, "-m", "jaxbench", "run", compared.experiment, f"--workdir={folder}", *settings]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    found = RunFolder(folder)
-    rows = {row.point.point: row for row in scaling.analyse(points.load(found), config=found.config())}
-    out = []
+    measured = RunFolder(folder)
+    rows = {row.point.point: row for row in scaling.analyse(points.load(measured), config=measured.config())}
+    results = []
     for name, top, bottom, goal in compared.ratios:
         for point in (top, bottom):
             if not rows[point].point.honest:
                 raise SystemExit(f"{point} cannot be used: {rows[point].point.reason or 'more devices than cores'}")
-        out.append((name, paired_ratio.ratio(rows[top], rows[bottom]), goal))
-    return out
+        results.append((name, paired_ratio.ratio(rows[top], rows[bottom]), goal))
+    return results
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(COMPARED))
     parser.add_argument("--rounds", type=int, default=20)
-    asked = parser.parse_args()
-    table = Table("step time of", "ratio", "goal, at most", "", title=f"2 devices, {asked.rounds} rounds")
+    args = parser.parse_args()
+    table = Table("step time of", "ratio", "goal, at most", "", title=f"2 devices, {args.rounds} rounds")
     console = Console(width=None if sys.stdout.isatty() else 100, markup=False, highlight=False)
-    for name in asked.only.split(","):
+    for name in args.only.split(","):
         with tempfile.TemporaryDirectory() as folder, console.status(name):
-            for said, ratio, goal in run(COMPARED[name], asked.rounds, Path(folder) / "run"):
+            for label, ratio, goal in run(COMPARED[name], args.rounds, Path(folder) / "run"):
                 verdict = "reached" if ratio.hi <= goal else "missed" if ratio.lo > goal else "cannot tell"
-                between = f"{ratio.value:.2f} [{ratio.lo:.2f}, {ratio.hi:.2f}]"
-                table.add_row(said, between, f"{goal:.2f}", verdict)
+                interval = f"{ratio.value:.2f} [{ratio.lo:.2f}, {ratio.hi:.2f}]"
+                table.add_row(label, interval, f"{goal:.2f}", verdict)
     console.print(table)
 
 

@@ -1,17 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Training steps of the suite beside what one would take instead: PyTorch, eager and compiled, and Keras on JAX.
+"""Training steps of the suite compared with PyTorch, eager and compiled, and Keras on JAX.
 
-mlp, cnn, resnet18 (for 32 images of 32x32), gpt ("tiny") and lstm, with the experiments' own sizes, batches and
+Models: mlp, cnn, resnet18 (for 32 images of 32x32), gpt ("tiny") and lstm, with the experiments' own sizes, batches and
 optimizers, in float32. All arms train the same model from the same weights on the same batch on the same cores, each
-in a process of its own. The losses before the first and after each of three updates must agree, or nothing is timed.
+in its own process. The losses before the first and after each of three updates must agree, or nothing is timed.
 
-On the CPU the suite comes in two forms: one device that has all cores, and a device for each core, over which the batch
-is split. Every round visits all arms in random order, one at a time; each starts from the initial weights and takes
-some steps that are not counted, in which the threads of the arm before go to sleep. On both sides the faster form is
-chosen in one half of the rounds and the ratio measured in the other half. A ratio is PyTorch's time over the suite's,
-above 1 in the suite's favour, with its 95 % bootstrap interval. Goals: a geometric mean of at least 1.0, and no model
-below 0.8. Needs the extra "peers". On cores that others use as well, take --cores=1: threads that wait for each other
-wait for them.
+On the CPU the suite has two forms: one device with all cores, and one device per core with the batch split over them.
+Every round visits all arms in random order, one at a time. Each starts from the initial weights and takes some warm-up
+steps, in which the threads of the previous arm go to sleep. On both sides one half of the rounds selects the faster
+form, and the other half measures the ratio. A ratio is PyTorch's time over the suite's, so above 1 the suite is faster,
+with its 95 % bootstrap interval. Goals: a geometric mean of at least 1.0, and no model below 0.8. Needs the extra
+"peers". On shared cores use --cores=1: with more, one delayed thread delays all.
 
 Run: python -m benchmarks.peers [--rounds=30] [--only=mlp,cnn] [--block_s=0.3] [--cores=2] [--platform=cpu|gpu]
 """
@@ -47,7 +46,7 @@ ARMS = (*SUITE, *TORCH, KERAS)
 
 
 def available(name: str, platform: str) -> Iterator[tuple[str, str, list[str]]]:
-    """(name, module, further words) of each arm that there can be here. The first leaves its weights to the others."""
+    """(name, module, further arguments) of each arm that can run here. The first writes the weights for the others."""
     yield WHOLE, "peers.suite_arm", ["whole"]
     if platform == "cpu" and available_cores() > 1:
         yield SPLIT, "peers.suite_arm", ["split"]
@@ -59,12 +58,12 @@ def available(name: str, platform: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def has_compiler() -> bool:
-    """What torch.compile needs on a CPU."""
+    """Whether there is a C++ compiler, which torch.compile needs on a CPU."""
     return any(shutil.which(compiler) for compiler in ("c++", "g++", "clang++"))
 
 
 def start_arms(name: str, platform: str, open_arms: ExitStack, console: Console) -> list[Arm]:
-    """They get ready one after the other. Raises SystemExit where one trains another model than the first."""
+    """Starts the arms in turn. Raises SystemExit if an arm trains another model than the first."""
     folder = open_arms.enter_context(tempfile.TemporaryDirectory())
     arms = []
     for label, module, words in available(name, platform):
@@ -74,24 +73,24 @@ def start_arms(name: str, platform: str, open_arms: ExitStack, console: Console)
         console.print(f"{name}: {label}: {arms[-1].what}; its losses are within {difference:.1e} of the suite's")
         if not difference <= TOLERANCE[platform]:
             raise SystemExit(
-                f"{name}: the losses of {label}, {arms[-1].losses}, are not the suite's, {arms[0].losses}: "
-                "they do not train the same model, so their times are not compared."
+                f"{name}: the losses of {label}, {arms[-1].losses}, differ from the suite's, {arms[0].losses}: "
+                "they train different models, so their times are not compared."
             )
     return arms
 
 
-def measure(name: str, asked: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
+def measure(name: str, args: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
     """Seconds per step by arm, (rounds,) each."""
     random = np.random.default_rng(0)
     with ExitStack() as open_arms:
-        arms = start_arms(name, asked.platform, open_arms, console)
+        arms = start_arms(name, args.platform, open_arms, console)
         for arm in arms:
-            arm.calibrate(asked.block_s)
-        found: dict[str, list[float]] = {arm.name: [] for arm in arms}
-        for _ in range(asked.rounds):
+            arm.calibrate(args.block_s)
+        times: dict[str, list[float]] = {arm.name: [] for arm in arms}
+        for _ in range(args.rounds):
             for place in random.permutation(len(arms)):
-                found[arms[place].name].append(arms[place].block_s())
-    return {label: np.array(seconds) for label, seconds in found.items()}
+                times[arms[place].name].append(arms[place].block_s())
+    return {label: np.array(seconds) for label, seconds in times.items()}
 
 
 def shown(ratio: Ratio) -> str:
@@ -111,7 +110,7 @@ def _only(times: dict[str, np.ndarray], arms: tuple[str, ...]) -> dict[str, np.n
 
 
 def report(measured: dict[str, dict[str, np.ndarray]], console: Console) -> None:
-    """The table and what becomes of the goals."""
+    """Prints the table and whether the goals are met."""
     random = np.random.default_rng(1)
     columns = (*(f"{arm} ms" for arm in ARMS), "torch's best / suite's best", "best", "keras / suite")
     table, ratios = Table("model", *columns, title="Milliseconds per training step, medians"), []
@@ -123,7 +122,7 @@ def report(measured: dict[str, dict[str, np.ndarray]], console: Console) -> None
     console.print(table)
     console.print(
         f"geometric mean over {len(ratios)} models: {mean.middle:.2f} [{low:.2f}, {high:.2f}] "
-        f"({_verdict(mean.middle, MEAN_GOAL)}); the least: {least.middle:.2f} ({_verdict(least.middle, LEAST_GOAL)})"
+        f"({_verdict(mean.middle, MEAN_GOAL)}); the smallest: {least.middle:.2f} ({_verdict(least.middle, LEAST_GOAL)})"
     )
 
 
@@ -138,28 +137,26 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--block_s", type=float, default=0.3)
     parser.add_argument("--cores", type=int, default=available_cores())
     parser.add_argument("--platform", choices=tuple(TOLERANCE))
-    asked = parser.parse_args()
-    asked.models = list(dict.fromkeys(asked.only.split(",")))
-    if unknown := set(asked.models) - set(MODELS):
-        sys.exit(f"--only={asked.only}: {unknown.pop()} is unknown, choose from {', '.join(MODELS)}.")
-    if asked.rounds < 2:
-        sys.exit(f"--rounds={asked.rounds} is too few: one half chooses and the other measures, use 30.")
-    return asked
+    args = parser.parse_args()
+    args.models = list(dict.fromkeys(args.only.split(",")))
+    if unknown := set(args.models) - set(MODELS):
+        sys.exit(f"--only={args.only}: {unknown.pop()} is unknown, choose from {', '.join(MODELS)}.")
+    if args.rounds < 2:
+        sys.exit(f"--rounds={args.rounds} is too few: one half selects and the other measures, use 30.")
+    return args
 
 
 def main() -> None:
-    asked = arguments()
+    args = arguments()
     if not find_spec("torch"):
         sys.exit('PyTorch is not installed, so there is nothing to compare with: pip install "jaxbench[peers]".')
-    asked.platform = asked.platform or ("cpu" if probe("auto")["platform"] == "cpu" else "gpu")
-    pin_to_cores(asked.cores)  # the arms inherit it
+    args.platform = args.platform or ("cpu" if probe("auto")["platform"] == "cpu" else "gpu")
+    pin_to_cores(args.cores)  # the arms inherit it
     console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False)
-    console.print(
-        f"{available_cores()} cores, on the {asked.platform}, {asked.rounds} rounds of {asked.block_s} s blocks"
-    )
+    console.print(f"{available_cores()} cores, on the {args.platform}, {args.rounds} rounds of {args.block_s} s blocks")
     if not find_spec("keras"):
-        console.print('Keras is not installed and not compared with: pip install "jaxbench[peers]"')
-    report({name: measure(name, asked, console) for name in asked.models}, console)
+        console.print('Keras is not installed, so it is left out: pip install "jaxbench[peers]"')
+    report({name: measure(name, args, console) for name in args.models}, console)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Both ends of the pipe between the parent and an arm, which is a process of its own.
+"""Both ends of the pipe between the parent and an arm, which is a separate process.
 
-The arm says who it is, {"what": ..., "losses": [...]}, and then answers each line "run K" by the seconds that K steps
-took that followed K // 4 + 1 uncounted ones from the initial weights. In between it waits for a line, at no cost.
-Every arm keeps the memory that it frees, as the workers of `jaxbench run` do: page faults are no part of a step.
+The arm sends {"what": ..., "losses": [...]}. It then answers each line "run K" with the seconds of K steps, after
+K // 4 + 1 warm-up steps from the initial weights. Between lines it blocks, at no cost. Every arm keeps the memory that
+it frees, as the workers of `jaxbench run` do, so that no page faults are timed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STEPS_CHECKED = 4  # losses before the first and after each of three updates
 
 
 class Arm:
-    """An arm seen by the parent. Raises SystemExit if it does not start; what it had to say is on its stderr."""
+    """The parent's side of an arm. Raises SystemExit if it does not start; its error is on stderr."""
 
     def __init__(self, name: str, module: str, *words: str):
         command = [sys.executable, "-m", f"benchmarks.{module}", *words]
@@ -56,7 +56,7 @@ class Arm:
         return self._answer()["seconds"] / self.steps
 
     def calibrate(self, least_s: float) -> None:
-        """Finds, by doubling, how many steps last `least_s`."""
+        """Doubles the number of steps until a block lasts `least_s`."""
         while self.block_s() * self.steps < least_s and self.steps < 2**14:
             self.steps *= 2
 
@@ -67,12 +67,12 @@ class Arm:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"The arm {self.name} ended by itself, with code {self._process.wait()}.")
+            raise SystemExit(f"The arm {self.name} ended with code {self._process.wait()}.")
         return json.loads(line)
 
 
 def serve(what: str, losses: list[float], run: Callable[[int], float]) -> None:
-    """The arm's side. `run`: steps -> seconds, as the module's docstring says."""
+    """The arm's side. run: steps -> seconds, as in the module's docstring."""
     answers = _own_stdout()
     answers.write(json.dumps({"what": what, "losses": losses}) + "\n")
     for line in sys.stdin:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Keras' arm, on its JAX back-end: the models that it has as a stack of layers, trained by `fit` on one repeated batch.
+"""Keras' arm, on its JAX back-end: models that are a stack of layers, trained by `fit` on one repeated batch.
 
 Run by the parent: python -m benchmarks.peers.keras_arm MODEL PLATFORM FOLDER
 """
@@ -43,7 +43,7 @@ def stack(name: str, config: dict[str, Any]) -> list[Any]:
 
 
 def weights(params: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """In Keras' order: layer by layer from the input on, of each the kernel and then the bias. Layouts are the same."""
+    """In Keras' order: layer by layer from the input, the kernel before the bias. Layouts are the same."""
     places = sorted({path.rsplit("/", 1)[0] for path in params}, key=lambda place: (place == "logits", place))
     return [params[f"{place}/{end}"] for place in places for end in ("kernel", "bias")]
 
@@ -55,7 +55,7 @@ def optimizer(config: dict[str, Any]) -> Any:
 
 
 def _endless(*batch: Any) -> Iterator[Any]:
-    """`fit` knows generators, but not itertools.repeat."""
+    """The batch for ever, as a generator: `fit` does not accept itertools.repeat."""
     while True:
         yield batch
 
@@ -78,9 +78,9 @@ def main() -> None:
                 variable.assign(np.zeros(variable.shape, variable.dtype))
 
     def block(steps: int) -> float:
-        begun = time.perf_counter()
+        start_s = time.perf_counter()
         model.fit(_endless(image, label), steps_per_epoch=steps, shuffle=False, verbose=0)
-        return time.perf_counter() - begun
+        return time.perf_counter() - start_s
 
     def run(steps: int) -> float:
         restart()

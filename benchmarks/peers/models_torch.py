@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The models as one writes them in PyTorch, and the suite's weights in their places.
+"""The models in idiomatic PyTorch, with the suite's weights.
 
-Modules have the names that the suite's have, so that "blocks.0.norms.1.weight" is the suite's "blocks/0/norms/1/scale".
+Modules are named as in the suite, so that "blocks.0.norms.1.weight" is the suite's "blocks/0/norms/1/scale".
 Kernels: HWIO -> OIHW; dense: (in, out) -> (out, in); the rows of cnn's first dense layer from the order (H, W, C) to
 (C, H, W). nn.LSTM adds two biases and the suite one: the second stays zero and is not trained.
 """
@@ -66,7 +66,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Of basic blocks, with the 3x3 stem."""
+    """Basic blocks after a 3x3 stem."""
 
     def __init__(self, config: dict[str, Any]):
         super().__init__()

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The best of several peers over the best of the suite, without the advantage that the best of noisy medians has."""
+"""Ratios of times: medians with bootstrap intervals, and the best peer over the best suite without selection bias."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ import numpy as np
 DRAWS = 4000
 
 
+def median_and_interval(ratios: np.ndarray, digits: int) -> str:
+    """The median of `ratios`, (rounds,), with its 95 % bootstrap interval: "0.991 [0.985, 0.997]"."""
+    medians = np.median(np.random.default_rng(0).choice(ratios, (DRAWS, len(ratios))), axis=1)
+    median, low, high = (f"{value:.{digits}f}" for value in (np.median(ratios), *np.percentile(medians, [2.5, 97.5])))
+    return f"{median} [{low}, {high}]"
+
+
 @dataclass(frozen=True)
 class Ratio:
     """A median ratio of times.
 
     Attributes:
-      best: the peer that the first, third, ... rounds chose. ours: the form of the suite that they chose.
-      middle: the median over the other rounds of (time of `best` / time of `ours`): above 1, the suite is faster.
-      draws: (DRAWS,), the same with both kinds of rounds resampled, the choice included.
-      rounds: how many rounds `middle` is of.
+      best: the peer that the first, third, ... rounds selected. ours: the form of the suite that they selected.
+      middle: the median over the other rounds of (time of `best` / time of `ours`); above 1 the suite is faster.
+      draws: (DRAWS,), the same with both kinds of rounds resampled, selection included.
+      rounds: the number of rounds that `middle` uses.
     """
 
     best: str
@@ -34,24 +41,25 @@ class Ratio:
 
 
 def best_over(ours: dict[str, np.ndarray], peers: dict[str, np.ndarray], random: np.random.Generator) -> Ratio:
-    """`ours`, `peers`: of each form of the suite and of each peer the seconds per step in each round, (rounds,), >= 2.
+    """The ratio of the best of `peers` to the best of `ours`, both seconds per step by name, (rounds,), at least 2.
 
-    On both sides the faster one is chosen by its median in one half of the rounds, and the ratio is measured in the
-    other half: had both the same rounds, whatever was lucky in them would be chosen for it.
+    One half of the rounds selects the faster one on each side, by its median. The other half measures the ratio. With
+    the same rounds for both, the selection would favour whatever was fast by chance.
     """
-    mine, theirs = np.stack(list(ours.values())), np.stack(list(peers.values()))  # (arms, rounds)
-    rounds = mine.shape[1]
-    one, other = (random.integers(n, size=(DRAWS, n)) for n in (len(range(0, rounds, 2)), rounds // 2))
-    best = [int(np.argmin(np.median(times[:, 0::2], axis=1))) for times in (mine, theirs)]
-    again = [np.argmin(np.median(times[:, 0::2][:, one], axis=-1), axis=0) for times in (mine, theirs)]  # (DRAWS,)
-    ratios = theirs[None, :, 1::2] / mine[:, None, 1::2]  # (ours, peers, rounds / 2)
-    draws = np.median(ratios[again[0], again[1]][np.arange(DRAWS)[:, None], other], axis=-1)
+    suite, peer = np.stack(list(ours.values())), np.stack(list(peers.values()))  # (arms, rounds)
+    rounds = suite.shape[1]
+    selecting, measuring = (random.integers(n, size=(DRAWS, n)) for n in (len(range(0, rounds, 2)), rounds // 2))
+    best = [int(np.argmin(np.median(times[:, 0::2], axis=1))) for times in (suite, peer)]
+    # for each draw, (DRAWS,), the place of the arm that it would have selected
+    fastest = [np.argmin(np.median(times[:, 0::2][:, selecting], axis=-1), axis=0) for times in (suite, peer)]
+    ratios = peer[None, :, 1::2] / suite[:, None, 1::2]  # (ours, peers, rounds / 2)
+    draws = np.median(ratios[fastest[0], fastest[1]][np.arange(DRAWS)[:, None], measuring], axis=-1)
     middle = float(np.median(ratios[best[0], best[1]]))
     return Ratio(list(peers)[best[1]], list(ours)[best[0]], middle, draws, ratios.shape[2])
 
 
 def geometric_mean(ratios: list[Ratio]) -> Ratio:
-    """Of the ratios of several models, which were measured one after the other: their draws are independent."""
+    """The mean over models, which were measured one after the other, so that their draws are independent."""
     middle = np.exp(np.mean([np.log(ratio.middle) for ratio in ratios]))
     draws = np.exp(np.mean([np.log(ratio.draws) for ratio in ratios], axis=0))
     return Ratio("", "", float(middle), draws, min(ratio.rounds for ratio in ratios))

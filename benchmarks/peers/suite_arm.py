@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The suite's arm: a training step as `jaxbench run` measures it on one device, in the timer's blocks.
+"""The suite's arm: a training step as `jaxbench run` measures it, in the timer's blocks.
 
-On the CPU in one of two forms, as there are two ways to use several cores: "whole", one device that has all cores and
-XLA's own threads, as JAX does if nobody says otherwise; and "split", a device for each core, over which the batch is
-split, as `jaxbench run` does (strategy shard_map, the statistics of a BatchNorm over the whole batch). The first arm
-leaves the initial weights, the batch and the sizes in a folder for the other arms.
+On the CPU there are two ways to use several cores. "whole": one device that has all cores and XLA's own threads, JAX's
+default. "split": one device per core with the batch split over them, as in `jaxbench run` (strategy shard_map,
+BatchNorm statistics of the whole batch). The first arm writes the initial weights, the batch and the sizes to a folder
+for the other arms.
 Run by the parent: python -m benchmarks.peers.suite_arm MODEL PLATFORM FOLDER whole|split
 """
 
@@ -30,7 +30,8 @@ from jaxbench.measure.passport import compile_step
 from jaxbench.runner.arm import Arms
 from jaxbench.workloads.models import gpt
 
-CHANGED = {"resnet18": {"batch": 32, "model.stem": "cifar", "model.statistics": "global"}}  # of the experiment
+# Settings that differ from the experiment's.
+CHANGED = {"resnet18": {"batch": 32, "model.stem": "cifar", "model.statistics": "global"}}
 SEED = 0
 
 

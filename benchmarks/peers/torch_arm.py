@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""PyTorch's arms, eager and compiled, each at its best.
+"""PyTorch's arms, eager and compiled, each in its fastest form.
 
-What is best differs by model and machine, so the arm times its forms in turns before it says that it is ready, and
-keeps the fastest: images channel last or not, the optimizer's update fused into one call or one call for each kind of
-arithmetic (foreach), and in the compiled arm the update compiled as well.
-Subnormal numbers count as zero, as in XLA. Threads: as many as cores; after their work they wait in a loop for about a
-millisecond (libgomp's own rule) and then sleep, so that they are asleep long before another arm's uncounted steps end.
-On a GPU products of float32 may use TF32 in both, which is JAX's default.
+The fastest form differs by model and machine, so the arm times its forms interleaved before it is ready, and keeps the
+fastest. Forms: images channel last or not; the optimizer's update fused into one call, or one call for each kind of
+arithmetic (foreach); in the compiled arm also the update compiled.
+Subnormal numbers count as zero, as in XLA. There are as many threads as cores. After their work they spin for about a
+millisecond (libgomp's default) and then sleep, long before another arm's warm-up steps end.
+On a GPU float32 products may use TF32 in both frameworks, which is JAX's default.
 Run by the parent: python -m benchmarks.peers.torch_arm MODEL PLATFORM FOLDER eager|compile
 """
 
@@ -29,7 +29,7 @@ from benchmarks.peers.arms import STEPS_CHECKED, serve
 from jaxbench.machine.cores import available_cores
 
 TRIAL_S, TRIALS = 0.1, 5
-WEIGHT_DECAY = 1e-4  # of optax.adamw, where nothing else is said
+WEIGHT_DECAY = 1e-4  # the default of optax.adamw
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Form:
 
 
 class Training:
-    """A model in one form, with the suite's initial weights at the beginning of each run."""
+    """A model in one form. Each run starts from the suite's initial weights."""
 
     def __init__(self, name: str, folder: Path, device: str, form: Form):
         config = json.loads((folder / "config.json").read_text())
@@ -63,7 +63,7 @@ class Training:
         self._update = torch.compile(step) if form.update == "compiled" else step
 
     def restart(self) -> None:
-        """In place: what is compiled stays so."""
+        """In place, so that compiled code stays valid."""
         self.model.load_state_dict(self._initial)
         for state in self._optimizer.state.values():
             for value in state.values():
@@ -79,11 +79,11 @@ class Training:
     def block(self, steps: int) -> float:
         """Seconds of `steps` steps."""
         self._wait()
-        begun = time.perf_counter()
+        start_s = time.perf_counter()
         for _ in range(steps):
             self.step()
         self._wait()
-        return time.perf_counter() - begun
+        return time.perf_counter() - start_s
 
     def run(self, steps: int) -> float:
         self.restart()
@@ -110,7 +110,7 @@ def optimizer(config: dict[str, Any], model: torch.nn.Module, *, fused: bool) ->
 
 
 def fastest(trainings: list[Training]) -> Training:
-    """The one with the smallest median of blocks that are timed in turns."""
+    """The one with the smallest median over interleaved blocks."""
     steps = []
     for training in trainings:
         steps.append(1)

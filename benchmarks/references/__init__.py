@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Answers of PyTorch for small models of the same mathematics, kept as files that the tests compare with.
+"""PyTorch's answers for small models of the same mathematics, stored as files that the tests compare with.
 
-A file ``tests/workloads/references/<model>.npz`` holds the loss, the logits and the gradient of every parameter. The
+A file ``tests/workloads/references/<model>.npz`` has the loss, the logits and the gradient of every parameter. The
 weights and the batch are not stored: both sides draw them with NumPy from a fixed seed, in the order of the paths.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 
 FOLDER = Path(__file__).parents[2] / "tests" / "workloads" / "references"
 SEED = 20260101
+Answer = tuple[float, np.ndarray, dict[str, np.ndarray]]  # loss, logits, gradient by path
 
 
 def flat(tree: Any) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def flat(tree: Any) -> dict[str, Any]:
 
 
 def weights(avals: Any) -> Any:
-    """Values for a tree of parameter shapes, float32: of a trained network's size, and none of them special.
+    """Values for a tree of parameter shapes, float32, of the size of a trained network's, and none of them 0 or 1.
 
     Kernels are normal with variance 1 / inputs, scales near 1, all else near 0.
     """
@@ -42,21 +43,26 @@ def _draw(random: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.
 
 
 def images(batch: int, size: int, classes: int, *, channels: int = 3, seed: int = 0) -> dict[str, np.ndarray]:
-    """A batch of a classifier: "image" float32 NHWC and "label" int32."""
+    """A batch for a classifier: "image" float32 NHWC and "label" int32."""
     random = np.random.default_rng(SEED + 1 + seed)
     image = random.standard_normal((batch, size, size, channels)).astype(np.float32)
     return {"image": image, "label": random.integers(0, classes, batch).astype(np.int32)}
 
 
-def relative_l2(found: dict[str, Any], expected: dict[str, Any]) -> float:
-    """||found - expected|| / ||expected|| over all entries, in float64."""
-    pairs = [(np.float64(found[path]), np.float64(expected[path])) for path in expected]
+def relative_l2(actual: dict[str, Any], expected: dict[str, Any]) -> float:
+    """||actual - expected|| / ||expected|| over all entries, in float64."""
+    pairs = [(np.float64(actual[path]), np.float64(expected[path])) for path in expected]
     difference = sum(np.sum((a - b) ** 2) for a, b in pairs)
     return float(np.sqrt(difference / sum(np.sum(b**2) for _, b in pairs)))
 
 
-def load(model: str) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
-    """(loss, logits, gradient by path) of a reference file."""
+def answer(loss: Any, logits: Any, gradient: Any) -> Answer:
+    """The same as host arrays, the gradient by path."""
+    return float(loss), np.asarray(logits), {path: np.asarray(leaf) for path, leaf in flat(gradient).items()}
+
+
+def load(model: str) -> Answer:
+    """Reads a reference file."""
     with np.load(FOLDER / f"{model}.npz", allow_pickle=False) as file:
         gradient = {path.removeprefix("gradient/"): file[path] for path in file.files if path.startswith("gradient/")}
         return float(file["loss"]), file["logits"], gradient

@@ -1,16 +1,17 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Forward and backward of the gpt and the lstm in PyTorch, with the suite's weights on the suite's batch.
+"""Forward and backward passes of the gpt and the lstm in PyTorch, with the suite's weights on the suite's batch.
 
-Where both PyTorch and the suite are installed, ``python -m benchmarks.references.sequence`` writes the files again and
-shows, as relative errors, how far float32 of both is from PyTorch's float64, which is what the files hold.
+``python -m benchmarks.references.sequence`` needs PyTorch. It rewrites the files, which contain PyTorch's float64
+results, and shows the relative errors of float32 in PyTorch and in the suite.
 
-The weights stay in the suite's layout and are turned into PyTorch's inside the differentiated function, so gradients
-come back in the suite's: dense (in, out) -> (out, in). The LSTM is PyTorch's own, whose gates lie in the same order and
-whose second bias is 0; attention is written out.
+The weights stay in the suite's layout and are converted to PyTorch's inside the differentiated function, so gradients
+come back in the suite's: dense (in, out) -> (out, in). The LSTM is PyTorch's own, whose gates are in the same order and
+whose second bias is 0. Attention is written out.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -26,12 +27,15 @@ from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.losses_sequence import next_token
 from jaxbench.workloads.models import gpt, lstm
 
+with suppress(ImportError):  # only PyTorch's side needs it: the tests read its stored answers
+    import torch
+    from torch.nn import functional as F
+
 BATCH = 4
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gpt": (gpt.GPT, {"preset": "tiny", "layers": 2, "width": 32, "heads": 4, "context": 16, "vocab": 64}),
     "lstm": (lstm.Classifier, {"length": 12, "embedding": 8, "width": 16, "classes": 5}),
 }
-Answer = tuple[float, np.ndarray, dict[str, np.ndarray]]
 
 
 def model(name: str) -> PureModel:
@@ -41,7 +45,7 @@ def model(name: str) -> PureModel:
 
 
 def batch(name: str) -> dict[str, np.ndarray]:
-    """What the loss takes; the lstm's texts have different lengths, the first is empty."""
+    """The loss's batch. The lstm's texts have different lengths, and the first is empty."""
     random, config = np.random.default_rng(references.SEED + 1), MODELS[name][1]
     if name == "gpt":
         return {"tokens": random.integers(0, config["vocab"], (BATCH, config["context"] + 1)).astype(np.int32)}
@@ -51,8 +55,8 @@ def batch(name: str) -> dict[str, np.ndarray]:
     return {"tokens": tokens, "label": random.integers(0, config["classes"], BATCH).astype(np.int32)}
 
 
-def answer(name: str) -> Answer:
-    """The suite's (loss, logits, gradient by path), float32."""
+def answer(name: str) -> references.Answer:
+    """The suite's, float32."""
     pure, drawn = model(name), batch(name)
     avals, model_state = jax.eval_shape(pure.init, jax.random.PRNGKey(0))
     loss = next_token(pure) if name == "gpt" else classification(pure, inputs="tokens")
@@ -64,18 +68,11 @@ def answer(name: str) -> Answer:
         return gradient, pure.apply(params, model_state, inputs)[0]
 
     ((value, _), gradient), logits = program(references.weights(avals))
-    return (
-        float(value),
-        np.asarray(logits),
-        {path: np.asarray(leaf) for path, leaf in references.flat(gradient).items()},
-    )
+    return references.answer(value, logits, gradient)
 
 
-def torch_answer(name: str, dtype: Any) -> Answer:
-    """PyTorch's (loss, logits, gradient by path)."""
-    import torch
-    from torch.nn import functional as F
-
+def torch_answer(name: str, dtype: Any) -> references.Answer:
+    """PyTorch's."""
     avals, _ = jax.eval_shape(model(name).init, jax.random.PRNGKey(0))
     values = references.flat(references.weights(avals))
     leaves = {path: torch.tensor(value, dtype=dtype, requires_grad=True) for path, value in values.items()}
@@ -91,21 +88,15 @@ def torch_answer(name: str, dtype: Any) -> Answer:
 
 
 def _dense(w: dict, path: str, x: Any) -> Any:
-    from torch.nn import functional as F
-
     kernel, bias = w[f"{path}/kernel"], w[f"{path}/bias"]
     return F.linear(x, kernel.reshape(x.shape[-1], -1).T, bias.flatten())  # heads have axes of their own
 
 
 def _norm(w: dict, path: str, x: Any) -> Any:
-    from torch.nn import functional as F
-
     return F.layer_norm(x, x.shape[-1:], w[f"{path}/scale"], w[f"{path}/bias"], eps=1e-5)
 
 
 def _gpt(w: dict, tokens: Any, config: ConfigDict) -> Any:
-    from torch.nn import functional as F
-
     x = F.embedding(tokens, w["tokens"]) + w["positions"]
     for layer in range(config.layers):
         block = f"blocks/{layer}"
@@ -118,42 +109,35 @@ def _gpt(w: dict, tokens: Any, config: ConfigDict) -> Any:
 
 
 def _attention(w: dict, path: str, x: Any, heads: int) -> Any:
-    """Head by head and query by query, so that nothing after a query's position is ever multiplied."""
-    import torch
-
+    """Head by head and query by query, so that nothing after a query's position can enter."""
     queries, keys, values = _dense(w, f"{path}/qkv", x).chunk(3, dim=-1)
     width = x.shape[-1] // heads
     mixed = []
     for q, k, v in zip(queries.split(width, -1), keys.split(width, -1), values.split(width, -1), strict=True):
-        at = [
+        rows = [
             torch.softmax(q[:, t : t + 1] @ k[:, : t + 1].mT / width**0.5, -1) @ v[:, : t + 1]
             for t in range(x.shape[1])
         ]
-        mixed.append(torch.cat(at, dim=1))
+        mixed.append(torch.cat(rows, dim=1))
     return _dense(w, f"{path}/out", torch.cat(mixed, dim=-1))
 
 
 def _lstm(w: dict, tokens: Any, config: ConfigDict) -> Any:
-    import torch
-    from torch.nn import functional as F
-
     cell = torch.nn.LSTM(config.embedding, config.width, batch_first=True)
     bias = w["lstm/inputs/bias"]
-    mine = {
+    weights = {
         "weight_ih_l0": w["lstm/inputs/kernel"].T,
         "weight_hh_l0": w["lstm/recurrent"].T,
         "bias_ih_l0": bias,
         "bias_hh_l0": torch.zeros_like(bias),
     }
-    states, _ = torch.func.functional_call(cell.to(bias.dtype), mine, (F.embedding(tokens, w["embedding"]),))
+    states, _ = torch.func.functional_call(cell.to(bias.dtype), weights, (F.embedding(tokens, w["embedding"]),))
     real = (tokens > 0).unsqueeze(-1)
     mean = (states * real).sum(1) / real.sum(1).clamp(min=1)
     return _dense(w, "logits", mean)
 
 
 def main() -> None:
-    import torch
-
     table = Table("model", "of", "loss", "logits", "gradient", title="relative errors to PyTorch in float64")
     for name in MODELS:
         exact = torch_answer(name, torch.float64)

@@ -1,20 +1,20 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Forward and backward of the vision models in PyTorch, with the suite's weights on the suite's batch.
+"""Forward and backward passes of the vision models in PyTorch, with the suite's weights on the suite's batch.
 
-Where both PyTorch and the suite are installed, ``python -m benchmarks.references.vision`` writes the files again and
-shows, as relative errors, how far float32 of both is from PyTorch's float64, which is what the files hold. The last
-column is the largest of ten errors in float64 after the weights were changed by 1e-6 of themselves: it is small if no
-ReLU and no pool is so near its edge that rounding alone could push it over, and the gradient with it. `SEEDS` are those
-of such batches.
+``python -m benchmarks.references.vision`` needs PyTorch. It rewrites the files, which contain PyTorch's float64
+results, and shows the relative errors of float32 in PyTorch and in the suite. The last column is the largest of ten
+errors in float64 after the weights were perturbed by 1e-6 of themselves. It is small if no ReLU and no pool is so near
+a tie that rounding alone could change the gradient. `SEEDS` are those of such batches.
 
-The weights stay in the suite's layout and are turned into PyTorch's inside the differentiated function, so gradients
+The weights stay in the suite's layout and are converted to PyTorch's inside the differentiated function, so gradients
 come back in the suite's. Kernels: HWIO -> OIHW. Dense: (in, out) -> (out, in). The first dense layer reads pixels
-channel last here and channel first there: its rows, (H, W, C) in order, are brought into the order (C, H, W).
+channel last here and channel first there: its rows are reordered from (H, W, C) to (C, H, W).
 """
 
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,10 @@ from jaxbench.workloads.models.resnet import ResNet
 from jaxbench.workloads.models.vgg import VGG16
 from jaxbench.workloads.models.vit import ViT
 
+with suppress(ImportError):  # only PyTorch's side needs it: the tests read its stored answers
+    import torch
+    from torch.nn import functional as F
+
 BATCH = 8
 RESNET = {"size": 64, "classes": 5, "stem": "imagenet", "width": 4, "block": "basic", "statistics": "device"}
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -46,8 +50,6 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "vit": (ViT, {"size": 32, "patch": 8, "classes": 5, "width": 32, "depth": 2, "heads": 4}),
 }
-
-
 SEEDS = {"alexnet": 0, "vgg16": 2, "resnet_basic": 16, "resnet_bottleneck": 11, "resnet_preactivation": 11, "vit": 0}
 CHANGE, CHANGES = 1e-6, 10
 
@@ -63,8 +65,8 @@ def batch(name: str) -> dict[str, np.ndarray]:
     return references.images(BATCH, MODELS[name][1]["size"], MODELS[name][1]["classes"], seed=SEEDS[name])
 
 
-def answer(name: str) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
-    """The suite's (loss, logits, gradient by path), float32."""
+def answer(name: str) -> references.Answer:
+    """The suite's, float32."""
     pure, drawn = model(name), batch(name)
     avals, model_state = jax.eval_shape(pure.init, jax.random.PRNGKey(0))
     params = references.weights(avals)
@@ -72,22 +74,16 @@ def answer(name: str) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
 
     def loss(params: Any) -> tuple[jax.Array, jax.Array]:
         logits, _ = pure.apply(params, model_state, drawn["image"])
-        told = dataclasses.replace(pure, run=lambda *_: (logits, model_state))  # the forward pass once is enough
-        return classification(told)(params, model_state, drawn, jax.random.PRNGKey(0))[0], logits
+        known = dataclasses.replace(pure, run=lambda *_: (logits, model_state))  # one forward pass is enough
+        return classification(known)(params, model_state, drawn, jax.random.PRNGKey(0))[0], logits
 
     program = jax.jit(jax.value_and_grad(loss, has_aux=True), compiler_options=run_once_options())
     (value, logits), gradient = program(params)
-    return (
-        float(value),
-        np.asarray(logits),
-        {path: np.asarray(leaf) for path, leaf in references.flat(gradient).items()},
-    )
+    return references.answer(value, logits, gradient)
 
 
-def torch_answer(name: str, dtype: Any, noise: int = 0) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
-    """PyTorch's (loss, logits, gradient by path). noise: the seed of a change of the weights by `CHANGE`; 0: none."""
-    import torch
-
+def torch_answer(name: str, dtype: Any, noise: int = 0) -> references.Answer:
+    """PyTorch's. noise: the seed of a perturbation of the weights by `CHANGE`; 0: none."""
     avals, _ = jax.eval_shape(model(name).init, jax.random.PRNGKey(0))
     values = references.flat(references.weights(avals))
     if noise:
@@ -104,15 +100,11 @@ def torch_answer(name: str, dtype: Any, noise: int = 0) -> tuple[float, np.ndarr
 
 
 def _conv(w: dict, path: str, x: Any, **options: int) -> Any:
-    from torch.nn import functional as F
-
     return F.conv2d(x, w[f"{path}/kernel"].permute(3, 2, 0, 1), w.get(f"{path}/bias"), **options)
 
 
 def _dense(w: dict, path: str, x: Any, image: tuple[int, int, int] | None = None) -> Any:
-    """image: the (H, W, C) that `x`, flattened as (C, H, W), once was."""
-    from torch.nn import functional as F
-
+    """image: the shape (H, W, C) of `x` before it was flattened as (C, H, W)."""
     kernel = w[f"{path}/kernel"]
     if image:
         kernel = kernel.reshape(*image, -1).permute(2, 0, 1, 3).reshape(x.shape[1], -1)
@@ -121,16 +113,12 @@ def _dense(w: dict, path: str, x: Any, image: tuple[int, int, int] | None = None
 
 def _head(w: dict, x: Any, pooled: int) -> Any:
     """AlexNet's and VGG's average pool and dense layers."""
-    from torch.nn import functional as F
-
     x = F.adaptive_avg_pool2d(x, (pooled, pooled))
     x = F.relu(_dense(w, "hidden/0", x.flatten(1), (pooled, pooled, x.shape[1])))
     return _dense(w, "logits", F.relu(_dense(w, "hidden/1", x)))
 
 
 def _alexnet(w: dict, x: Any, config: ConfigDict) -> Any:
-    from torch.nn import functional as F
-
     x = F.max_pool2d(F.relu(_conv(w, "convolutions/0", x, stride=4, padding=2)), 3, 2)
     x = F.max_pool2d(F.relu(_conv(w, "convolutions/1", x, padding=2)), 3, 2)
     x = F.relu(_conv(w, "convolutions/2", x, padding=1))
@@ -139,8 +127,6 @@ def _alexnet(w: dict, x: Any, config: ConfigDict) -> Any:
 
 
 def _vgg(w: dict, x: Any, config: ConfigDict) -> Any:
-    from torch.nn import functional as F
-
     for place in range(13):
         x = F.relu(_conv(w, f"convolutions/{place}", x, padding=1))
         if place in (1, 3, 6, 9, 12):
@@ -149,14 +135,10 @@ def _vgg(w: dict, x: Any, config: ConfigDict) -> Any:
 
 
 def _norm(w: dict, path: str, x: Any) -> Any:
-    from torch.nn import functional as F
-
     return F.batch_norm(x, None, None, w[f"{path}/scale"], w[f"{path}/bias"], training=True, eps=1e-5)
 
 
 def _resnet(w: dict, x: Any, config: ConfigDict) -> Any:
-    from torch.nn import functional as F
-
     block = {"basic": _basic, "bottleneck": _bottleneck, "preactivation": _preactivation}[config.block]
     x = _conv(w, "stem", x, stride=2, padding=3) if config.stem == "imagenet" else _conv(w, "stem", x, padding=1)
     if config.block != "preactivation":
@@ -180,16 +162,12 @@ def _shortcut(w: dict, path: str, x: Any, stride: int) -> Any:
 
 
 def _basic(w: dict, path: str, x: Any, stride: int) -> Any:
-    from torch.nn import functional as F
-
     y = F.relu(_norm(w, f"{path}/norms/0", _conv(w, f"{path}/convolutions/0", x, stride=stride, padding=1)))
     y = _norm(w, f"{path}/norms/1", _conv(w, f"{path}/convolutions/1", y, padding=1))
     return F.relu(y + _shortcut(w, path, x, stride))
 
 
 def _bottleneck(w: dict, path: str, x: Any, stride: int) -> Any:
-    from torch.nn import functional as F
-
     y = F.relu(_norm(w, f"{path}/norms/0", _conv(w, f"{path}/convolutions/0", x)))
     y = F.relu(_norm(w, f"{path}/norms/1", _conv(w, f"{path}/convolutions/1", y, stride=stride, padding=1)))
     y = _norm(w, f"{path}/norms/2", _conv(w, f"{path}/convolutions/2", y))
@@ -197,8 +175,6 @@ def _bottleneck(w: dict, path: str, x: Any, stride: int) -> Any:
 
 
 def _preactivation(w: dict, path: str, x: Any, stride: int) -> Any:
-    from torch.nn import functional as F
-
     y = F.relu(_norm(w, f"{path}/norms/0", x))
     if f"{path}/shortcut/kernel" in w:
         x = _conv(w, f"{path}/shortcut", y, stride=stride)
@@ -208,9 +184,6 @@ def _preactivation(w: dict, path: str, x: Any, stride: int) -> Any:
 
 
 def _vit(w: dict, x: Any, config: ConfigDict) -> Any:
-    import torch
-    from torch.nn import functional as F
-
     def norm(path: str, x: Any) -> Any:
         return F.layer_norm(x, (config.width,), w[f"{path}/scale"], w[f"{path}/bias"], 1e-6)
 
@@ -226,17 +199,15 @@ def _vit(w: dict, x: Any, config: ConfigDict) -> Any:
 
 
 def main() -> None:
-    import torch
-
     table = Table(
         "model", "logits, PyTorch", "logits, suite", "gradient, PyTorch", "gradient, suite", "parameters", "changed"
     )
     for name in MODELS:
         loss, logits, gradient = torch_answer(name, torch.float64)
         references.save(name, loss, logits, gradient)
-        found = torch_answer(name, torch.float32), answer(name)
-        errors = [references.relative_l2({"": each[1]}, {"": logits}) for each in found]
-        errors += [references.relative_l2(each[2], gradient) for each in found]
+        answers = torch_answer(name, torch.float32), answer(name)
+        errors = [references.relative_l2({"": each[1]}, {"": logits}) for each in answers]
+        errors += [references.relative_l2(each[2], gradient) for each in answers]
         changed = [torch_answer(name, torch.float64, noise)[2] for noise in range(1, CHANGES + 1)]
         worst = max(references.relative_l2(each, gradient) for each in changed)
         table.add_row(name, *(f"{e:.1e}" for e in errors), str(sum(g.size for g in gradient.values())), f"{worst:.1e}")

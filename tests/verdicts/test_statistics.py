@@ -36,9 +36,9 @@ def test_five_percent_slower_is_found(by):
 
 
 def test_looking_again_and_again_keeps_the_error_rate():
-    nothing, _ = simulations.looking(400)
+    nothing, _ = simulations.sequential_verdicts(400)
     assert nothing[SLOWER] + nothing[FASTER] <= 0.05 * 400
-    slower, pairs = simulations.looking(100, effect=1.05)
+    slower, pairs = simulations.sequential_verdicts(100, effect=1.05)
     assert slower[SLOWER] >= 95 and pairs < 10
 
 
