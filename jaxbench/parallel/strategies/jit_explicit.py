@@ -54,8 +54,8 @@ class _Explained(AbstractContextManager[None]):
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         message, typed = " ".join(str(error).split()), type(error).__name__ == "ShardingTypeError"
-        about_sharding = re.search("shard|should be replicated", message)
-        about_sharding = about_sharding and isinstance(error, ValueError | NotImplementedError)
+        may_be = isinstance(error, ValueError | NotImplementedError)
+        about_sharding = may_be and re.search("shard|should be replicated", message)
         in_loop = isinstance(error, TypeError) and "carry input and carry output" in message
         if error is None or not (typed or about_sharding or in_loop):
             return
