@@ -132,18 +132,18 @@ WHOLE = {
     "sm3": optax.sm3(0.1),
 }
 # What no step can call, by what the sentence says of it.
-MORE = "needs 'value', 'grad', and 'value_fn' as well"
+MORE = "needs 'value', 'grad', and 'value_fn'"
 REFUSED = {
     "lbfgs": (optax.lbfgs(), MORE),
-    "momo": (contrib.momo(0.1), "needs 'value' as well"),
-    "momo_adam": (contrib.momo_adam(0.1), "needs 'value' as well"),
+    "momo": (contrib.momo(0.1), "needs 'value'"),
+    "momo_adam": (contrib.momo_adam(0.1), "needs 'value'"),
     "monitor": (optax.monitor({"norm": optax.tree.norm}), "a state whose structure differs"),
-    "polyak_sgd": (optax.polyak_sgd(), "needs 'value' as well"),
-    "reduce_on_plateau": (contrib.reduce_on_plateau(), "needs 'value' as well"),
+    "polyak_sgd": (optax.polyak_sgd(), "needs 'value'"),
+    "reduce_on_plateau": (contrib.reduce_on_plateau(), "needs 'value'"),
     "scale_by_backtracking_linesearch": (optax.scale_by_backtracking_linesearch(3), MORE),
-    "scale_by_polyak": (optax.scale_by_polyak(), "needs 'value' as well"),
+    "scale_by_polyak": (optax.scale_by_polyak(), "needs 'value'"),
     "scale_by_zoom_linesearch": (optax.scale_by_zoom_linesearch(3), MORE),
-    "sophia": (contrib.sophia(0.1), "needs obj_fn as well"),
+    "sophia": (contrib.sophia(0.1), "needs obj_fn"),
 }
 # For gradients of each example, for parameters in a class of optax's own, for matrices alone, for the inside of
 # `monitor`; deprecated.

@@ -149,7 +149,7 @@ def test_state_lies_as_the_table_says_and_round_trips(mesh):
     ("strategy", "name", "devices", "changes", "said"),
     [
         ("tensor", "gpt", 8, {"model.heads": 4}, r"'heads' is 4, .* 8 devices of the mesh axis tensor"),
-        ("tensor", "gpt", 8, {"model.vocab": 60}, r"the 60 of 'vocab' .* use tensor=6, for example, or 64"),
+        ("tensor", "gpt", 8, {"model.vocab": 60}, r"'vocab' is 60, .* use tensor=6, or a 'vocab' of 64"),
         ("tensor", "cnn", 2, {}, r"'cnn' does not declare what can be split over the axis tensor; gpt does"),
         ("context", "gpt", 8, {"model.context": 24}, r"24 positions cannot be split over 8 devices .*context=32"),
         ("context", "mlp", 2, {}, r"'mlp' has no positions"),
@@ -165,5 +165,5 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(strategy, name, devices, 
 
 
 def test_positions_that_are_not_there_cannot_be_split():
-    with pytest.raises(UserError, match="splits positions and 'mlp' has none: use off"):
+    with pytest.raises(UserError, match="'mlp' has none: use off"):
         parallel.load("hybrid").build(perceptron(1)[0], jax.devices()[:2], sizes={"tensor": 2}, sequence=True)
