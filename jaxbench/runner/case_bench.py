@@ -82,7 +82,7 @@ class CaseBench:
         placement = Placement(**placed)
         case = self.cases[placement.case]
         with double_precision(placement.dtype), stage("compile"):
-            if makes_calls(case):
+            if isinstance(case, TransferWorkload) or makes_calls(case):
                 raise UserError("a case that consists of calls is not compiled as a whole: leave out --target.")
             chain = self._chain(case, placement)
             compiled = runnable.compile_for(chain)
