@@ -33,8 +33,8 @@ def test_groupings(devices: int, text: str, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("devices", "text", "sentence"),
     [
-        (8, "3x2", "--config.mesh.shape=3x2 has 6 places, there are 8 devices: use 2x4, for example."),
-        (7, "2x4", "--config.mesh.shape=2x4 has 8 places, there are 7 devices: use 7, for example."),
+        (8, "3x2", "--config.mesh.shape=3x2 needs 6 devices, but there are 8: use 2x4, for example."),
+        (7, "2x4", "--config.mesh.shape=2x4 needs 8 devices, but there are 7: use 7, for example."),
         (8, "2x2x2", "--config.mesh.shape=2x2x2 is not a mesh of one or two axes: write 2x4, 8 or auto."),
         (8, "two", "--config.mesh.shape=two is not a mesh of one or two axes: write 2x4, 8 or auto."),
         (8, "0x8", "--config.mesh.shape=0x8 is not a mesh of one or two axes: write 2x4, 8 or auto."),

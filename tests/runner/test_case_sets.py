@@ -43,14 +43,14 @@ def built(expression: str, folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("expression", "sentence"),
     [
-        ("None", "returned NoneType, not a CaseSet"),
+        ("None", "returned NoneType"),
         ("{}['x']", "own.py', line 15: KeyError: 'x'"),
         ("cases()", "no implementation of"),
         ("cases(kernel(), view='curve')", "has the view 'curve': did you mean 'curves'?"),
         ("cases(cases=(kernel() for _ in 'x'))", "are a generator: they must be a tuple"),
         ("cases(cases=None)", "are a NoneType: they must be a tuple"),
-        ("cases('x')", "str is no KernelWorkload"),
-        ("cases(kernel(), kernel(function=jnp.exp))", "the case x/float32/4/jit, but it is there twice"),
+        ("cases('x')", "str is not a KernelWorkload"),
+        ("cases(kernel(), kernel(function=jnp.exp))", "the case x/float32/4/jit, but it occurs twice"),
         ("cases(kernel(function=None))", "either a function or a prepare"),
         ("cases(kernel(arguments=()))", "at least one element"),
         ("cases(kernel(arguments=(Array((0,)),)))", "at least one element"),

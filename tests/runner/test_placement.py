@@ -117,7 +117,7 @@ def test_calls_of_many_flops_are_left_to_accelerators() -> None:
 
 
 def test_a_dtype_that_the_backend_lacks_is_one_sentence() -> None:
-    with pytest.raises(UserError, match="float8_e4m3fn: a cpu does not compute in it; choose from float64, float32"):
+    with pytest.raises(UserError, match="float8_e4m3fn: a cpu does not compute .*float64, float32"):
         place(cases(copy(8, dtype="float8_e4m3fn")), settings(), CPU)
     assert len(place(cases(copy(8, dtype="float8_e4m3fn")), settings(), GPUS)[0]) == 1
 
@@ -168,5 +168,5 @@ def test_of_more_devices_than_cores_every_second_size_is_enough() -> None:
     sizes = [CollectiveWorkload(op="all_reduce", payload_bytes=size) for size in (1024, 2048, 4096)]
     points, left_out = place(cases(*sizes), settings(devices=(2, 4), mesh_shape="4"), CPU)
     assert [p.payload_bytes for p in points] == [1024, 2048, 4096, 1024, 4096]
-    assert "2048B on more devices than cores: of more devices than cores" in left_out[0]
+    assert "2048B on more devices than cores: with more devices than cores" in left_out[0]
     assert len(place(cases(*sizes, typed=True), settings(devices=(2, 4), mesh_shape="4"), CPU)[0]) == 6
