@@ -26,8 +26,8 @@ class Towers(nnx.Module):
     """{"image": (B, size, size, 1), "caption": (B, T)} to (image_BD, caption_BD, scale); unit rows."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
-        """config: has `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature` and `learned`, whether it
-        is. Raises UserError for a temperature that is not above 0."""
+        """config: has `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature`, and `learned`, whether
+        it is. Raises UserError for a temperature that is not above 0."""
         if not config.temperature > 0:
             raise UserError(
                 f"--config.model.temperature={config.temperature} must be above 0: use CLIP's 0.07, for example."
