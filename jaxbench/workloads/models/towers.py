@@ -26,7 +26,7 @@ class Towers(nnx.Module):
     """{"image": (B, size, size, 1), "caption": (B, T)} to (image_BD, caption_BD, scale); unit rows."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
-        """config: has `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature` and `learned`, whether
+        """config: `size`, `length` (T), `embedding` (E), `hidden`, `width` (D), `temperature` and `learned`, whether
         it is. Raises UserError for a temperature that is not above 0."""
         if not config.temperature > 0:
             raise UserError(
