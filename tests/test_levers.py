@@ -23,7 +23,7 @@ def test_every_lever_is_found_by_its_file_and_its_default_is_legal():
     assert len({lever.rank for lever in levers.LEVERS.values()}) == len(files)
     for lever in levers.LEVERS.values():
         assert lever.of({}) == lever.read(lever.default) and not lever.swept(lever.words(lever.default))
-        assert lever.view in views.LEVER_VIEWS
+        assert lever.view in views.views("levers")
 
 
 def test_values_are_typed_once():
