@@ -86,7 +86,7 @@ def test_another_strategy_is_a_difference_too(tmp_path):
 def test_failed_and_wrong_points_are_left_out_with_their_reason(tmp_path):
     a = run(tmp_path / "a", wrong=("shard_map/strong/2",))
     assert pair(a, run(tmp_path / "b")).left_out == (
-        ("shard_map/strong/2", "wrong in A (parameters: differ from those of one device)"),
+        ("shard_map/strong/2", "incorrect in A (parameters: differ from those of one device)"),
     )
     with pytest.raises(NotComparable, match="no point was measured and correct in both"):
         pair(run(tmp_path / "c", wrong=("shard_map/strong/1", "shard_map/strong/2")), a)
@@ -177,7 +177,7 @@ def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
         calibration.load(there, "cnn", tmp_path) is None
         and calibration.spread_of(there, "cnn", tmp_path) is calibration.ASSUMED
     )
-    with pytest.raises(UserError, match="measured by 4 processes: a calibration needs 6"):
+    with pytest.raises(UserError, match="measured by 4 processes: a calibration needs at least 6"):
         calibration.calibrate(comparable.samples_of(comparable.read(run(tmp_path / "b"))), "cnn", "")
     (tmp_path / calibration.FILE).write_text('{"schema": 1}')
     with pytest.raises(UserError, match="is damaged"):
