@@ -106,7 +106,7 @@ def test_without_intervals_it_cannot_be_told(tmp_path: Path) -> None:
         (reduced(1.0, platform="cpu", device_kind="cpu"), {"device_kind": "cpu"}, "this ran on a CPU"),
         (reduced(1.0), {"device_kind": "NVIDIA H300"}, "'NVIDIA H300' is not in the hardware catalogue"),
         (reduced(1.0), {"device_kind": "NVIDIA H100 80GB HBM3"}, "no series was published for NVIDIA H100 SXM"),
-        (reduced(1.0, devices=4), H200, "the series published for NVIDIA H200 SXM is for 8 devices, and 4 devices were"),
+        (reduced(1.0, devices=4), H200, "the series published for NVIDIA H200 SXM is for 8 devices, and 4 devices"),
         (reduced(1.0, oversubscribed=True), H200, "no all_reduce over one whole node passed every gate"),
         (reduced(1.0, mesh="2x8", axis="y"), H200, "no all_reduce over one whole node passed every gate"),
         (reduced(1.0, processes=4), H200, "no all_reduce over one whole node passed every gate"),
