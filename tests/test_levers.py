@@ -86,7 +86,7 @@ def test_each_rung_of_a_ladder_keeps_those_below():
         ({"ladder": "execution=jit"}, "has one rung"),
         ({"ladder": "execution=jit; precison=bfloat16"}, "did you mean 'precision'"),
         ({"ladder": "execution=jit; precision=bf16"}, "precision=bf16 is unknown"),
-        ({"ladder": "execution=jit; execution=donated", "remat": "none,block"}, "use one"),
+        ({"ladder": "execution=jit; execution=donated", "remat": "none,block"}, "use only one"),
     ],
 )
 def test_a_value_that_is_none_is_named(changes, said):

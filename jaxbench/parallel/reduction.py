@@ -33,7 +33,7 @@ from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, Tr
 BUCKET_BYTES = 4 * 2**20
 
 
-def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None) -> Program:
+def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None = None) -> Program:
     """Data parallelism as in the strategy shard_map, with gradients averaged in another `way`.
 
     Type checking is off, because it cannot know that the result of a ring is equal on all devices.

@@ -57,7 +57,7 @@ def test_two_files_of_one_name_do_not_meet(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("x = 1\n", "defines no build(config)"),
-        ("build = 3\n", "build must be a function, build(config), and is int"),
+        ("build = 3\n", "build must be a function, build(config), but it is int"),
         ("get_config = 3\ndef build(config): ...\n", "get_config must be a function"),
         ("\nimport no_such_module_at_all\n", "line 2: ModuleNotFoundError: No module named 'no_such_module_at_all'"),
         ("def f(:\n", "line 1: SyntaxError: "),
