@@ -51,6 +51,7 @@ def test_report_needs_no_jax(run):
     assert jaxbench("report", f"--run={run}").returncode == 0
 
 
+@pytest.mark.full
 def test_a_damaged_last_line_is_repaired_and_said(run, tmp_path):
     copy = copy_of(run, tmp_path)
     with open(copy / "records.jsonl", "rb+") as file:

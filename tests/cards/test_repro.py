@@ -105,6 +105,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return card_cases.made(folder / "run", folder)
 
 
+@pytest.mark.full
 def test_a_real_run_again(real: Path, tmp_path: Path) -> None:
     path, run = real, real.parent / "run"
     done = again(path, tmp_path / "again")

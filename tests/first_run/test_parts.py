@@ -59,6 +59,7 @@ def cases(name: str) -> bool:
     return config.get("measures") == "cases"
 
 
+@pytest.mark.full
 def test_every_model_with_every_strategy_is_there_and_in_order() -> None:
     found = parts.all_of(GPUS)
     smoked = {part.experiment: " ".join(part.words) for part in found if part.stage == parts.SMOKE}

@@ -14,6 +14,7 @@ from typing import Any
 import fabricate
 import pytest
 from rich.console import Console
+from thin import thin
 
 from jaxbench.errors import UserError
 from jaxbench.records import schema, store
@@ -116,7 +117,10 @@ def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
     assert _summary(tmp_path)["shard_map", "strong", "1"]["experiment"] == HOSTILE
 
 
-@pytest.mark.parametrize("name", ["cnn[bs]", "[/x]", "[bold]x[/bold]", ":smile:", "back\\", r"my$\bad$x", "--><b>"])
+NAMES = ["[/x]", "--><b>", "cnn[bs]", "[bold]x[/bold]", ":smile:", "back\\", r"my$\bad$x"]
+
+
+@pytest.mark.parametrize("name", thin(NAMES, 2))
 def test_markup_in_a_name_is_not_obeyed(tmp_path: Path, name: str) -> None:
     fabricate.run_folder(tmp_path, experiment=name, strategies=(name, "other"), wrong=(f"{name}/weak/1",))
     records = (tmp_path / store.RECORDS).read_text()

@@ -42,6 +42,7 @@ def test_there_is_an_experiment_for_every_lever():
         assert swept or config.profile or config.report.view in views.views("training"), name
 
 
+@pytest.mark.full
 def test_precision():
     found = measure("precision", **{"measure.train_steps": 30})
     assert list(found) == ["precision=default", "precision=bfloat16", "precision=float16"]
@@ -59,12 +60,14 @@ def test_accumulate():
     assert memory == sorted(memory, reverse=True) and memory[-1] < 0.7 * memory[0]
 
 
+@pytest.mark.full
 def test_remat():
     found = measure("remat", **{"lever.remat": "none,sqrt,block"})
     memory = {arm.removeprefix("remat="): record.passport.temp_bytes for arm, record in found.items()}
     assert memory["sqrt"] < memory["none"] and memory["block"] < memory["none"]
 
 
+@pytest.mark.full
 def test_freeze():
     patterns = small("freeze").lever.freeze.split(",")
     trained, frozen = measure("freeze", **{"mesh.devices": "2", "lever.freeze": f"none,{patterns[-1]}"}).values()
@@ -80,6 +83,7 @@ def test_ladder():
     assert all("waited_share" in record.outcome for record in found.values())
 
 
+@pytest.mark.full
 def test_phases():
     found = measure("phases", **{"mesh.devices": "1,2"})
     flops = [record.passport.product_flops_per_step for record in list(found.values())[:4]]
@@ -88,6 +92,7 @@ def test_phases():
     assert reduced["part=local on 2"] == 0 < reduced["part=step on 2"]
 
 
+@pytest.mark.full
 def test_input():
     found = measure("input")
     assert list(found)[:3] == ["input=device", "input=host", "input=pipeline:0"]
@@ -104,6 +109,7 @@ def test_inference_is_timed_call_by_call():
     assert measured.steps == 1 and len(measured.block_s) == 20
 
 
+@pytest.mark.full
 def test_profile(tmp_path):
     config = small("profile", **{"mesh.devices": "2"})
     bench = Bench(config_lib.plain(config), "profile", jax.devices(), "session0/here")

@@ -47,6 +47,7 @@ def test_without_fusion_fsdp_still_gathers_for_the_backward_pass_again(records):
     assert donated == unfused > 0
 
 
+@pytest.mark.full
 def test_tensor_parallel_grows_the_model_with_the_devices(records):
     found = {(r.scaling, r.devices): r for r in records("tensor_parallel", "mesh.devices=1,2")}
     parameters = {key: record.passport.parameters for key, record in found.items()}
@@ -62,6 +63,7 @@ def test_pipeline_is_as_busy_as_theory_says(records):
     assert [record.facts["busy_share"] for record in found] == pytest.approx([4 / (4 + 2 - 1)] * 2)
 
 
+@pytest.mark.full
 def test_context_parallel_passes_keys_and_values_round(records):
     (record,) = records("context_parallel", "mesh.devices=4", "search=")
     assert "collective-permute" in {each.kind for each in record.passport.collectives}
@@ -77,6 +79,7 @@ def test_hybrid_says_what_each_mesh_keeps_busy(records):
     assert [record.facts.get("busy_share") for record in found.values()] == [None, pytest.approx(2 / 3)]
 
 
+@pytest.mark.full
 def test_moe_says_what_was_dropped(records):
     found = {r.devices: r for r in records("moe", "mesh.devices=1,2", "strategy=expert")}
     assert all(0 <= record.facts["dropped"] < 1 for record in found.values())

@@ -23,6 +23,7 @@ def last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
 
 
+@pytest.mark.full
 def test_kill_9_and_the_same_command(tmp_path):
     whole = jaxbench("train", "mlp", f"--workdir={tmp_path / 'whole'}", *WORDS)
     assert whole.returncode in (0, 1), whole.stdout + whole.stderr  # target reached or not
