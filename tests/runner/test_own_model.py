@@ -74,7 +74,7 @@ def test_the_written_file_is_called_as_it_is_named_and_carries_no_licence(tmp_pa
         (
             "equinox.py",
             "nnx",
-            "equinox.py' would hide the library of that name: choose another, such as my_equinox.py",
+            "equinox.py' would hide the library of that name: choose another name, such as my_equinox.py",
         ),
         ("no/mine.py", "nnx", r"cannot be written \(No such file or directory\): name a folder that exists"),
     ],

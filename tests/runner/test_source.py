@@ -41,7 +41,9 @@ def test_a_run_from_another_checkout_ends_with_both_places_named(copy: Path) -> 
 def test_the_description_of_the_machine_is_of_the_same_copy(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(copy))
     manifest.probe.cache_clear()
-    with pytest.raises(UserError, match=f"'{source.PACKAGE}', its worker processes from '{copy / 'jaxbench'}'"):
+    with pytest.raises(
+        UserError, match=f"'{source.PACKAGE}', but its worker processes run it from '{copy / 'jaxbench'}'"
+    ):
         manifest.probe("cpu")
 
 

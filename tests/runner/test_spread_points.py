@@ -74,10 +74,10 @@ def test_a_model_that_cannot_grow_is_refused():
     ("strategy", "levers", "said"),
     [
         ("tensor", {"schedule": "1f1b"}, "schedule=1f1b needs a pipeline"),
-        ("context", {"sequence_parallel": "on"}, "sequence_parallel=on needs products"),
+        ("context", {"sequence_parallel": "on"}, "sequence_parallel=on needs a mesh with the axis tensor"),
         ("shard_map", {"part": "forward", "schedule": "1f1b"}, "schedule=1f1b needs a pipeline"),
         ("shard_map", {"part": "forward", "reduction": "ring"}, "reduction=ring needs the strategy shard_map"),
-        ("tensor", {"mesh": "data=2"}, "'tensor' has a mesh of its own"),
+        ("tensor", {"mesh": "data=2"}, "'tensor' defines its own mesh"),
     ],
 )
 def test_a_lever_that_a_strategy_does_not_have_is_refused(strategy, levers, said):
