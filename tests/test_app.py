@@ -84,6 +84,7 @@ def test_damage_elsewhere_is_named_and_nothing_is_lost(run, tmp_path):
         assert (copy / "records.jsonl").read_text() == text
 
 
+@pytest.mark.full
 def test_another_config_or_experiment_is_refused(run):
     done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP, "--config.batch=32")
     assert done.returncode == 2
@@ -139,6 +140,7 @@ def test_list_names_every_experiment_and_preset():
         assert f"  {name} " in done.stdout
 
 
+@pytest.mark.full
 def test_dry_run_measures_and_writes_nothing(tmp_path):
     done = jaxbench("run", "mlp", "--dry_run", *QUICK_MLP, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

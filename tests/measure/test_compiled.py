@@ -11,6 +11,7 @@ from unittest import mock
 import compiled_cases as cases
 import jax
 import pytest
+from thin import thin
 
 from jaxbench.catalog import targets
 from jaxbench.measure import census, closed_form, products
@@ -50,13 +51,13 @@ def judged(name, target, text):
     return closed_form.verify(found, form, step, single=single), found
 
 
-@pytest.mark.parametrize(("name", "target"), EVERY)
+@pytest.mark.parametrize(("name", "target"), thin(EVERY))
 def test_right_steps_pass_and_wrong_ones_do_not(name, target):
     found, _ = verdict(name, target)
     assert found.ok != cases.BY_NAME[name].broken, found.reason
 
 
-@pytest.mark.parametrize(("name", "target"), EVERY)
+@pytest.mark.parametrize(("name", "target"), thin(EVERY))
 def test_every_group_is_that_of_a_mesh_axis(name, target):
     _, found = verdict(name, target)
     assert all(each.axis and each.group > 1 for each in found)

@@ -54,6 +54,7 @@ def test_precision():
         assert all(check.value > 0.99 for check in products)
 
 
+@pytest.mark.full
 def test_accumulate():
     found = measure("accumulate", batch=64)
     memory = [record.passport.temp_bytes for record in found.values()]

@@ -85,8 +85,9 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, moved)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("style", NORMED)
-@pytest.mark.parametrize("strategy", thin(["shard_map", "jit_auto"], 1))
+@pytest.mark.parametrize("strategy", ["jit_auto", "shard_map"])
 def test_micro_batches_are_normalised_each_over_all_devices(style, strategy):
     mine = accumulate.apply(workload(NORMED[style]()), 2)
     batch = mine.synthetic(KEY, BATCH)
