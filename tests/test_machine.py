@@ -76,7 +76,7 @@ WRONG = [
     (("run", "matmul", *CPU, "--config.dtypes=float8_e4m3fn"), "float8_e4m3fn: a cpu does not compute"),
     (("run", "matmul", *CPU, "--config.dtypes=float33"), "--config.dtypes=float33 is unknown: did you mean"),
     (("run", "stream", *CPU, "--config.sizes=1e12"), "would hold 8 TB"),
-    (("run", "stream", "--config.sizes=1k,lots"), "'lots' is not a size, write 1024, 1e6, 64Ki or 16Mi"),
+    (("run", "stream", "--config.sizes=1k,lots"), "'lots' is not a size: write 1024, 1e6, 64Ki or 16Mi, for example"),
     (("run", "collectives", *CPU, "--config.mesh.shape=3x2"), "3x2 needs 6 devices, but there are 8: use 2x4"),
     (("run", "collectives", *CPU, "--config.sizes_from=matmul"), "matmul is not a training experiment"),
     (("run", "stream", "--config.cores=some"), "--config.cores=some is unknown"),
