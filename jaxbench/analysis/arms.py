@@ -53,6 +53,11 @@ class Arm:
         return self.timing.step_s.known and self.point.check_ok is not False
 
     @property
+    def honest(self) -> bool:
+        """As of its row."""
+        return self.row.honest
+
+    @property
     def peak_bytes(self) -> float:
         return self.point.peak_bytes
 
@@ -147,6 +152,8 @@ def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:
         if each.point.check_ok is not True:
             fault = "did not pass its checks" if each.point.check_ok is False else "was never checked"
             return "cannot tell", f"{each.point.point} {fault}"
+        if each.gate == "refused":
+            return "cannot tell", f"{each.point.point} was refused by a gate, {each.gate_reason}"
     if row.point.oversubscribed:
         return "cannot tell", "more devices than cores: the times say nothing about speed"
     if not speedup.has_interval:

@@ -24,6 +24,7 @@ POSITIVE = "not negative"
 INPUTS = "inputs not all zeros"
 ITSELF = "the collective it is called"
 RIGHT = "right result"
+FLOPS_DONE = "FLOPs in the program"
 
 # An iteration of the loop may take this many times as long as a call, or longer by this many calls of an empty program.
 # An iteration has overhead, too: more on an accelerator, whose host evaluates the loop condition.
@@ -46,6 +47,8 @@ NOTHING = 0.01
 # Without a loop, the second clock is the slope between blocks of K and 2 K calls.
 BLOCKS_SLOWER = 1.5
 BLOCKS_FASTER = 0.5
+# The stated FLOPs may exceed what is in the program this many times: a compiler may simplify an operation.
+OVERSTATED = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,7 @@ def judge(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, .
         two_clocks(point, timing, loop),
         below_peak(demands),
         roofline(timing.step_s, demands),
+        flops_done(point.flops or 0, _counted(point)),
         positive(point, timing, loop, demands),
         inputs(point),
         itself(point),
@@ -103,7 +107,7 @@ def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
     overhead of a call, has lost work: the compiler removed it or hoisted it out of the loop.
     """
     if not loop.iteration_s.known:
-        return _blocks(timing.clock_ratio)
+        return blocks(timing.clock_ratio)
     call_s, iteration_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
     lo, hi = _ends(loop.ratio)
     text = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(iteration_s)}"
@@ -124,7 +128,8 @@ def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
     return Gate(name=TWO_CLOCKS, passed=True, reason=text)
 
 
-def _blocks(ratio: Estimate) -> Gate:
+def blocks(ratio: Estimate) -> Gate:
+    """The second clock of calls or steps without a loop: the slope between blocks of K and of 2 K of them."""
     if not ratio.known:
         return Gate(name=TWO_CLOCKS, passed=None, reason="unknown: there is no second clock")
     lo, hi = _ends(ratio)
@@ -152,11 +157,11 @@ def below_peak(demands: tuple[Demand, ...]) -> Gate:
     return _unless_unknown(BELOW_PEAK, demands)
 
 
-_CONTRADICTION = "this number or the machine's card is wrong ('jaxbench machine' makes a new card)"
+CONTRADICTION = "this number or the machine's card is wrong ('jaxbench machine' makes a new card)"
 
 
 def _above(demand: Demand) -> str:
-    why = "impossible" if demand.limit.source == "catalogue" else _CONTRADICTION
+    why = "impossible" if demand.limit.source == "catalogue" else CONTRADICTION
     part = 100 * demand.rate.value / demand.limit.rate
     return f"{demand.shown(demand.rate.value)} is {part:.0f} % of {demand.limit.text}: {why}"
 
@@ -193,6 +198,27 @@ def positive(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand
         wrong.append(f"one more call takes {timing.clock_ratio.value * timing.step_s.value:.3g} s")
     wrong += [f"{d.rate.value:.3g} {d.unit}" for d in demands if d.rate.value <= 0]
     return Gate(name=POSITIVE, passed=not wrong, reason="; ".join(wrong))
+
+
+def flops_done(stated: float, counted: float | None) -> Gate:
+    """The stated FLOPs are in the compiled program. A formula that counts more than is done makes every rate too large.
+
+    The program may have more than the formula: recomputation, masked attention, a pipeline's bubble.
+    """
+    if not stated:
+        return Gate(name=FLOPS_DONE, passed=True)
+    if counted is None:
+        return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the compiler cannot count its FLOPs")
+    if stated <= OVERSTATED * counted:
+        return Gate(name=FLOPS_DONE, passed=True)
+    text = f"{stated:.3g} FLOPs by formula, but the compiled program has {counted:.3g}"
+    return Gate(name=FLOPS_DONE, passed=False, reason=text)
+
+
+def _counted(point: CasePoint) -> float | None:
+    """The compiler's count; None where the program calls a library, which the compiler does not look into."""
+    record = point.record
+    return record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
 
 
 def inputs(point: CasePoint) -> Gate:

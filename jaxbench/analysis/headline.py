@@ -3,27 +3,37 @@
 
 from __future__ import annotations
 
+from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.analysis.quantities import devices, percent, seconds
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.scaling import Control, Row
+
+# The same program, measured twice, may differ by this much more than an interval says before the interval is doubted.
+NOISE = 0.05
 
 
-def headlines(rows: list[Row]) -> list[str]:
+def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[str]:
     """One sentence per strategy: its efficiency at the largest honest device count, with the base's absolute time.
 
     If no point allows one, a single sentence that starts with "No headline" says why.
+
+    controls: of the same run. A strategy has no headline if its same program, measured twice, differs by more than the
+      headline's interval and by more than NOISE.
     """
     strategies = dict.fromkeys(r.point.strategy for r in rows)
-    sentences = [
-        sentence for name in strategies if (sentence := _sentence([r for r in rows if r.point.strategy == name]))
-    ]
-    return sentences or [f"No headline: {_why_not(rows)}."]
+    noise = {control.strategy: control for control in controls or ()}
+    claims = {name: _claims([row for row in rows if row.point.strategy == name]) for name in strategies}
+    doubts = {name: doubt for name, largest in claims.items() if (doubt := _noisy(noise.get(name), largest))}
+    sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
+    return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows)}."]
 
 
-def _sentence(rows: list[Row]) -> str:
-    """The sentence about one strategy; "" when it has no honest point beyond its base."""
-    largest = [row for scaling in ("strong", "weak") if (row := _largest(rows, scaling)) is not None]
-    if not largest:
-        return ""
+def _claims(rows: list[Row]) -> list[Row]:
+    """The rows of one strategy that a headline names: at most one of each scaling."""
+    return [row for scaling in ("strong", "weak") if (row := _largest(rows, scaling)) is not None]
+
+
+def _sentence(largest: list[Row]) -> str:
+    """The sentence about one strategy."""
     parts = []
     for row in largest:
         base = row.base
@@ -35,9 +45,26 @@ def _sentence(rows: list[Row]) -> str:
     return f"{largest[0].point.strategy}: {', '.join(parts)}."
 
 
+def _noisy(control: Control | None, largest: list[Row]) -> str:
+    """Why the machine was too noisy for these efficiencies, as a clause; "" if it was not."""
+    if control is None or not largest:
+        return ""
+    half = max((row.efficiency.hi - row.efficiency.lo) / 2 / row.efficiency.value for row in largest)
+    if control.floor <= max(NOISE, half):
+        return ""
+    return (
+        f"the machine was too noisy: the same program, measured twice, differs by up to {100 * control.floor:.0f} %, "
+        f"and the efficiency of {control.strategy} would claim ±{100 * half:.0f} %"
+    )
+
+
 def _largest(rows: list[Row], scaling: str) -> Row | None:
-    family = (r for r in rows if r.point.scaling == scaling and r.point.honest)
-    compared = [r for r in family if r.base is not None and r.base.honest and r.base is not r.point]
+    family = [r for r in rows if r.point.scaling == scaling and r.honest]
+    bases = {r.point.point for r in family}
+    compared = [
+        r for r in family if r.base is not None and r.base is not r.point and r.base.point in bases
+        and r.efficiency.has_interval
+    ]  # fmt: skip
     return max(compared, key=lambda r: r.point.devices, default=None)
 
 
@@ -46,9 +73,14 @@ def _why_not(rows: list[Row]) -> str:
         return "nothing was measured"
     if not any(r.point.status == "ok" and r.point.check_ok for r in rows):
         return "every point lacks rounds or did not pass its checks"
-    honest = {r.point.devices for r in rows if r.point.honest}
-    if not honest:
+    if not any(r.point.honest for r in rows):
         return "every point that passed is oversubscribed (more devices than cores)"
+    refused = [r for r in rows if r.point.honest and r.gate == "refused"]
+    if refused:
+        return f"a gate refused {refused[0].point.point}, {refused[0].gate_reason}"
+    honest = {r.point.devices for r in rows if r.honest}
     if len(honest) == 1:
         return f"only one honest device count ({honest.pop()}) was measured, and scaling needs two"
+    if max(r.timing.rounds for r in rows if r.honest) < MIN_ROUNDS:
+        return f"an efficiency needs an interval, and an interval needs {MIN_ROUNDS} rounds"
     return "no strategy has two honest device counts with a base that passed its checks"

@@ -32,7 +32,7 @@ def headlines(
     if view == "phases":
         sentences = [each.sentence for each in phases if each.honest and each.place in shown]
     elif view == "batch":
-        sentences = [_knee(knee) for knee in knees if knee.place in shown and knee.arm.point.honest]
+        sentences = [_knee(knee) for knee in knees if knee.place in shown and knee.arm.honest]
     elif view == "inference":
         sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
     elif view == "ladder":
@@ -43,7 +43,7 @@ def headlines(
 
 
 def _shown(places: Sequence[Place]) -> list[Place]:
-    honest = [place for place in places if any(arm.point.honest for arm in place.arms)]
+    honest = [place for place in places if any(arm.honest for arm in place.arms)]
     if len(honest) <= MAX_PLACES:
         return honest
     largest: dict[tuple[str, str], Place] = {}
@@ -59,7 +59,7 @@ def _prefix(place: Place) -> str:
 def pairs(place: Place) -> list[Arm]:
     """The arms that can be compared: they and their baseline are honest and measured."""
     arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
-    return [arm for arm in arms if arm.point.honest and arm.baseline.point.honest and arm.ratio.known]
+    return [arm for arm in arms if arm.honest and arm.baseline.honest and arm.ratio.known]
 
 
 def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
@@ -177,7 +177,7 @@ def _knee(knee: Knee) -> str:
 
 def _latencies(latencies: Sequence[Latency]) -> str:
     """The latencies of the smallest and the largest batch."""
-    honest = [each for each in latencies if each.arm.point.honest and each.p50.known]
+    honest = [each for each in latencies if each.arm.honest and each.p50.known]
     parts = []
     for each in dict.fromkeys((honest[0], honest[-1])) if honest else ():
         p99 = f", p99 {interval(each.p99, seconds)}" if each.p99.known else f", no p99 ({each.why_not})"
@@ -218,9 +218,9 @@ def _why_not(places: Sequence[Place]) -> str:
         return "nothing was measured"
     if not any(arm.point.status == "ok" and arm.point.check_ok for arm in arms):
         return "every arm lacks rounds or did not pass its checks"
-    if not any(arm.point.honest for arm in arms):
+    if not any(arm.honest for arm in arms):
         return "every arm that passed is oversubscribed (more devices than cores)"
-    bad_baselines = {arm.baseline.point.point for arm in arms if arm.point.honest and not arm.baseline.point.honest}
+    bad_baselines = {arm.baseline.point.point for arm in arms if arm.honest and not arm.baseline.honest}
     if bad_baselines:
         return f"the baseline {sorted(bad_baselines)[0]} has no trustworthy times"
     return "no two arms can be compared"

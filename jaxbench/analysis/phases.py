@@ -61,7 +61,7 @@ class Phases:
 
     @property
     def honest(self) -> bool:
-        return all(arm.point.honest for arm in self.arms)
+        return all(arm.honest for arm in self.arms)
 
     @property
     def sentence(self) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import paired_ratio, utilisation
+from jaxbench.analysis import gates, paired_ratio, step_gates, utilisation
+from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.timing import Timing, measure, no_interval, unsettled
@@ -23,12 +24,13 @@ class Row:
 
     Attributes:
       base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and arm
-        that is not oversubscribed; None without one.
+        that is neither oversubscribed nor refused by a gate; None without one.
       speedup: examples per second over the base's, both from median step times.
       efficiency: speedup / (devices / base devices).
       paired: shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up has no
         interval, and the point is in no fit.
       speedup_draws: (draws,) for the fits.
+      gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
       notes: caveats, as clauses.
     """
 
@@ -41,12 +43,20 @@ class Row:
     paired: bool = True
     speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
     use: Utilisation = Utilisation()
+    gates: tuple[Gate, ...] = ()
+    gate: str = ""
+    gate_reason: str = ""
     notes: tuple[str, ...] = ()
 
     @property
     def believed(self) -> bool:
         """No check failed."""
         return self.point.check_ok is not False
+
+    @property
+    def honest(self) -> bool:
+        """Whether it may support a headline, a fit or a card."""
+        return self.point.honest and self.gate == "passed"
 
     @property
     def relative_devices(self) -> float:
@@ -63,15 +73,19 @@ class Control:
     ratio: Estimate  # step_s of the strong point over step_s of the weak point
 
     @property
+    def floor(self) -> float:
+        """The noise floor: the larger distance of the interval's ends from 1, at least 0.001."""
+        ends = (self.ratio.lo, self.ratio.hi) if self.ratio.has_interval else (self.ratio.value,)
+        return max(0.001, *(abs(end - 1) for end in ends))
+
+    @property
     def sentence(self) -> str:
         ratio = self.ratio
-        ends = (ratio.lo, ratio.hi) if ratio.has_interval else (ratio.value,)
         between = f" [{ratio.lo:.3f}, {ratio.hi:.3f}]" if ratio.has_interval else ""
-        floor = max(0.001, *(abs(end - 1) for end in ends))
         devices = f"{self.devices} device{'s' if self.devices > 1 else ''}"
         return (
             f"Noise floor, {self.strategy}: on {devices} strong and weak are the same program, with step times in "
-            f"the ratio {ratio.value:.3f}{between}. Differences below {100 * floor:.1f} % mean nothing here."
+            f"the ratio {ratio.value:.3f}{between}. Differences below {100 * self.floor:.1f} % mean nothing here."
         )
 
 
@@ -82,12 +96,24 @@ def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, A
     machine: the machine's card (`machine_card.read`), or None.
     """
     draws = Draws(unit for point in points for unit in point.units)
-    rows = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]
+    rows = [_alone(point, measure(point, draws, examples=point.global_batch), config, machine) for point in points]
     model_grows = config.get("weak") == "model"
-    finished = [
+    return [
         _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows
     ]
-    return [dataclasses.replace(row, use=_use(row, dtype_of(row.point, config), machine)) for row in finished]
+
+
+def _alone(point: Point, timing: Timing, config: dict[str, Any], machine: dict[str, Any] | None) -> Row:
+    """A row without its base."""
+    if not timing.step_s.known:
+        return Row(point=point, timing=timing)
+    use = utilisation.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
+    return _gated(Row(point=point, timing=timing, use=use), step_gates.judge(point, timing, use))
+
+
+def _gated(row: Row, results: tuple[Gate, ...]) -> Row:
+    gate, reason = gates.verdict(results)
+    return dataclasses.replace(row, gates=results, gate=gate, gate_reason=reason)
 
 
 def dtype_of(point: Point, config: dict[str, Any]) -> str:
@@ -101,12 +127,6 @@ def dtype_of(point: Point, config: dict[str, Any]) -> str:
     if precision in SIXTEEN_BITS:
         return SIXTEEN_BITS[precision]
     return named or ("float32" if precision else "")
-
-
-def _use(row: Row, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
-    if not row.timing.step_s.known:
-        return row.use
-    return utilisation.utilisation(row.point, row.timing.step_s.value, dtype=dtype, machine=machine)
 
 
 def controls(rows: list[Row]) -> list[Control]:
@@ -132,6 +152,7 @@ def _base(point: Point, rows: list[Row]) -> Row | None:
         and row.timing.step_s.known
         and row.point.status not in ("failed", "unsupported")
         and not row.point.oversubscribed
+        and row.gate != "refused"
     ]
     return min(family, key=lambda row: row.point.devices, default=None)
 
@@ -140,8 +161,8 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     """model_grows: with the devices, so that work is FLOPs and not examples."""
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
-    if base is None:
-        return dataclasses.replace(row, notes=_notes(row, base))
+    if base is None or row.point.devices < base.point.devices:  # its smaller counts were refused
+        return dataclasses.replace(row, notes=_notes(row, None))
     work = row.point.global_batch / base.point.global_batch
     if model_grows and row.point.record is not None and base.point.record is not None:
         work = row.point.record.passport.flops_per_step / base.point.record.passport.flops_per_step
@@ -162,6 +183,8 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
         speedup_draws=draws,
     )
+    if row.point is not base.point:
+        finished = _gated(finished, (*row.gates, step_gates.not_above_ideal(finished.efficiency)))
     return dataclasses.replace(finished, notes=_notes(finished, base))
 
 
@@ -185,7 +208,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     if base is not None and not point.oversubscribed and row.timing.step_s.known:
         notes.extend(_pairing(row, base))
     if not point.oversubscribed:
-        notes.extend(_above_ideal(row.efficiency))
+        notes.extend([] if row.gate == "refused" else _above_ideal(row.efficiency))
         notes.extend(_shared_threads(row))
     notes.extend(_excess(point))
     notes.extend(unsettled(point))

@@ -51,7 +51,8 @@ class Entry:
     @property
     def state(self) -> str:
         """One word for status, checks and gates together."""
-        return state(self.point.status, self.point.check_ok, getattr(self.row, "gate", ""))
+        unsaid = isinstance(self.row, Row) and self.row.gate == "passed"  # a step that passed is "ok"
+        return state(self.point.status, self.point.check_ok, "" if unsaid else self.row.gate)
 
 
 def entries(

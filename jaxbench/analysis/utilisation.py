@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxbench.analysis import ceilings, quantities
+from jaxbench.analysis.limits import SLACK
 from jaxbench.analysis.points import Point
 from jaxbench.catalog import hardware
 
@@ -27,6 +28,8 @@ class Utilisation:
     note: str = ""
     measured_peak_share: float = math.nan
     measured_note: str = ""
+    peak: str = ""  # the catalogued peak in words
+    measured_slack: float = math.nan  # a share up to this is believed
 
     @property
     def full_note(self) -> str:
@@ -46,7 +49,8 @@ def utilisation(point: Point, step_s: float, *, dtype: str, machine: dict[str, A
 
 def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
     """Adds the share of the measured peak. A CPU device is counted as one core, up to the number of cores."""
-    peak = ceilings.measured(machine, point.platform, 1, dtype).flop.rate
+    ceiling = ceilings.measured(machine, point.platform, 1, dtype).flop
+    peak = ceiling.rate
     if machine is None or not math.isfinite(peak):
         return use
     workers, unit = point.devices, "device"
@@ -54,7 +58,8 @@ def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, 
         workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
     share = use.flop_per_s / (workers * peak)
     note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(peak)} per {unit}"
-    return dataclasses.replace(use, measured_peak_share=share, measured_note=note)
+    slack = SLACK["measured"] * ceiling.room
+    return dataclasses.replace(use, measured_peak_share=share, measured_note=note, measured_slack=slack)
 
 
 def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:
@@ -74,7 +79,8 @@ def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:
     rate = peak.rate(dtype)
     if rate is None:
         return dataclasses.replace(unknown, note=f"no MFU: the catalogue has no {dtype} peak for {peak.name}")
-    note = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
+    text = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
+    note = text
     if not rate.verified:
         note += ", which the catalogue marks as unverified"
     if not math.isfinite(flop_per_s):
@@ -82,4 +88,4 @@ def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:
     mfu = flop_per_s / (point.devices * rate.flop_per_s)
     if mfu > 1:
         note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
-    return Utilisation(flops_per_step=flops, flop_per_s=flop_per_s, mfu=mfu, note=note)
+    return Utilisation(flops_per_step=flops, flop_per_s=flop_per_s, mfu=mfu, note=note, peak=text)

@@ -30,6 +30,7 @@ class Facts:
     bytes: float | None = None
     temp_bytes: int | None = None
     collectives: tuple[str, ...] = ()  # kinds in the compiled step
+    calls_library: bool | None = None  # it has a custom call, whose FLOPs the compiler does not count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +92,14 @@ def compile_chain(
         step = jitted.lower(state, batch).compile()
         compile_s = clock() - start
         looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
-    cost, memory = step.cost_analysis() or {}, step.memory_analysis()
+    cost, memory, text = step.cost_analysis() or {}, step.memory_analysis(), step.as_text()
     facts = Facts(
         compile_s=compile_s,
         flops=_known(cost.get("flops")),
         bytes=_known(cost.get("bytes accessed")),
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
-        collectives=census.kinds(step.as_text()) if chain.mesh is not None else (),
+        collectives=census.kinds(text) if chain.mesh is not None else (),
+        calls_library=" custom-call(" in text,
     )
     return Runnable(
         step=jitted if as_called else step, loop=looped, draw=chain.draw, wrong=chain.wrong, values=chain.values,

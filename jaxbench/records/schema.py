@@ -124,6 +124,7 @@ class CaseRecord(CasePlace, Prepared):
     compiler_bytes: float | None
     temp_bytes: int | None  # scratch of the compiled call, per device
     collectives: tuple[str, ...] = ()  # kinds in the compiled program of a collective; () in older records
+    calls_library: bool | None = None  # the compiled program has a custom call; None in older records
     kind: str = "case"
 
 

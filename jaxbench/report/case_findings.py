@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from jaxbench.analysis.normal import Verdict
 from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
-from jaxbench.report.findings import Findings, grouped, legend, notes, of_folder
+from jaxbench.report.findings import Findings, legend, notes, of_folder, refusals
 from jaxbench.report.page import Kind, Page, Picture, Section
 from jaxbench.report.table import Table, take
 
@@ -111,13 +111,6 @@ def find(run: RunFolder) -> CaseFindings:
         normal=normal.judge(view, rows, manifest=manifest),
         left_out=[str(sentence).removeprefix("Left out: ") for sentence in plan.get("left_out") or ()],
     )
-
-
-def refusals(rows: Iterable[CaseRow]) -> list[str]:
-    """Every row that a gate refused, grouped by gate. Rows with wrong values are shortfalls instead."""
-    refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
-    refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])
-    return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 
 
 def in_order(entries: Sequence[Entry]) -> list[Entry]:

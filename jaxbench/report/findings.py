@@ -115,6 +115,7 @@ class TrainingFindings(Findings):
         return [
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
+            Section(heading="Refused by the gates", sentences=refusals(self.rows)),
             Section(heading="Base", sentences=base_lines(self.rows), kind=Kind.DETAIL),
             Section(
                 heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
@@ -129,13 +130,14 @@ def find(run: RunFolder) -> TrainingFindings:
     """Reads and analyses a run folder. Raises UserError when it is not one, is damaged or has another schema."""
     loaded, common = points.load(run), of_folder(run)
     rows = scaling.analyse(loaded, config=common["config"], machine=common["card"])
+    controls = scaling.controls(rows)
     return TrainingFindings(
         **common,
         experiment=rows[0].point.experiment if rows else str(common["manifest"]["plan"].get("experiment", "")),
-        headlines=headlines(rows),
+        headlines=headlines(rows, controls),
         rows=rows,
         fits=fits.fit_all(rows),
-        controls=scaling.controls(rows),
+        controls=controls,
     )
 
 
@@ -200,6 +202,13 @@ def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tu
 def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
     """Each distinct note once, after the names of its points."""
     return [f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say)]
+
+
+def refusals(rows: Sequence[Any]) -> list[str]:
+    """Every row that a gate refused, grouped by gate. Rows with wrong results are shortfalls instead."""
+    refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
+    refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])
+    return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 
 
 def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:

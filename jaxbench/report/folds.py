@@ -66,7 +66,7 @@ SAMPLES = (
 def fold(entry: Entry, points: int) -> Fold:
     """The folded details of one of `points` points."""
     row, point = entry.row, entry.point
-    refusal = row.gate_reason if isinstance(row, CaseRow) and row.gate == "refused" else ""
+    refusal = row.gate_reason if row.gate == "refused" else ""
     shown = point.rounds[: max(3, RAW_ROUNDS // max(1, points))]
     return Fold(
         name=point.point,
@@ -90,7 +90,7 @@ def _notes(entry: Entry) -> Iterator[str]:
 
 def _tables(entry: Entry) -> Iterator[Table]:
     row, record = entry.row, entry.record
-    if isinstance(row, CaseRow) and row.gates:
+    if row.gates:
         yield fill(GATES, row.gates)
     if record is not None:
         yield fill(CHECKS, record.checks)

@@ -39,6 +39,7 @@ from jaxbench.report.findings import (
     names,
     notes,
     of_folder,
+    refusals,
     timed,
     unit,
     utilisation,
@@ -109,6 +110,7 @@ class LeverFindings(Findings):
         return [
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
+            Section(heading="Refused by the gates", sentences=refusals(self.rows)),
             Section(heading="Baseline", sentences=baselines(self.places)),
             Section(heading="Inconclusive", sentences=unclear(self.arms)),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),

@@ -160,7 +160,8 @@ class CaseBench:
             experiment=self.config.experiment, platform=device.platform, device_kind=device.device_kind,
             processes=jax.process_count(), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
             compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
-            checks=(verdict(ready, wrong),), worker=self.worker, collectives=facts.collectives, **placed,
+            checks=(verdict(ready, wrong),), worker=self.worker, collectives=facts.collectives,
+            calls_library=facts.calls_library, **placed,
         )  # fmt: skip
 
 

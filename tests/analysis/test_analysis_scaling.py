@@ -67,7 +67,7 @@ def test_no_base_no_speedup(tmp_path: Path) -> None:
 
 
 def test_efficiency_above_one_is_flagged_and_noise_is_not(tmp_path: Path) -> None:
-    rows = analyse(tmp_path, law=lambda scaling, n: n * (1.3 if n > 1 and scaling == "strong" else 1.0), noise=0.002)
+    rows = analyse(tmp_path, law=lambda scaling, n: n * (1.03 if n > 1 and scaling == "strong" else 1.0), noise=0.002)
     assert any("efficiency above 1" in note for note in rows["shard_map/strong/4"].notes)
     assert not any("efficiency above 1 beyond" in note for note in rows["shard_map/strong/1"].notes)
 

@@ -83,11 +83,13 @@ class Queue:
         return dataclasses.replace(ready, step=queued, loop=queued_loop, fence=self.fence, place=lambda number: number)
 
 
-def measure(folder: Path, *, scale: float = 1.0, flop_per_s: float = 1e12, queue: Queue | None = None) -> CaseRow:
+def measure(
+    folder: Path, *, product: str = PRODUCT, scale: float = 1.0, flop_per_s: float = 1e12, queue: Queue | None = None
+) -> CaseRow:
     """Measures the product here, or in the time of `queue`, and judges it as on a machine whose measured peak is
     `flop_per_s`."""
     path = folder / "product.py"
-    path.write_text(PRODUCT)
+    path.write_text(product)
     config = config_lib.compose("product", discovery.load_experiment(str(path)), discovery.load_preset("smoke"))
     with config.unlocked():
         config.scale, config.max_bytes, config.measure.block_s = scale, 0, 0.03
@@ -167,6 +169,14 @@ def test_a_result_that_the_compiler_removes(tmp_path: Path, monkeypatch: pytest.
 
 def test_zeros_for_inputs(tmp_path: Path) -> None:
     assert refused(measure(tmp_path, scale=0.0, queue=Queue())) == {"inputs not all zeros"}
+
+
+def test_a_constant_that_is_called_a_product(tmp_path: Path) -> None:
+    constant = PRODUCT.replace("function=jnp.matmul", "function=lambda a, b: jnp.full((N, N), 7.0)")
+    constant = constant.replace("answer=np.matmul", "answer=lambda a, b: np.full((N, N), 7.0, np.float32)")
+    row = measure(tmp_path, product=constant, queue=Queue())
+    assert refused(row) == {"FLOPs in the program"}
+    assert row.point.record is not None and row.point.record.wrong == 0
 
 
 def test_more_than_the_peak(tmp_path: Path) -> None:

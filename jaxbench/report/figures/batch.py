@@ -46,7 +46,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 def _knees(axes: Axes, found: Sequence[Knee], *, named: bool) -> None:
     """A vertical line at each knee."""
-    knees = [knee for knee in found if knee.arm.point.honest and not knee.rising]
+    knees = [knee for knee in found if knee.arm.honest and not knee.rising]
     for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in knees)):
         axes.axvline(batch, color=marks.GREY, linewidth=0.8, linestyle=":", zorder=1)
         if not named:

@@ -1,0 +1,67 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Gates of a training step: an impossible time, rate, FLOP count or efficiency is in no headline, fit or base.
+
+`gates.py` asks the same of a case. A refused row stays on the page, with the reason. docs/METRICS.md justifies the
+limits.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jaxbench.analysis import gates
+from jaxbench.analysis.gates import BELOW_PEAK, FLOPS_DONE, Gate
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.limits import SLACK
+from jaxbench.analysis.points import Point
+from jaxbench.analysis.timing import Timing
+from jaxbench.analysis.utilisation import Utilisation
+from jaxbench.levers.part import PART
+
+NOT_ABOVE_IDEAL = "efficiency not above ideal"
+# Beyond this an efficiency is not believed: n devices do at most the work of n. A smaller share that fits in a cache
+# explains more, but then the base, and not the scaling, is what was measured.
+ABOVE_IDEAL = 1.05
+
+
+def judge(point: Point, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:
+    """The gates of a measured row by itself."""
+    return two_clocks(point, timing), below_peak(timing.step_s, use), flops_done(point)
+
+
+def two_clocks(point: Point, timing: Timing) -> Gate:
+    """As of a case. A latency is the time of one call with its start and its fence, which the slope leaves out."""
+    if PART.of(point.levers) == "inference":
+        return Gate(name=gates.TWO_CLOCKS, passed=None, reason="a latency has one clock")
+    return gates.blocks(timing.clock_ratio)
+
+
+def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
+    """Model FLOP/s not above the devices' peak, at the slow end of the interval of the step time."""
+    slowest = step_s.value / (step_s.hi if step_s.has_interval else step_s.value)
+    if math.isfinite(use.mfu):
+        if use.mfu * slowest <= SLACK["catalogue"]:
+            return Gate(name=BELOW_PEAK, passed=True)
+        return Gate(name=BELOW_PEAK, passed=False, reason=f"{100 * use.mfu:.0f} % of the {use.peak} is impossible")
+    if math.isfinite(use.measured_peak_share):
+        if use.measured_peak_share * slowest <= use.measured_slack:
+            return Gate(name=BELOW_PEAK, passed=True)
+        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {gates.CONTRADICTION}")
+    return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
+
+
+def flops_done(point: Point) -> Gate:
+    """As of a case, for whole steps."""
+    if point.record is None or PART.of(point.levers) != "step":
+        return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the formula is of a whole step")
+    passport = point.record.passport
+    counts = (passport.product_flops_per_step, passport.compiler_flops_per_step)
+    return gates.flops_done(passport.flops_per_step, max((count for count in counts if count), default=None))
+
+
+def not_above_ideal(efficiency: Estimate) -> Gate:
+    """An efficiency whose whole interval is above ABOVE_IDEAL."""
+    if not (efficiency.has_interval and efficiency.lo > ABOVE_IDEAL):
+        return Gate(name=NOT_ABOVE_IDEAL, passed=True)
+    why = "its base is slow (its whole batch does not fit in a cache, or another program disturbed it)"
+    return Gate(name=NOT_ABOVE_IDEAL, passed=False, reason=f"{100 * efficiency.value:.0f} %: {why}")
