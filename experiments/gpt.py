@@ -56,6 +56,7 @@ def build(config: ConfigDict) -> TrainWorkload:
     if weights:
         draw = lambda key, batch: language.draw_weights(data().train[weights], key, batch)  # noqa: E731
         example[weights] = Field((shape.context,), jnp.int32, classes=2, draw=draw)
+    flops = training([0.0, *gpt.layer_flops(config.model)])  # the 0: every product needs its input's gradient
     return TrainWorkload(
         name="gpt",
         init=model.init,
@@ -63,7 +64,8 @@ def build(config: ConfigDict) -> TrainWorkload:
         predict=last_position(model),
         optimizer=make_optimizer(config.optimizer),
         example=example,
-        flops_per_example=training([0.0, *gpt.layer_flops(config.model)]),  # every product needs its input's gradient
+        flops_per_example=flops,
+        masked_flops_per_example=training([0.0, *gpt.layer_flops(config.model, causal=False)]) - flops,
         unit="sequences",
         tokens=shape.context,
         blocks=shape.layers,

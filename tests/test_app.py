@@ -45,6 +45,7 @@ def test_a_finished_run_started_again_measures_nothing(run):
     assert (run / "records.jsonl").read_bytes() == before
 
 
+@pytest.mark.full
 def test_report_needs_no_jax(run):
     code = "import sys; sys.modules['jax'] = None; from jaxbench.report import build; build.write(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, str(run)], check=True, env=environment())

@@ -27,6 +27,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_every_part_is_a_run_folder_and_the_page_links_to_them(measured: Path) -> None:
     page = (measured / "machine" / "machine.html").read_text()
     for name in machine_command.EXPERIMENTS:

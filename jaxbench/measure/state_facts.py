@@ -30,8 +30,9 @@ def measure(program: Program, state: TrainState, batch: Batch, *, gradients: boo
 
 
 def of_workload(workload: TrainWorkload) -> dict[str, float]:
-    """The tokens of an example, which a throughput in tokens needs; {} without tokens."""
-    return {"tokens": float(workload.tokens)} if workload.tokens else {}
+    """What a throughput in tokens and other formulas of FLOPs need: numbers of one example that are not 0."""
+    facts = {"tokens": float(workload.tokens), "masked_flops": workload.masked_flops_per_example}
+    return {name: value for name, value in facts.items() if value}
 
 
 def held(tree: PyTree, program: Program) -> float:

@@ -67,6 +67,12 @@ def _training(function: Any) -> Get:
     return lambda entry: function(entry.row) if isinstance(entry.row, Row) else None
 
 
+def _mfu_unmasked(row: Row) -> float:
+    """NaN without masked FLOPs, whose mfu is the only one."""
+    masked = row.point.fact("masked_flops") * row.point.global_batch
+    return row.use.mfu * (1 + masked / row.use.flops_per_step)
+
+
 def _devices(entry: Entry) -> str:
     return f"{entry.point.devices}{'°' if entry.point.oversubscribed else ''}"
 
@@ -240,6 +246,7 @@ COLUMNS: tuple[Column, ...] = (
         Column("tokens_per_s", _training(tokens.per_second), unit="tokens/s"),
         Column("real_tokens_per_s", _training(tokens.real_per_second), unit="tokens/s"),
         Column("real_share", _training(tokens.real_share), unit="1")),
+    *_defined_in("flops-of-attention", Column("mfu_unmasked", _training(_mfu_unmasked), unit="1")),
     *_defined_in("levers", *(_lever(name) for name in LEVERS if name not in (*_FIRST_LEVERS, "mesh"))),
 )  # fmt: skip
 

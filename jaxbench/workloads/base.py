@@ -135,6 +135,8 @@ class TrainWorkload:
         products in the jaxpr of the gradient of the whole batch.
       flops_per_pair: additional FLOPs of each pair of examples of the global batch, for a loss that compares examples:
         a step of G examples takes G flops_per_example + G^2 flops_per_pair.
+      masked_flops_per_example: of products whose result is masked out. `flops_per_example` leaves them out, and others'
+        formulas count them (docs/METRICS.md, FLOPs of attention).
       unit: the name of an example in a throughput ("images").
       tokens: predicted tokens of an example, padding included, for a throughput in tokens; 0: not a sequence.
       data: the real data, or a function that loads them: a Dataset, or another form that `data.own` reads, such as a
@@ -161,6 +163,7 @@ class TrainWorkload:
     example: Mapping[str, Field]
     flops_per_example: float | None = None
     flops_per_pair: float = 0.0
+    masked_flops_per_example: float = 0.0
     unit: str = "examples"
     tokens: int = 0
     data: Any = None

@@ -39,6 +39,7 @@ def test_alpha_and_beta_are_recovered_with_their_intervals(tmp_path: Path) -> No
     assert fit.seconds_at(np.array([5e9]))[0] == pytest.approx(1, rel=0.03)
 
 
+@pytest.mark.full
 def test_the_intervals_cover_the_truth_about_as_often_as_they_say(tmp_path: Path) -> None:
     held = [0, 0]
     for seed in range(40):

@@ -66,6 +66,7 @@ def test_another_scaling_is_outside(card: Path, tmp_path: Path) -> None:
     assert found["shard_map/strong/4"].efficiency.verdict == OUTSIDE
 
 
+@pytest.mark.full
 def test_a_reproduction_is_rarely_called_outside(tmp_path: Path) -> None:
     """Of 20 reproductions with six points each at most a few are outside; at 95 % a point it would be five or more."""
     runs = [card_cases.run(tmp_path / f"{i}", seed=i, drift=0.05, **FACTS) for i in range(21)]

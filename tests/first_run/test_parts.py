@@ -33,6 +33,7 @@ def test_the_largest_count(facts: dict[str, Any], devices: int) -> None:
     assert parts.largest(facts) == devices
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("facts", thin([LAPTOP, GPUS, {**LAPTOP, "cores": 1}, {**GPUS, "devices": 1}], 1))
 def test_every_part_can_be_planned(facts: dict[str, Any]) -> None:
     """Each command's config is legal, its points exist, and its batch divides."""

@@ -79,6 +79,7 @@ def test_a_verdict_that_holds_is_left_alone_and_another_explained(tmp_path):
     assert found.reason.startswith("far off; a step changes nothing") and not found.ok and same is census
 
 
+@pytest.mark.full
 def test_a_loss_that_is_not_finite_is_wrong_whatever_it_agrees_with(tmp_path):
     workload = brought.build(brought.write(tmp_path, (MEAN, "each = each + jnp.inf\n        " + MEAN)))
     about = {"key": KEY, "batch": workload.synthetic(KEY, 8), "device": jax.devices()[0]}

@@ -178,6 +178,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("mesh", "name", "optimizer", "gathers"),
     thin(WHOLE, 1),

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from strategy_cases import BATCH
+from thin import KINDS, thin
 from workload_cases import KEY, linear_workload, one_device
 
 from jaxbench import parallel
@@ -25,7 +26,7 @@ def shuffled(monkeypatch):
     monkeypatch.setattr(device, "core_on_chip", 0, raising=False)
 
 
-@pytest.mark.parametrize("strategy", parallel.of_any_model())
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_every_strategy_is_right_in_any_order(strategy):
     workload, devices = linear_workload(), jax.devices()
     batch = workload.synthetic(KEY, BATCH)

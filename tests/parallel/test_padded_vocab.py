@@ -32,6 +32,7 @@ def reference():
     return one_device(workload(), workload().synthetic(KEY, BATCH))
 
 
+@pytest.mark.full
 def test_the_loss_and_the_gradients_are_those_of_the_vocabulary():
     plain, padded = workload(0), workload()
     batch = plain.synthetic(KEY, BATCH)

@@ -44,7 +44,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), thin(CASES, 2))
+@pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), thin(CASES, CASES[1:2]))
 def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(mesh, schedule, micro_batches):
     workload, program, reference = built(mesh, schedule, micro_batches)
     compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
@@ -109,6 +109,7 @@ def test_loss_scaling_is_refused():
         parallel.build("pipeline", workload, jax.devices()[:2])
 
 
+@pytest.mark.full
 def test_the_state_round_trips_and_each_stage_has_its_blocks():
     workload, program, _ = built("data=2,stage=4", "gpipe", 4)
     with jax.set_mesh(program.mesh):

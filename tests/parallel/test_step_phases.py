@@ -51,6 +51,7 @@ def test_the_whole_step_is_that_of_the_strategy(cnn):
     assert oracle.relative_l2(actual.params, expected.params) < 1e-6
 
 
+@pytest.mark.full
 def test_without_the_mean_one_device_does_the_same_and_two_do_not(cnn):
     expected = once(cnn, "step", 1)[1]
     assert oracle.relative_l2(once(cnn, "local", 1)[1].params, expected.params) < 1e-6

@@ -12,7 +12,7 @@ import pytest
 from broken_strategies import naive
 from jax.sharding import AxisType, PartitionSpec
 from strategy_cases import BATCH, stateful, verdicts
-from thin import thin
+from thin import covering, thin
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import config as config_lib
@@ -46,7 +46,12 @@ SHARDED = [
 TRIED = sorted(EVERYWHERE + SHARDED + [("fsdp", "resnet164", 8)], key=lambda one: one[1])  # one reference serves them
 
 
-@pytest.mark.parametrize(("strategy", "name", "devices"), thin(TRIED))
+# test_models_vision.py has what is their own: `make test` need not compile each under a strategy, too.
+LARGE = {"alexnet", "resnet50", "resnet164", "vgg16", "vit"}
+QUICK = [TRIED[number] for number in covering(TRIED) if TRIED[number][1] not in LARGE]
+
+
+@pytest.mark.parametrize(("strategy", "name", "devices"), thin(TRIED, QUICK))
 def test_same_parameters_as_one_device(name, devices, strategy):
     parameters, collectives, passport = compared(strategy, name, devices)
     assert parameters.ok, parameters.reason

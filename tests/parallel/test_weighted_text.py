@@ -94,6 +94,7 @@ def test_the_plain_sum_over_sum_is_wrong_in_parts(padded: TrainWorkload, referen
         assert "NOT within" in reason
 
 
+@pytest.mark.full
 def test_weights_of_one_are_the_plain_loss() -> None:
     model = from_nnx(partial(gpt.GPT, ConfigDict(SHAPE)))
     params, _ = model.init(KEY)

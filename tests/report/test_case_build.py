@@ -14,6 +14,7 @@ import fabricate_cases as fab
 import pytest
 from report import runs
 from rich.console import Console
+from thin import thin
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
@@ -40,7 +41,7 @@ def renamed(made: fab.Made, **changes: Any) -> fab.Made:
     return dataclasses.replace(made, record=dataclasses.replace(made.record, **changes))
 
 
-@pytest.mark.parametrize("view", list(runs.VIEWS))
+@pytest.mark.parametrize("view", thin(list(runs.VIEWS), 4))
 def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, view: str) -> None:
     made = [m for m in runs.VIEWS[view]() if not m.record.wrong]
     runs.folder(tmp_path, view, made)
@@ -56,6 +57,7 @@ def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, view: str) ->
         assert len(list(csv.DictReader(file))) == len(made)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("every_format")
 def test_a_figure_that_is_no_longer_drawn_is_removed(tmp_path: Path) -> None:
     runs.folder(tmp_path, "curves", machine=fab.card())
@@ -120,7 +122,7 @@ def test_nothing_measured_still_makes_a_page(tmp_path: Path, view: str) -> None:
     assert not outcome.ok and "No headline: nothing was measured." in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize("view", list(runs.VIEWS))
+@pytest.mark.parametrize("view", thin(list(runs.VIEWS), 3))
 def test_hostile_text_is_escaped_everywhere(tmp_path: Path, view: str) -> None:
     made = [renamed(m, op=HOSTILE, dtype=HOSTILE, impl=HOSTILE, experiment=HOSTILE) for m in runs.VIEWS[view]()[:4]]
     made[0] = dataclasses.replace(made[0], failure=HOSTILE)
@@ -176,7 +178,7 @@ def test_oversubscribed_rows_are_marked(tmp_path: Path) -> None:
     assert "2° 2x4:x" in shown(tmp_path)
 
 
-@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("width", thin([80, 100, 160], 1))
 @pytest.mark.parametrize("view", list(runs.VIEWS))
 def test_the_terminal_table_fits(tmp_path: Path, view: str, width: int) -> None:
     findings = runs.findings(tmp_path, view)

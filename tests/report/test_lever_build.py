@@ -32,7 +32,7 @@ def said(path: Path, kind: str, **facts: Any) -> str:
 
 
 @pytest.mark.usefixtures("every_format")
-@pytest.mark.parametrize("kind", thin([*fab.RUNS], 3))
+@pytest.mark.parametrize("kind", thin([*fab.RUNS], 2))
 def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, kind: str) -> None:
     outcome = build.write(fab.folder(tmp_path, kind))
     assert outcome.ok and outcome.sentences == []
@@ -137,7 +137,7 @@ def test_one_round_tells_nothing(tmp_path: Path) -> None:
 ODD = ["one round", "oversubscribed", "first failed", "last failed", "nothing", "places"]
 
 
-@pytest.mark.parametrize(("kind", "odd"), thin([(kind, odd) for kind in fab.RUNS for odd in ODD]))
+@pytest.mark.parametrize(("kind", "odd"), thin([(kind, odd) for kind in fab.RUNS for odd in ODD], 4))
 def test_odd_runs_still_make_a_page(tmp_path: Path, kind: str, odd: str) -> None:
     arms = fab.RUNS[kind][0]()
     facts: dict[str, Any] = {

@@ -39,6 +39,7 @@ def bars_of(axes: Any) -> list[Rectangle]:
     return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("every_format")
 @pytest.mark.parametrize("kind", thin(["precision", "remat", "phases"], 1))
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, kind: str) -> None:

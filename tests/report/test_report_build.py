@@ -204,6 +204,7 @@ def test_a_cut_last_line_is_said_on_the_page(tmp_path: Path) -> None:
     assert "unfinished, skipped" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.full
 def test_reporting_never_imports_jax() -> None:
     code = "import sys, jaxbench.report.build; bad = {'jax', 'jaxlib', 'flax'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", f"{code}; sys.exit(str(bad) if bad else 0)"], capture_output=True)

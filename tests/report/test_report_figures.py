@@ -47,6 +47,7 @@ def markers(figure: Figure, face: str) -> list[int]:
     return sorted(found)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("every_format")
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path) -> None:
     rows = rows_of(tmp_path / "run", cores=2)

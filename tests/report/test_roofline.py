@@ -183,6 +183,7 @@ def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None
     assert spot.intensity == pytest.approx(512 / 6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spoil", ["", "{", "x,y\n1", "\x00"])
 def test_a_damaged_sibling_is_passed_over(tmp_path: Path, spoil: str) -> None:
     build.write(runs.folder(tmp_path / "matmul", "matmul"))

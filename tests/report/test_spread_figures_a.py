@@ -229,6 +229,7 @@ def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
     assert context.draw(searched) is None
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("every_format")
 @pytest.mark.parametrize("module", thin([zero, tensor, context], 1))
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, module: Any) -> None:

@@ -120,6 +120,7 @@ def bars_of(axes: Axes) -> list[Rectangle]:
     return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("every_format")
 @pytest.mark.parametrize("kind", thin([*RUNS], 1))
 def test_the_bytes_are_the_same_every_time(tmp_path: Path, kind: str) -> None:

@@ -80,6 +80,7 @@ def test_an_answer_that_does_not_fit_one_device_is_the_hosts(name, host, monkeyp
     assert "does not fit on one cpu, so the host computed it in float32" in found["parameters"].reason
 
 
+@pytest.mark.full
 def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypatch):
     monkeypatch.setattr(oracle, "reference", full({str(jax.devices()[1])}))
     monkeypatch.setattr(oracle, "HOST_FLOPS", 1.0)

@@ -8,6 +8,7 @@ import jax
 import pytest
 from experiment_cases import composed, points_of
 from ml_collections import ConfigDict
+from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
@@ -76,6 +77,7 @@ def test_freeze():
     assert frozen.passport.expected_gradient_bytes < trained.passport.expected_gradient_bytes
 
 
+@pytest.mark.full
 def test_ladder():
     found = measure("ladder")
     assert found["execution=eager"].passport.peak_bytes is None
@@ -101,6 +103,7 @@ def test_input():
     assert 0 < found["input=pipeline:0"].outcome["waited_share"] <= 1
 
 
+@pytest.mark.full
 def test_inference_is_timed_call_by_call():
     config = small("inference", **{"lever.batch": "1,8", "measure.rounds": 10})
     bench = Bench(config_lib.plain(config), "inference", jax.devices(), "session0/here")
@@ -123,14 +126,21 @@ def test_profile(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
-    [
-        ("accumulate", {"lever.accumulate": "3", "mesh.devices": "1"}, "accumulate=3 does not divide the 16 examples"),
-        ("phases", {"strategy": "jit_auto"}, "use --config.strategy=shard_map"),
-        ("ladder", {"strategy": "pmap"}, "execution=eager is not possible under pmap"),
-        ("cnn", {"lever.remat": "block"}, "remat=block"),
-        ("cnn", {"lever.precision": "tf32"}, "precision=tf32"),
-        ("cnn", {"lever.freeze": "no/such"}, "freeze=no/such"),
-    ],
+    thin(
+        [
+            (
+                "accumulate",
+                {"lever.accumulate": "3", "mesh.devices": "1"},
+                "accumulate=3 does not divide the 16 examples",
+            ),
+            ("phases", {"strategy": "jit_auto"}, "use --config.strategy=shard_map"),
+            ("ladder", {"strategy": "pmap"}, "execution=eager is not possible under pmap"),
+            ("cnn", {"lever.remat": "block"}, "remat=block"),
+            ("cnn", {"lever.precision": "tf32"}, "precision=tf32"),
+            ("cnn", {"lever.freeze": "no/such"}, "freeze=no/such"),
+        ],
+        2,
+    ),
 )
 def test_what_cannot_be_is_one_sentence(name, changes, said):
     config = small(name, **changes)

@@ -27,6 +27,7 @@ def test_there_is_one_for_each_adapter():
     assert STYLES == ["equinox", "functions", "haiku", "linen", "nnx"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("style", thin(["nnx", "haiku"], 1))
 def test_new_then_run(tmp_path, style):
     done = jaxbench("new", "mine.py", f"--from={style}", cwd=tmp_path)
@@ -40,7 +41,7 @@ def test_new_then_run(tmp_path, style):
     ]
 
 
-@pytest.mark.parametrize("style", thin(STYLES, 2))
+@pytest.mark.parametrize("style", thin(STYLES, 1))
 def test_strategies_agree_with_one_device_and_the_dropout_is_there(tmp_path, style):
     path = tmp_path / "mine.py"
     new.write(path, style)

@@ -28,6 +28,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_a_run_from_another_checkout_ends_with_both_places_named(copy: Path) -> None:
     """`python -m` puts the folder it is started in before the installed package; workers do without that folder."""
     words = [sys.executable, "-m", "jaxbench", "run", "mlp", "--workdir=run", *QUICK_MLP]

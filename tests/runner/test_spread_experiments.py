@@ -32,6 +32,7 @@ def records(request, tmp_path):
     return here if request.param == "here" else typed
 
 
+@pytest.mark.full
 def test_zero_holds_less_with_each_stage(records):
     found = records("zero", "mesh.devices=4")
     assert [record.strategy for record in found] == ["jit_auto", "zero1", "zero2", "fsdp"]
@@ -41,6 +42,7 @@ def test_zero_holds_less_with_each_stage(records):
     assert per_parameter == pytest.approx(16)
 
 
+@pytest.mark.full
 def test_without_fusion_fsdp_still_gathers_for_the_backward_pass_again(records):
     found = records("mlp", "strategy=fsdp", "scaling=strong", "mesh.devices=2", "lever.execution=donated,unfused")
     donated, unfused = (sum(c.bytes for c in record.passport.collectives if c.kind == "all-gather") for record in found)
@@ -87,6 +89,7 @@ def test_moe_says_what_was_dropped(records):
     assert found[2].facts["state_bytes"] < found[1].facts["state_bytes"]
 
 
+@pytest.mark.full
 def test_contrastive_gathers_more_with_each_device_and_holds_less_by_blocks(records):
     found = {
         (r.devices, r.levers["remat"]): r.passport

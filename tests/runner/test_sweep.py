@@ -87,6 +87,7 @@ def build(config):
 FAILS = [("os.kill(os.getpid(), 9)", "killed by SIGKILL"), ("raise MemoryError('no room')", "MemoryError: no room")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("how", "reason"), thin(FAILS, 1))
 def test_a_failing_point_is_recorded_and_the_rest_goes_on(tmp_path, how, reason):
     path = tmp_path / "broken.py"

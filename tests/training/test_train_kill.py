@@ -63,6 +63,7 @@ def test_kill_9_at_drawn_moments(tmp_path, expected):
     ends_with(expected, tmp_path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("keys", NOISE)
 def test_kill_9_where_the_optimizer_has_a_random_key_of_its_own(tmp_path, keys):
     whole = train_toy(tmp_path / "whole", devices=4, keys=keys)

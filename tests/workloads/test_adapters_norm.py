@@ -60,7 +60,7 @@ class Repeated(nnx.Module):
 MODELS = {**NORMED, "remat": lambda: from_linen(Blocks(), EXAMPLE), "scan": lambda: from_nnx(Repeated)}
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=thin([*MODELS], 2))
 def case(request):
     mine = workload(MODELS[request.param]())
     batch = mine.synthetic(KEY, BATCH)

@@ -41,7 +41,7 @@ def case(request):
 
 
 @pytest.mark.parametrize("devices", thin([2, 1, 8], 1))
-@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS[:2]))
 def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, strategy, devices):
     workload, count, expected = case
     program = parallel.build(strategy, accumulated(workload, count), jax.devices()[:devices])
@@ -95,7 +95,7 @@ def test_each_part_has_a_key_of_its_own_and_the_state_passes_through():
     assert float(state.model_state["kept"]) == 1
 
 
-@pytest.mark.parametrize("statistics", ["device", "global"])
+@pytest.mark.parametrize("statistics", thin(["device", "global"], 1))
 def test_batch_statistics_are_of_one_part_on_one_device(statistics):
     class Net(nnx.Module):
         def __init__(self, rngs: nnx.Rngs):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
@@ -111,7 +112,10 @@ def test_a_backward_pass_written_by_hand_is_counted_too():
     assert frozen(workload, "^0/").flops_per_example == closed_form("^0/")
 
 
-@pytest.mark.parametrize("strategy", sorted({*parallel.of_any_model()} - {"zero1", "zero2", "fsdp"}))  # that all-reduce
+ALL_REDUCE = sorted({*parallel.of_any_model()} - {"zero1", "zero2", "fsdp"})
+
+
+@pytest.mark.parametrize("strategy", thin(ALL_REDUCE, KINDS[:2]))
 def test_frozen_parameters_cost_no_communication_and_no_optimizer_state(strategy):
     workload = frozen(layers_workload(stateful=True), "^[01]/")
     batch = workload.synthetic(KEY, BATCH)

@@ -153,6 +153,7 @@ def test_small_gradients_survive_float16_because_they_are_scaled():
     assert moved["unscaled"] == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_16_bits_train_to_nearly_the_loss_of_float32(name):
     losses = {}

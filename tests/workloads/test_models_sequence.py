@@ -272,6 +272,7 @@ def max_read(layers: int) -> int:
     return max(head.count("param_") for head in heads)
 
 
+@pytest.mark.full
 def test_the_gradient_of_the_residual_stream_is_not_computed_again_in_every_block(monkeypatch) -> None:
     assert max_read(1) == max_read(3)
     monkeypatch.setattr(gpt, "materialized_gradient", lambda x: x)

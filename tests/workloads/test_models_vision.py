@@ -71,6 +71,7 @@ def test_the_parameters_of_resnet_164_by_hand():
     assert total + 2 * 256 + 256 * 10 + 10 == 1_703_258
 
 
+@pytest.mark.full
 def test_what_each_block_of_a_resnet_adds_starts_smaller_by_the_root_of_their_number():
     """By the last norm's scale; before a sum without a norm by the last kernel, else He's, sqrt(2 / inputs)."""
     two = build("resnet18", **{"model.blocks": "1,1"}).init(KEY)[0]["blocks"]
@@ -128,7 +129,7 @@ def test_flops_with_the_imagenet_stem():
     assert count == 2 * mine.flops_per_example
 
 
-@pytest.mark.parametrize("name", vision.MODELS)
+@pytest.mark.parametrize("name", thin([*vision.MODELS], 3))
 def test_pytorch_has_the_same_logits_and_gradients(name):
     loss, logits, gradient = references.load(name)
     found_loss, found_logits, found_gradient = vision.answer(name)
@@ -150,7 +151,7 @@ def test_sixteen_bits_in_sixteen_bits_out(name):
 
 
 @pytest.mark.parametrize("name", thin(["vit", "resnet164"], 1))
-@pytest.mark.parametrize("remat", ["sqrt", "block"])
+@pytest.mark.parametrize("remat", thin(["sqrt", "block"], 1))
 def test_recomputed_blocks_give_the_same_gradient_by_more_work(name, remat):
     mine, params, model_state, batch = tiny(name)
     other = build(name, "smoke", **{"lever.remat": remat})
@@ -187,6 +188,7 @@ def test_what_does_not_fit_is_one_sentence(name, changes, sentence):
         build(name, **changes)
 
 
+@pytest.mark.full
 def test_only_small_images_have_data(tmp_path):
     assert all(build(name).data is None for name in ("alexnet", "vgg16", "resnet18", "resnet50", "vit"))
     for name in ("resnet18", "resnet164"):

@@ -50,7 +50,7 @@ def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         evaluate=workload.evaluate and with_frozen(workload.evaluate),
         predict=workload.predict and with_frozen(workload.predict),
     )
-    return dataclasses.replace(frozen, flops_per_example=_flops(workload, frozen))
+    return dataclasses.replace(frozen, flops_per_example=_flops(workload, frozen), masked_flops_per_example=0.0)
 
 
 def stateful(model_state: PyTree) -> bool:
