@@ -145,12 +145,8 @@ def test_what_others_take_of_a_core(tmp_path: Path) -> None:
 
 
 def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {
-        "NPROC": "3",
-        "MALLOC_ARENA_MAX": "1",
-        "OMP_NUM_THREADS": "2",
-        "TF_CPP_MIN_LOG_LEVEL": "1",
-    }.items():
+    ours = {"NPROC": "3", "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "2"}
+    for name, value in {**ours, "TF_CPP_MIN_LOG_LEVEL": "1"}.items():
         monkeypatch.setenv(name, value)
     found = manifest.probe.__wrapped__("cpu")
     assert ours.items() <= found["environment"].items()
