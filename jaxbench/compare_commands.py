@@ -18,6 +18,7 @@ from rich.console import Console
 from jaxbench import commandline
 from jaxbench import config as config_lib
 from jaxbench.errors import UserError
+from jaxbench.records import identity
 from jaxbench.records.store import write_atomic, write_json
 from jaxbench.verdicts import baseline as baselines
 from jaxbench.verdicts import calibration, comparable, comparison, metric
@@ -105,11 +106,8 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
     if known.threshold > MAX_THRESHOLD:
         raise UserError(f"{_too_noisy(known.threshold)} and run jaxbench calibrate again.")
     config = config_lib.restored(experiment, old.config)
-    here = calibration.machine_key(manifest.probe(str(config.mesh.platform)))
-    if here != calibration.machine_key(old.manifest):
-        raise UserError(
-            f"baseline '{name}' was measured on another machine ({calibration.machine_key(old.manifest)}; here {here})."
-        )
+    if other := identity.differences(old.manifest, manifest.probe(str(config.mesh.platform))):
+        raise UserError(f"baseline '{name}' was measured on another machine ({identity.sentence(other)}).")
     with config.unlocked():
         config.measure.processes = max(config.measure.processes, MIN_PROCESSES)
         config.measure.rounds = max(config.measure.rounds, config.measure.processes)

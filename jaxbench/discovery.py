@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+from jaxbench import imported
 from jaxbench.errors import UserError, did_you_mean
 
 _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # of the loaded modules' names
@@ -100,12 +101,17 @@ def experiment_path(name_or_path: str) -> Path:
 
 
 def digest(name_or_path: str) -> str:
-    """sha256 over the experiment's file and the file that defines its ``build``. Raises UserError."""
+    """sha256 of the experiment's file; with modules that it loads and that are not installed, of the sha256 of all.
+
+    So a model that an experiment imports is as much a part of it as if it stood in its file. The modules are those of
+    `imported.sources`; jaxbench's own are in the manifest's `source_sha256`. Raises UserError.
+    """
     path = experiment_path(name_or_path)
-    build = load_experiment(name_or_path).build
-    base = Path(build.__code__.co_filename) if hasattr(build, "__code__") else path
-    files = [path] if base == path or not base.is_file() else [path, base]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    module = load_experiment(name_or_path)
+    with _siblings_importable(path):
+        files = imported.sources(path, module, experiments())
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def load_preset(name_or_path: str) -> ModuleType:

@@ -136,7 +136,8 @@ def write(
         "processes": 1,
         "platform": platform,
     }
-    store.write_json(path / store.MANIFEST, {"versions": {"jax": "0.10.2"}, "plan": asked})
+    manifest = {"versions": {"jax": "0.10.2"}, "identity": {"family": "25", "kernel": "6.1"}, "plan": asked}
+    store.write_json(path / store.MANIFEST, manifest)
     store.write_json(path / store.CONFIG, config or {"model": {"dtype": "float32"}, "report": {"overlay": ""}})
     lines = (json.dumps(schema.to_json(record), separators=(",", ":")) for record in records)
     (path / store.RECORDS).write_text("".join(f"{line}\n" for line in lines))

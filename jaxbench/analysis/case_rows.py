@@ -146,4 +146,5 @@ def _per_second(amount: float | None, measured: Timing) -> Estimate:
 
 def _notes(point: CasePoint, measured: Timing) -> tuple[str, ...]:
     note = "more devices than cores: the times are measured but say nothing about the machine's links"
-    return (*([note] if point.oversubscribed else []), *timing.no_interval(measured), *timing.unsettled(point))
+    said = [*([note] if point.oversubscribed else []), *([point.repetition] if point.repetition else [])]
+    return (*said, *timing.no_interval(measured), *timing.unsettled(point))

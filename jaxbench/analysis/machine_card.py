@@ -18,15 +18,12 @@ from jaxbench.analysis.alpha_beta import Fit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
+from jaxbench.records import identity
 from jaxbench.records.store import RunFolder
 
 SCHEMA = 1
 NAME = "machine.json"
-FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes")
-_SAME = {  # facts that identify a machine, with their names in messages
-    "platform": "platform", "device_kind": "device kind", "cpu_model": "processor", "cores": "usable cores",
-    "devices": "devices", "cache_bytes": "bytes of last-level cache",
-}  # fmt: skip
+FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes", "identity")
 _LISTS = {  # the lists of a card, and the fields that each entry must have
     "peaks": ("quantity", "dtype", "platform", "cores", "level", "value"),
     "launch": ("op", "impl", "platform", "cores", "value"),
@@ -45,7 +42,7 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
         raise UserError("a machine's card needs at least one run: give the folders of 'jaxbench run matmul' and so on.")
     card: dict[str, Any] = {"schema": SCHEMA, "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
     first = runs[0].manifest()
-    card["machine"] = {name: first.get(name) for name in FACTS}
+    card["machine"] = {name: first[name] for name in FACTS if name in first}
     card["machine"]["versions"] = first.get("versions", {})
     card["made_of"] = [run.manifest().get("started", "") for run in runs]
     card |= {name: [] for name in _LISTS}
@@ -217,10 +214,7 @@ def _same_quantity(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
     """A sentence that says how the card's machine differs from that of `manifest`; "" when it is the same.
 
-    The number of CPU devices is not compared: they are made on demand and say nothing about the machine.
+    Another kernel is no other machine: its peaks stay what they are.
     """
-    machine = card["machine"]
-    names = [name for name in _SAME if not (name == "devices" and manifest.get("platform") == "cpu")]
-    differing = [name for name in names if machine.get(name) != manifest.get(name)]
-    differences = [f"{_SAME[name]} {machine.get(name)!r}, here {manifest.get(name)!r}" for name in differing]
-    return f"the card is of another machine ({'; '.join(differences)})." if differences else ""
+    found = identity.hardware(card["machine"], manifest)
+    return f"the card is of another machine ({identity.sentence(found)})." if found else ""

@@ -24,13 +24,14 @@ class Measured(Place, Generic[Passport]):
 
     Attributes:
       record: its newest passport, or None.
-      rounds: the newest of each number, by number. rounds_asked: how many were planned.
+      rounds: the first of each number, by number. rounds_asked: how many were planned.
       failure: only if it is the newest line.
       status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (a failure
         that says that the strategy cannot take the model) | missing (has none).
       check_ok: True if every check of the newest passport, and of those of every session that contributed rounds,
         passed, no result value is wrong, and nothing was compiled inside the timed region; None if never checked.
       reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
+      repetition: a sentence about rounds that are recorded more than once; "" otherwise.
     """
 
     experiment: str
@@ -43,6 +44,7 @@ class Measured(Place, Generic[Passport]):
     status: str
     check_ok: bool | None
     reason: str
+    repetition: str = ""
 
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
@@ -68,14 +70,12 @@ def load(
 ) -> list[P]:
     """The points of the plan in its order, then those that were measured without being planned.
 
-    Fields of a passport outrank those of the plan.
-
     Args:
       unplanned: maps (id, platform, failure) of a point that is not planned and has no passport to its place; None if
         it is not shown.
 
     Raises:
-      UserError: damage, passports of another kind, or another schema.
+      UserError: damage, passports of another kind, or another schema; or a passport that is not of its planned place.
     """
     lines = records_by_point.read(run, passport)
     names = [field.name for field in dataclasses.fields(place)]
@@ -88,6 +88,8 @@ def load(
         places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in planned}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"the plan of {_NOUN[passport]} in '{run.path}' is damaged ({error!r}).") from error
+    for facts in planned:
+        _require_place(run, facts, lines.get(str(facts["point"]), Lines()))
     result = []
     for name in dict.fromkeys((*places, *lines)):
         point_lines = lines.get(name, Lines())
@@ -100,6 +102,21 @@ def load(
     return result
 
 
+def _require_place(run: RunFolder, planned: dict[str, Any], about: Lines) -> None:
+    """What a point is called and planned to be is what was measured: else a batch doubled in a record doubles its rate.
+
+    Raises:
+      UserError: a passport differs from the plan.
+    """
+    for record in about.passports:
+        for name, asked in planned.items():
+            if (found := getattr(record, name)) != asked and not (name == "levers" and not found):
+                raise UserError(
+                    f"'{run.path}' is damaged: {record.point} was planned with {name} {asked!r} and recorded with "
+                    f"{found!r}: restore the file."
+                )
+
+
 _NOUN = {PointRecord: "points", CaseRecord: "cases"}
 
 
@@ -110,10 +127,11 @@ def _merged(place: dict[str, Any], about: Lines, rounds_asked: int, make: type[P
         **place,
         rounds_asked=rounds_asked,
         record=about.record,
-        rounds=about.newest_rounds,
+        rounds=about.rounds_in_order,
         failure=about.failure if about.failed else None,
         profile=about.profile,
         status=status,
         check_ok=check_ok,
         reason=reason or why,
+        repetition=records_by_point.repetition(about),
     )

@@ -44,14 +44,34 @@ def load(run: RunFolder) -> list[Point]:
     The arms of one place keep the order of the plan, because the first of them is the baseline.
 
     Raises:
-      UserError: not a run folder, damaged, of another schema, or without a sweep plan.
+      UserError: not a run folder, damaged, of another schema, or without a sweep plan; or a point that is not what its
+        name and the config say.
     """
     plan = run.manifest().get("plan")
     if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
     points = measured.load(run, plan, Point, PointRecord, StepPlace, _unplanned)
+    _require_asked(run, points)
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
+
+
+def _require_asked(run: RunFolder, points: list[Point]) -> None:
+    """Its name and the config say what a point is, so that no edited plan and record can agree on something else."""
+    config = run.config()
+    for p in points:
+        named = "/".join(filter(None, (p.strategy, p.scaling, str(p.devices), p.arm)))
+        if p.record is not None and p.point != named:
+            raise UserError(f"'{run.path}' is damaged: {p.point} was recorded as {named}: restore the file.")
+        asked = int(p.levers.get("batch") or 0) or config.get("batch")
+        grows = p.scaling == "weak" and config.get("weak", "batch") == "batch"
+        if p.record is None or not isinstance(asked, int):
+            continue
+        if p.global_batch != (batch := asked * (p.devices if grows else 1)):
+            raise UserError(
+                f"'{run.path}' is damaged: {p.point} was recorded with a global batch of {p.global_batch}, and its "
+                f"config makes it {batch}: restore the file."
+            )
 
 
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:

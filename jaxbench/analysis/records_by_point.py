@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from jaxbench.errors import UserError
+from jaxbench.records import model
 from jaxbench.records.schema import (
     CaseRecord,
     CompiledRecord,
@@ -28,6 +30,7 @@ class Lines:
     failure: FailureRecord | None = None
     failed: bool = False  # a failure is its newest line
     rounds: dict[int, RoundRecord] = field(default_factory=dict)
+    repeated: Counter[int] = field(default_factory=Counter)  # further lines of a round, which do not count
     profile: ProfileRecord | None = None  # the newest
 
     @property
@@ -35,8 +38,8 @@ class Lines:
         return self.passports[-1] if self.passports else None
 
     @property
-    def newest_rounds(self) -> tuple[RoundRecord, ...]:
-        """The newest of each number, by number."""
+    def rounds_in_order(self) -> tuple[RoundRecord, ...]:
+        """The first of each number, by number."""
         return tuple(self.rounds[number] for number in sorted(self.rounds))
 
 
@@ -59,7 +62,8 @@ def collect(records: Iterable[Record]) -> dict[str, Lines]:
             continue
         point_lines.failed = isinstance(record, FailureRecord)
         if isinstance(record, RoundRecord):
-            point_lines.rounds[record.round] = record
+            if point_lines.rounds.setdefault(record.round, record) is not record:
+                point_lines.repeated[record.round] += 1
         elif isinstance(record, FailureRecord):
             point_lines.failure = record
         else:
@@ -99,10 +103,14 @@ def check(lines: Lines) -> tuple[bool | None, str]:
 
     A newer passport does not excuse a failed one of a session whose rounds are still in use.
     """
-    rounds, used = lines.newest_rounds, {session(r) for r in lines.rounds.values()}
+    rounds, used = lines.rounds_in_order, {session(r) for r in lines.rounds.values()}
     wrong = [fault for record in lines.passports[-1:] for fault in faults(record)]
     earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
     wrong.extend(dict.fromkeys(f"{fault}, in an earlier passport of rounds that are in use" for fault in earlier))
+    for record in (r for r in lines.passports[:-1] if session(r) in used):
+        if found := model.differences(record, lines.passports[-1]):
+            wrong.append(f"two models in one point ({model.sentence(found, 'first', 'later')})")
+            break
     compiled = sum(r.compilations for r in rounds)
     if compiled:
         wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
@@ -111,6 +119,14 @@ def check(lines: Lines) -> tuple[bool | None, str]:
     checks = [check for record in lines.passports[-1:] for check in record.checks]
     unchecked = [f"{check.name}: {check.reason}" for check in checks if check.unchecked]
     return (True, "") if checks and not unchecked else (None, "; ".join(unchecked))
+
+
+def repetition(lines: Lines) -> str:
+    """A sentence about rounds that are in the file more than once; "" if there are none."""
+    if not lines.repeated:
+        return ""
+    names, more = ", ".join(map(str, sorted(lines.repeated))), sum(lines.repeated.values())
+    return f"{more} further line{'s' if more > 1 else ''} of round {names}: only the first of each number counts"
 
 
 def faults(record: PointRecord | CaseRecord) -> Iterator[str]:

@@ -211,6 +211,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.extend([] if row.gate == "refused" else _above_ideal(row.efficiency))
         notes.extend(_shared_threads(row))
     notes.extend(_excess(point))
+    notes.extend([point.repetition] if point.repetition else [])
     notes.extend(unsettled(point))
     if row.timing.clock_note:
         notes.append(row.timing.clock_note)

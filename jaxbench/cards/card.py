@@ -15,33 +15,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis import case_rows, machine_card, scaling, summary
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import Point
-from jaxbench.cards import layout
+from jaxbench.analysis import machine_card, scaling
+from jaxbench.cards import derived, layout
 from jaxbench.cards.scrub import scrub
 from jaxbench.errors import UserError
 from jaxbench.records.store import RECORDS, RunFolder, write_atomic
-from jaxbench.report import columns
-from jaxbench.report.table import records
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import Run
-
-# Columns of summary.csv, with the same meaning.
-COMMON = (
-    "devices", "platform", "device_kind", "oversubscribed", "status", "check_ok", "reason", "notes", "rounds",
-    "samples", "step_s", "step_s_lo", "step_s_hi", "step_s_p95", "step_s_cv",
-    "throughput", "throughput_lo", "throughput_hi", "throughput_unit", "compile_s", "peak_bytes", "flop_per_s",
-)  # fmt: skip
-TRAINING = (
-    "strategy", "scaling", "arm", "global_batch", "speedup", "speedup_lo", "speedup_hi",
-    "efficiency", "efficiency_lo", "efficiency_hi", "base_devices", "mfu", "gradient_bytes",
-)  # fmt: skip
-CASES = (
-    "op", "dtype", "impl", "shape", "elements", "payload_bytes", "mesh", "axis", "source", "target", "cores",
-    "bytes_per_s", "bytes_per_s_lo", "bytes_per_s_hi", "algbw", "busbw", "busbw_lo", "busbw_hi", "peak_share", "wrong",
-    "gate", "gate_reason",
-)  # fmt: skip
 
 
 def make(run: Path) -> dict[str, Any]:
@@ -51,7 +31,6 @@ def make(run: Path) -> dict[str, Any]:
       UserError: it is no run folder, is damaged or of another schema, or holds nothing measured.
     """
     found = comparable.read(run)
-    of_cases = bool(found.points) and isinstance(found.points[0], CasePoint)
     machine, why_not = _machine(run, found.manifest)
     folder = RunFolder(run)
     folder.records()  # fills `notes` with what it skipped
@@ -59,12 +38,12 @@ def make(run: Path) -> dict[str, Any]:
         {
             "schema": layout.SCHEMA,
             "kind": layout.KIND,
-            "name": _name(found),
-            "measures": "cases" if of_cases else "training",
+            "name": derived.name(found),
+            "measures": derived.measures(found),
             "config": found.config,
             "manifest": found.manifest,
             "records": _lines(run / RECORDS),
-            "points": _points(found, machine),
+            "points": derived.points(found, machine),
             "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(found),
             "machine": machine,
             "machine_why_not": why_not,
@@ -111,16 +90,6 @@ def save(run: Path, folder: Path, console: Console) -> int:
     return 0
 
 
-def _name(run: Run) -> dict[str, Any]:
-    measured = [point for point in run.points if point.rounds]
-    kinds = [point.record.device_kind for point in measured if point.record is not None]
-    return {
-        "experiment": measured[0].experiment,
-        "device_kind": str(run.manifest.get("device_kind") or next(iter(kinds), "unknown")),
-        "devices": max(point.devices for point in measured),
-    }
-
-
 def _slug(name: str) -> str:
     """ "NVIDIA H100 80GB" -> "nvidia-h100-80gb": a valid file name on every system."""
     return re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:40] or "unnamed"
@@ -138,27 +107,6 @@ def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None
         return None, "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
     why_not = machine_card.matches(found, manifest)
     return (None, why_not) if why_not else (found, "")
-
-
-def _points(run: Run, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """One entry a point, failed and missing ones included. None where a number is unknown."""
-    training = [point for point in run.points if isinstance(point, Point)]
-    cases = [point for point in run.points if isinstance(point, CasePoint)]
-    rows: list[Any] = (
-        scaling.analyse(training, config=run.config, machine=machine)
-        if training
-        else case_rows.analyse(cases, manifest=run.manifest, machine=machine)
-    )
-    fields = (*(TRAINING if training else CASES), *COMMON)
-    return [
-        {"point": row.point.point, **{field: _plain(record[field]) for field in fields}}
-        for row, record in zip(rows, records(columns.FILE, summary.entries(rows)), strict=True)
-    ]
-
-
-def _plain(value: Any) -> Any:
-    """What JSON has a word for: numpy's numbers become Python's."""
-    return value.item() if hasattr(value, "item") else value
 
 
 def _short(run: Run) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxbench.cards import derived
 from jaxbench.errors import UserError
 from jaxbench.records import schema
 from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, write_json
@@ -37,18 +38,15 @@ _TEXTS = ("strategy", "scaling", "arm", "op", "dtype", "shape")
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A card that was read and verified."""
+    """A card that was read and verified. points: derived from its records, one entry a point."""
 
     path: Path
     data: dict[str, Any]
+    points: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def manifest(self) -> dict[str, Any]:
         return self.data["manifest"]
-
-    @property
-    def points(self) -> list[dict[str, Any]]:
-        return self.data["points"]
 
     @property
     def of_cases(self) -> bool:
@@ -90,7 +88,7 @@ def to_text(card: dict[str, Any]) -> str:
 
 
 def read(path: Path) -> Card:
-    """Reads a card and checks its schema, its hash and that every field is there.
+    """Reads a card and checks its schema, its hash, that every field is there, and its table against its records.
 
     Raises:
       UserError: one sentence that names the card and what is wrong with it.
@@ -112,7 +110,12 @@ def read(path: Path) -> Card:
         raise UserError(f"{problem}: use the jaxbench that wrote it, or make the card again from its run.")
     _require_hash(path, data)
     _require_fields(path, data)
-    return Card(path=path, data=data)
+    card = Card(path=path, data=data)
+    run = card.run()
+    found = derived.points(run, data["machine"])
+    if why := derived.contradiction(data, run, found):
+        raise _damaged(path, why)
+    return dataclasses.replace(card, points=found)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

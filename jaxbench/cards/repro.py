@@ -16,9 +16,10 @@ from jaxbench.cards import agreement, agreement_table, layout
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import machine as machine_name
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records import identity, model
 from jaxbench.records.store import flatten
 from jaxbench.verdicts import calibration, comparable
-from jaxbench.verdicts.comparable import MACHINE, NotComparable, Run
+from jaxbench.verdicts.comparable import NotComparable, Run
 
 NOT_COMPARABLE = 3
 
@@ -58,7 +59,12 @@ def compare(card: Card, then: Run, workdir: Path, console: Console) -> int:
     except NotComparable as error:
         console.print(Text(f"Not comparable: {error}", style="bold red"), soft_wrap=True)
         return NOT_COMPARABLE
-    same = not _differing(then.manifest, now.manifest)
+    other = comparable.models(then, now)
+    if {*other} - {"flops"}:  # a newer version may count the FLOPs of one model in another way
+        said = model.sentence(other, "in the card", "now")
+        console.print(Text(f"Not comparable: another model ({said}).", style="bold red"), soft_wrap=True)
+        return NOT_COMPARABLE
+    same = not identity.hardware(then.manifest, now.manifest)
     named = str(card.data["name"].get("experiment", ""))
     spreads = calibration.spread_of(then.manifest, named), calibration.spread_of(now.manifest, named)
     answers = agreement.agree(then, now, spreads, same_machine=same)
@@ -105,20 +111,13 @@ def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
 
 def other_machine(card: Card, here: dict[str, Any]) -> list[str]:
     """A warning if the card is from another kind of machine than `here`, a manifest."""
-    other = _differing(card.manifest, here)
+    other = identity.hardware(card.manifest, here)
     if not other:
         return []
-    shown = "; ".join(f"{name} {card.manifest.get(name)!r}, here {here.get(name)!r}" for name in other)
     return [
-        f"The card is from another kind of machine, {machine_name(card)} ({shown}): "
+        f"The card is from another kind of machine, {machine_name(card)} ({identity.sentence(other)}): "
         "efficiencies are judged, step times are only shown."
     ]
-
-
-def _differing(then: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """The fields that differ. CPU devices are fake, so their number is not a property of the machine."""
-    names = [name for name in MACHINE if name != "devices" or here.get("platform") != "cpu"]
-    return [name for name in names if then.get(name) != here.get(name)]
 
 
 def _other_source(card: Card, experiment: str) -> list[str]:

@@ -15,9 +15,10 @@ from jaxbench.cards.scrub import scrub, text
 from jaxbench.errors import UserError
 from jaxbench.first_run import evidence
 from jaxbench.first_run.parts import Part
+from jaxbench.records import identity
 from jaxbench.records.store import write_json
 from jaxbench.report import first_run_tables
-from jaxbench.runner.run import SAME_SESSION_KEYS
+from jaxbench.runner.run import SAME_SOFTWARE
 
 NAME = "first-run.json"
 KIND, SCHEMA = "jaxbench first run", 1
@@ -25,7 +26,6 @@ KIND, SCHEMA = "jaxbench first run", 1
 DONE, AMISS, REFUSED, BROKEN = "done", "amiss", "refused", "broken"
 STOPPED, SKIPPED, ASKED = "stopped", "skipped", "not yet"
 OUTCOMES = {0: DONE, 1: AMISS, 2: REFUSED, None: STOPPED}
-_IDENTITY = [key for key in SAME_SESSION_KEYS if key != "experiment_sha256"]
 
 
 def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
@@ -39,7 +39,10 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
     path = folder / NAME
     if path.exists():
         old = _read(path)
-        for key in _IDENTITY:
+        if other := identity.differences(old["machine"], made["machine"]):
+            said = identity.sentence(other)
+            raise UserError(f"'{folder}' was started on another machine ({said}): choose a new WORKDIR.")
+        for key in SAME_SOFTWARE:
             was, now = old["machine"].get(key), made["machine"].get(key)
             if was != now:
                 raise UserError(f"'{folder}' was started with {key} {was}, now it is {now}: choose a new WORKDIR.")

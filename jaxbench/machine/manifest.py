@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The environment of a result: versions, flags, devices, cores and source. Runs as a child, so that the parent never
-starts a backend, which would take an accelerator's memory from the workers."""
+"""The environment of a result: machine, versions, flags, devices, cores and source. Runs as a child, so that the parent
+never starts a backend, which would take an accelerator's memory from the workers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ from typing import Any
 
 from jaxbench.errors import UserError
 from jaxbench.machine import source
+from jaxbench.machine.identity import ONE_THREAD
 
 PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "absl-py")
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # prefixes of names
-FLAGS = ("LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS")
-FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_")
+FLAGS = (
+    "LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS",
+    "NVIDIA_TF32_OVERRIDE", "NPROC", "LD_PRELOAD", "GLIBC_TUNABLES",
+)  # fmt: skip
+FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_", "TF_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_")
+LOGGING = ("TF_CPP_",)  # of those groups, what changes only what is printed
 PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for something that never comes
 
 
@@ -29,8 +34,9 @@ def capture(platform: str) -> dict[str, Any]:
     """Starts the backend of this process and describes it. platform: auto, cpu, gpu or tpu."""
     import jax
 
-    from jaxbench.machine import cores, start
+    from jaxbench.machine import cores, identity, start
 
+    found = identity.identity()  # before a backend has threads
     if platform != "auto":
         start.require(platform)
     devices = jax.local_devices()
@@ -45,16 +51,22 @@ def capture(platform: str) -> dict[str, Any]:
         "cpu_quota": cores.quota(),
         "affinity": hasattr(os, "sched_setaffinity"),
         "cpu_model": _cpu_model(),
+        "identity": found,
         "memory_bytes": _memory_bytes(),
         "device_memory_bytes": _device_memory_bytes(devices[0]),
         "cache_bytes": cores.last_level_cache_bytes(),
         "os": os_platform.platform(),
         "python": os_platform.python_version(),
         "versions": versions(),
-        "environment": {k: v for k, v in os.environ.items() if k in FLAGS or k.startswith(FLAG_GROUPS)},
         "source_sha256": source.HERE["sha256"],
         "git": git_state(Path(__file__).resolve().parents[2]),
     }
+
+
+def environment() -> dict[str, str]:
+    """The variables of this process that change what JAX, its compilers and its libraries do."""
+    chosen = {name for name in os.environ if name in FLAGS or name.startswith(FLAG_GROUPS)}
+    return {name: os.environ[name] for name in sorted(chosen) if not name.startswith(LOGGING)}
 
 
 def versions() -> dict[str, str]:
@@ -112,14 +124,15 @@ def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 @functools.cache
 def probe(platform: str) -> dict[str, Any]:
-    """Asks a child process for `capture(platform)`.
+    """Asks a child process for `capture(platform)`, and adds the `environment` of this process.
 
     Raises:
       UserError: the platform is absent, or JAX does not start within PROBE_LIMIT_S.
     """
-    command, quiet = [sys.executable, "-P", "-m", __name__, platform], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    command = [sys.executable, "-P", "-m", __name__, platform]
+    child = {**os.environ, **ONE_THREAD, "TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=quiet, timeout=PROBE_LIMIT_S)
+        done = subprocess.run(command, capture_output=True, text=True, env=child, timeout=PROBE_LIMIT_S)
     except subprocess.TimeoutExpired as error:
         raise UserError(
             f"JAX did not report its devices within {PROBE_LIMIT_S:.0f} s. On one host of a TPU slice it waits for the "
@@ -135,7 +148,7 @@ def probe(platform: str) -> dict[str, Any]:
     if done.returncode or not answer:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise UserError(f"JAX does not start on this machine ({last}).")
-    return answer
+    return {**answer, "environment": environment()}
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ random order. The lines of a point are
 
     point | case (compiled, weighed, checked)  ->  round 0 .. round R-1  ->  profile     or at any time  ->  failure
 
-A later line about the same point wins: a `point` line of a resumed run replaces the earlier passport, and a `round`
-after a `failure` means that the point has recovered. A failed verdict of an earlier passport remains while rounds of
-its session are in use.
+A `point` line of a resumed run replaces the earlier passport, and a `round` after a `failure` means that the point has
+recovered. A failed verdict of an earlier passport remains while rounds of its session are in use. Of two rounds with
+one number the first counts: only a round that is missing is measured again, so a second one was added to the file.
 """
 
 from __future__ import annotations
@@ -69,9 +69,15 @@ class Passport:
     compiler_peak_bytes: int | None = None  # the compiler's own peak memory, per device; None: unknown
 
 
+AT_LEAST = ("products",)  # verdicts whose value must reach the limit; the value of all others must not exceed it
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The outcome of one check of a point, with the sentence that explains it."""
+    """The outcome of one check of a point, with the sentence that explains it.
+
+    `ok` also depends on things that are not recorded, but no verdict is ok with a value on the wrong side of its limit.
+    """
 
     name: str  # parameters | collectives | retrace | ...
     ok: bool
@@ -220,7 +226,7 @@ def from_json(line: dict[str, Any]) -> Record:
     if kind not in _KINDS:
         raise KeyError(f"unknown record kind '{kind}'")
     if kind in ("point", "compiled", "case"):
-        fields["checks"] = tuple(Verdict(**verdict) for verdict in line["checks"])
+        fields["checks"] = tuple(_verdict(verdict) for verdict in line["checks"])
     if kind == "point":
         fields["passport"] = Passport(**{**line["passport"], "collectives": _collectives(line["passport"])})
     elif kind == "compiled":
@@ -232,6 +238,19 @@ def from_json(line: dict[str, Any]) -> Record:
     elif kind == "profile":
         fields["top"] = _longest(line)
     return _KINDS[kind](**fields)
+
+
+def _verdict(line: dict[str, Any]) -> Verdict:
+    """A verdict as its value and limit have it."""
+    verdict = Verdict(**line)
+    if not verdict.ok or verdict.value is None or verdict.limit is None:
+        return verdict
+    least = verdict.name in AT_LEAST
+    if verdict.value >= verdict.limit if least else verdict.value <= verdict.limit:
+        return verdict
+    side = "below" if least else "above"
+    reason = f"edited or damaged: value {verdict.value:g} is {side} its limit {verdict.limit:g}"
+    return dataclasses.replace(verdict, ok=False, reason=reason)
 
 
 def _collectives(line: dict[str, Any]) -> tuple[Collective, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from jaxbench.errors import UserError
-from jaxbench.records import schema
+from jaxbench.records import model, schema
 
 RECORDS = "records.jsonl"
 CONFIG = "config.json"
@@ -57,6 +57,7 @@ class RunFolder:
         self.notes: list[str] = []  # sentences to show, such as a repaired file
         self._file: TextIO | None = None
         self._lock: TextIO | None = None
+        self._models: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # a passport of each point
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], config: dict[str, Any]) -> RunFolder:
@@ -94,7 +95,8 @@ class RunFolder:
         elif (self.path / RECORDS).exists():
             raise UserError(f"'{self.path}' has records but no {CONFIG}: choose a new WORKDIR.")
         notes = list(self.notes)
-        self.records()  # raises for damage, or another schema, before anything is changed
+        for record in self.records():  # raises for damage, or another schema, before anything is changed
+            self._require_same_model(record)
         self.notes = notes
         self._repair_last_line()
 
@@ -121,9 +123,14 @@ class RunFolder:
             self.notes.append(f"{path}: the last line was cut off by a crash and was removed ({cut} bytes).")
 
     def append(self, record: schema.Record) -> None:
-        """Writes one record and syncs it to the disk."""
+        """Writes one record and syncs it to the disk.
+
+        Raises:
+          UserError: it cannot be written, or it is the passport of another model than the one measured so far.
+        """
         if self._file is None:
             raise ValueError("this run folder was opened for reading")
+        self._require_same_model(record)
         line = schema.to_json(record)
         line["time"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         try:
@@ -134,6 +141,15 @@ class RunFolder:
             raise UserError(f"cannot write to '{self.path}' ({error.strerror}): make room and continue.") from error
         except ValueError as error:
             raise UserError(f"{record.point} has a number that is not finite ({error}): check its FLOPs.") from error
+
+    def _require_same_model(self, record: schema.Record) -> None:
+        """Two models under the name of one point would end in one median."""
+        if not isinstance(record, schema.PointRecord | schema.CaseRecord):
+            return
+        first = self._models.setdefault(record.point, record)
+        if found := model.differences(first, record):
+            said = model.sentence(found, "so far", "now")
+            raise UserError(f"'{self.path}' has another model of {record.point} ({said}): choose a new WORKDIR.")
 
     def close(self) -> None:
         for file in (self._file, self._lock):

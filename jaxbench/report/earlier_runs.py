@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST
 from jaxbench.report.drawing.roofline_points import Spot
 
 MOST = 40  # folders that are read, the newest first
-_SAME = ("platform", "device_kind", "cores", "cpu_model")
 _FLOPS = ("flops", "flops_per_step")
 
 
@@ -37,7 +37,7 @@ def spots(path: Path) -> list[Spot]:
 
 def _of_folder(folder: Path, this_machine: dict[str, Any]) -> Iterator[Spot]:
     manifest = _manifest(folder)
-    if manifest is None or any(manifest.get(name) != this_machine.get(name) for name in _SAME):
+    if manifest is None or identity.hardware(manifest, this_machine):
         return
     try:
         with open(folder / "summary.csv", newline="", encoding="utf-8") as file:

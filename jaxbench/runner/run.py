@@ -26,6 +26,7 @@ from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
+from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import fits, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
@@ -36,17 +37,7 @@ from jaxbench.runner.studies import memory_by_depth
 from jaxbench.runner.studies.study import Study, limit
 
 # A run folder belongs to one machine and one set of software: continuing it with others would mix two results.
-SAME_SESSION_KEYS = (
-    "platform",
-    "device_kind",
-    "devices",
-    "cores",
-    "cpu_model",
-    "python",
-    "experiment_sha256",
-    "environment",
-    "versions",
-)
+SAME_SOFTWARE = ("python", "environment", "versions")
 
 
 @dataclass(frozen=True)
@@ -249,14 +240,22 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
 
 
 def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
-    """Writes the manifest, or adds a session to it, whose number it returns. Raises UserError on another machine."""
+    """Writes the manifest, or adds a session to it, whose number it returns.
+
+    Raises:
+      UserError: it was measured on another machine, or with other software or another experiment.
+    """
     path = folder.path / MANIFEST
     digest = hashlib.sha256(json.dumps(folder.config(), sort_keys=True).encode()).hexdigest()
     if not path.exists():
         write_json(path, {**session, "config_sha256": digest, "sessions": []})
         return 0
     manifest = folder.manifest()
-    for key in SAME_SESSION_KEYS:
+    if other := identity.differences(manifest, session):
+        raise UserError(
+            f"'{folder.path}' was measured on another machine ({identity.sentence(other)}): choose a new WORKDIR."
+        )
+    for key in (*SAME_SOFTWARE, "experiment_sha256"):
         old, new = manifest.get(key), session[key]
         if old != new:
             raise UserError(f"'{folder.path}' was measured with {key} {old}, now it is {new}: choose a new WORKDIR.")
@@ -265,6 +264,8 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
         folder.notes.append(f"{folder.path} was started with jaxbench at {old}, but now it is {new}.")
     elif manifest.get("source_sha256") not in (None, session.get("source_sha256")):
         folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")
+    if unknown := identity.cannot_tell(manifest, session):
+        folder.notes.append(f"{folder.path}: {unknown}.")
     sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git")}]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)

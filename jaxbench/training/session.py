@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
+from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST, RunFolder, flatten, write_json
 from jaxbench.training.folder import writing
 
@@ -58,8 +59,8 @@ class Session:
         """`progress`: a checkpoint's, or {}. Raises UserError when another experiment file was trained."""
         if progress.get("experiment_sha256", self.experiment_sha256) != self.experiment_sha256:
             raise UserError(
-                f"the experiment file '{self.experiment_file}' has changed since this training started: choose a new "
-                "WORKDIR, or undo the change."
+                f"the experiment file '{self.experiment_file}' has changed since this training started, or a module "
+                "that it loads: choose a new WORKDIR, or undo the change."
             )
 
     def moved_from(self, progress: dict[str, Any]) -> str:
@@ -85,7 +86,9 @@ def record(folder: Path, session: Session, *, step: int) -> None:
             return
         manifest = RunFolder(folder).manifest()
         then = flatten(manifest)
-        changed = {name: value for name, value in flatten(session.machine).items() if then.get(name) != value}
+        facts = {name: value for name, value in flatten(session.machine).items() if not name.startswith("identity.")}
+        changed = {name: value for name, value in facts.items() if then.get(name) != value}
+        changed |= {name: now for name, (_, now) in identity.differences(manifest, session.machine).items()}
         if changed:
             entry["machine"] = changed  # such as another version of jax
         write_json(folder / MANIFEST, {**manifest, "sessions": [*manifest.get("sessions", []), entry]})

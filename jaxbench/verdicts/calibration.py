@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.errors import UserError
+from jaxbench.records import identity
 from jaxbench.records.store import write_json
 from jaxbench.verdicts import judge, metric
 from jaxbench.verdicts.judge import FASTER, SLOWER
@@ -23,7 +24,6 @@ from jaxbench.verdicts.samples import Sample, Side
 FOLDER = Path("baselines")
 FILE = "calibration.json"
 SCHEMA = 1
-MACHINE = ("platform", "device_kind", "cores", "cpu_model")  # facts that identify a calibration
 LEAST = 2 * MIN_PROCESSES  # processes, so that each half has MIN_PROCESSES
 
 
@@ -95,8 +95,18 @@ def _part(sample: Sample, which: tuple[int, ...]) -> Sample:
 
 
 def machine_key(manifest: Mapping[str, Any]) -> str:
-    """The machine's key in the file."""
-    return ", ".join(str(manifest.get(name, "")) for name in MACHINE)
+    """The machine's key in the file, by which people know it; files of today have no other facts."""
+    return ", ".join(str(manifest.get(name, "")) for name in ("platform", "device_kind", "cores", "cpu_model"))
+
+
+def _key_in(file: dict[str, Any], manifest: Mapping[str, Any]) -> str | None:
+    """The key under which the file has this machine; None if it has not.
+
+    "facts" are the manifests' facts by key. A kernel does not change how much processes differ.
+    """
+    facts = file.get("facts", {})
+    keys = [key for key in file["machines"] if key.partition(" #")[0] == machine_key(manifest)]
+    return next((key for key in keys if not identity.hardware(facts.get(key, {}), manifest)), None)
 
 
 def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Calibration | None:
@@ -108,7 +118,8 @@ def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) ->
     if not path.exists():
         return None
     try:
-        entries = _read(path)["machines"].get(machine_key(manifest), {})
+        file = _read(path)
+        entries = file["machines"].get(_key_in(file, manifest), {})
         calibrations = [Calibration(**each) for each in entries.values()]
         same_experiment = [each for each in calibrations if each.experiment == experiment]
         return max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
@@ -127,7 +138,9 @@ def save(manifest: Mapping[str, Any], calibration: Calibration, folder: Path = F
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
     file: dict[str, Any] = _read(path) if path.exists() else {"schema": SCHEMA, "machines": {}}
-    file["machines"].setdefault(machine_key(manifest), {})[calibration.experiment] = asdict(calibration)
+    key = _key_in(file, manifest) or f"{machine_key(manifest)} #{len(file['machines']) + 1}"
+    file["machines"].setdefault(key, {})[calibration.experiment] = asdict(calibration)
+    file.setdefault("facts", {})[key] = {name: manifest[name] for name in identity.FIELDS if name in manifest}
     write_json(path, file)
     return path
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +14,18 @@ from jaxbench.analysis import cases, points
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import Point
 from jaxbench.errors import UserError
+from jaxbench.records import identity, model
 from jaxbench.records.store import RunFolder, flatten
 from jaxbench.verdicts import samples
 from jaxbench.verdicts.samples import Side
 
-# Of the manifest, these must be equal. Of the config, everything except how a run is measured and shown (HOW).
-MACHINE = ("platform", "device_kind", "device_kinds", "devices", "cores", "cpu_model")
+# Of the manifest, the machine's identity must be equal. Of the config, everything except how a run is measured and
+# shown (HOW).
 SOFTWARE = ("versions", "python", "environment", "git", "experiment_sha256", "os")  # reported, never refused
 HOW = ("measure.", "report.", "train.", "seed", "profile", "search", "mesh.devices")
 POINT = ("strategy", "scaling", "devices", "arm")
+# Settings that change the batch, or how it and the model are spread, but not the model. Freezing changes the model.
+SPREAD, RESHAPED = ("strategy", "scaling", "devices", "batch", "lever.", "mesh."), "lever.freeze"
 
 
 class NotComparable(UserError):
@@ -56,7 +59,7 @@ class Pair:
     Attributes:
       a, b: with the same names of points.
       left_out: the points that are not compared.
-      software: a sentence for each difference of software, which may explain a different time.
+      software: a sentence for each difference of software, or of the model, which may explain a different time.
     """
 
     a: Side
@@ -90,14 +93,10 @@ def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
     if a.path.resolve() == b.path.resolve():
         raise NotComparable(f"A and B are both '{a.path}': give two runs.")
     differing = {**differences(a, b), **places(a, b)}
-    _require_used(across, differing)
-    undeclared = {name: both for name, both in differing.items() if not _covered(name, across)}
-    if undeclared:
-        shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
-        raise NotComparable(
-            f"these runs did not measure the same: {shown}. "
-            f"To compare across this difference, add --across={','.join(undeclared)}."
-        )
+    of_models = models(a, b, tuple(field for field in across if field in differing))
+    _require_used(across, {**differing, **of_models})
+    follows = _follows(name for name in differing if _covered(name, across))
+    _require_same({**differing, **{name: both for name, both in of_models.items() if name not in follows}}, across)
     sides = [_by_name(run, across) for run in (a, b)]
     common, left_out = _matched(*sides)
     if not common:
@@ -106,24 +105,60 @@ def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
     left, right = ({name: _sample(side[name]) for name in common} for side in sides)
     if any(np.array_equal(left[name].blocks, right[name].blocks) for name in common):
         raise NotComparable(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
-    return Pair(a=left, b=right, left_out=tuple(left_out), software=tuple(software(a, b)))
+    said = [model.sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
+    return Pair(a=left, b=right, left_out=tuple(left_out), software=(*said, *software(a, b)))
+
+
+def _require_same(differing: dict[str, tuple[Any, Any]], across: Sequence[str]) -> None:
+    """Raises NotComparable for the differences that `across` does not declare."""
+    undeclared = {name: both for name, both in differing.items() if not _covered(name, across)}
+    if undeclared:
+        shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
+        raise NotComparable(
+            f"these runs did not measure the same: {shown}. "
+            f"To compare across this difference, add --across={','.join(undeclared)}."
+        )
+
+
+def models(a: Run, b: Run, across: Sequence[str] = ()) -> dict[str, tuple[Any, Any]]:
+    """Like `differences`: the facts by which the models differ, each with the values of the first point that does."""
+    left, right = (_by_name(run, across) for run in (a, b))
+    found: dict[str, tuple[Any, Any]] = {}
+    for name in (name for name in left if name in right):
+        one, other = left[name].record, right[name].record
+        if one is not None and other is not None:
+            found = {**model.differences(one, other), **found}
+    return found
+
+
+def _follows(declared: Iterable[str]) -> tuple[str, ...]:
+    """The facts of a model that may differ when these fields do. A machine and its kernel change none."""
+    fields = [name for name in declared if name not in identity.FACTS or name == "devices"]
+    if not fields:
+        return ()
+    if all(name.startswith(SPREAD) and name != RESHAPED for name in fields):
+        return tuple(name for name in (*model.STEP_FACTS, *model.CASE_FACTS) if name != "parameters")
+    return (*model.STEP_FACTS, *model.CASE_FACTS)
 
 
 def differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
     """{name: (A's value, B's value)} of the fields that must be equal and differ."""
-    left, right = ({name: run.manifest.get(name) for name in MACHINE} for run in (a, b))
-    for facts, run in ((left, a), (right, b)):
-        flat = flatten(run.config)
-        facts.update({name: value for name, value in flat.items() if not name.startswith(HOW) and name not in POINT})
+    left, right = (
+        {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW) and name not in POINT}
+        for run in (a, b)
+    )
     names = [*left, *(name for name in right if name not in left)]
-    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+    settings = {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+    return {**identity.differences(a.manifest, b.manifest), **settings}
 
 
 def software(a: Run, b: Run) -> list[str]:
-    """Differences of versions, flags and sources, as sentences."""
+    """Differences of versions, flags and sources, and whether the machines can be told apart, as sentences."""
     left, right = (flatten({name: run.manifest.get(name) for name in SOFTWARE}) for run in (a, b))
     names = [*left, *(name for name in right if name not in left)]
-    return [f"{n}: {left.get(n)} in A, {right.get(n)} in B" for n in names if left.get(n) != right.get(n)]
+    found = [f"{n}: {left.get(n)} in A, {right.get(n)} in B" for n in names if left.get(n) != right.get(n)]
+    unknown = identity.cannot_tell(a.manifest, b.manifest)
+    return [*found, unknown] if unknown else found
 
 
 def places(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import fabricate
 import pytest
 
-from jaxbench.analysis import points
+from jaxbench.analysis import points, scaling
 from jaxbench.errors import UserError
 from jaxbench.records import schema, store
 
@@ -83,9 +83,57 @@ def test_status(tmp_path: Path, case: str) -> None:
     assert point.honest == (status == "ok" and check_ok is True)
 
 
-def test_a_later_round_replaces_an_earlier_one(tmp_path: Path) -> None:
-    (point,) = _load(tmp_path, POINT, _round(0), _round(0, block_s=(0.5,)), rounds=1)
-    assert point.rounds[0].block_s == (0.5,)
+def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:
+    """Of one session or of a later one: the first of a number counts, and the row says that there are others."""
+    faster = [_round(0, block_s=(0.01,), worker=f"session{i % 2}/w") for i in range(30)]
+    (point,) = _load(tmp_path, POINT, _round(0), *faster, _round(1))
+    assert [each.block_s for each in point.rounds] == [(0.1,), (0.1,)]
+    assert point.repetition == "30 further lines of round 0: only the first of each number counts"
+    (row,) = scaling.analyse([point], config={})
+    assert point.repetition in row.notes
+
+
+def test_a_verdict_is_derived_from_its_value_and_limit(tmp_path: Path) -> None:
+    (right,) = POINT.checks
+    products = schema.Verdict(name="products", ok=True, reason="16 bits", value=1.0, limit=0.9)
+    for check, said in (
+        (right, ""),
+        (products, ""),
+        (dataclasses.replace(right, value=0.5), "parameters: edited or damaged: value 0.5 is above its limit 1e-05"),
+        (dataclasses.replace(products, value=0.5), "products: edited or damaged: value 0.5 is below its limit 0.9"),
+    ):
+        (point,) = _load(tmp_path, dataclasses.replace(POINT, checks=(check,)), _round(0), _round(1))
+        assert (point.check_ok, point.reason) == (not said, said)
+
+
+@pytest.mark.parametrize(
+    ("change", "config", "said"),
+    [
+        ({"global_batch": 512}, {}, "planned with global_batch 256 and recorded with 512"),
+        ({"devices": 2}, {}, "planned with devices 1 and recorded with 2"),
+        ({"strategy": "pmap"}, {}, "planned with strategy 'shard_map' and recorded with 'pmap'"),
+        ({"oversubscribed": True}, {}, "planned with oversubscribed False and recorded with True"),
+        ({}, {"batch": 128}, "recorded with a global batch of 256, and its config makes it 128"),
+    ],
+)
+def test_a_record_that_is_not_what_was_planned_is_damage(tmp_path: Path, change, config, said) -> None:
+    _load(tmp_path, dataclasses.replace(POINT, point=NAME), _round(0), _round(1))
+    records = (dataclasses.replace(POINT, **{"point": NAME, **change}), _round(0), _round(1))
+    fabricate.write(tmp_path, plan=PLAN, records=records, rounds=2, config=config)
+    with pytest.raises(UserError, match=f"is damaged: {NAME} was {said}"):
+        points.load(store.RunFolder(tmp_path))
+
+
+def test_a_plan_and_a_record_that_agree_on_another_name_are_damage(tmp_path: Path) -> None:
+    record, plan = dataclasses.replace(POINT, devices=2), [{**PLAN[0], "devices": 2}]
+    with pytest.raises(UserError, match=f"{NAME} was recorded as shard_map/strong/2"):
+        _load(tmp_path, record, _round(0), _round(1), plan=plan)
+
+
+def test_two_models_in_one_point_are_wrong(tmp_path: Path) -> None:
+    other = dataclasses.replace(AGAIN, passport=fabricate.passport(parameters=3_466, collectives=()))
+    (point,) = _load(tmp_path, other, _round(0, worker="session1/w"), POINT, _round(1))
+    assert point.check_ok is False and "parameters: 3,466 first, 61,706 later" in point.reason
 
 
 def test_a_round_without_a_block_is_damage(tmp_path: Path) -> None:

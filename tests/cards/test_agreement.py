@@ -97,6 +97,14 @@ def test_cases_of_another_machine_are_not_comparable(tmp_path: Path) -> None:
     assert compared(card, tmp_path / "now")[0] == 1
 
 
+def test_another_model_is_not_comparable(card: Path, tmp_path: Path) -> None:
+    now = card_cases.run(tmp_path / "now", **FACTS)
+    text = (now / RECORDS).read_text()
+    (now / RECORDS).write_text(text.replace('"parameters":61706', '"parameters":3466'))
+    code, said = compared(card, now)
+    assert code == 3 and "another model (parameters: 61,706 in the card, 3,466 now)" in said
+
+
 def test_one_sample_cannot_be_told(card: Path, tmp_path: Path) -> None:
     code, text = compared(card, card_cases.run(tmp_path / "now", **{**FACTS, "rounds": 1}))
     assert code == 2 and "Inconclusive" in text and "only 1 round" in text

@@ -17,7 +17,7 @@ from rich.console import Console
 from cards import card_cases
 from jaxbench.analysis import points, scaling
 from jaxbench.analysis.machine_card import SCHEMA as MACHINE_SCHEMA
-from jaxbench.cards import card, layout
+from jaxbench.cards import card, derived, layout
 from jaxbench.errors import UserError
 from jaxbench.records import schema
 from jaxbench.records.store import MANIFEST, RECORDS, RunFolder
@@ -222,6 +222,28 @@ def test_a_right_hash_is_not_believed_alone(run: Path, tmp_path: Path, changes: 
         layout.read(path)
 
 
+@pytest.mark.parametrize(("field", "value"), [("efficiency", 0.99), ("step_s", 1e-6), ("devices", 64)])
+def test_a_table_that_its_own_records_contradict_is_damage(run: Path, tmp_path: Path, field: str, value: float) -> None:
+    """An efficiency of 99 % stood over records of 15 %, with the right hash."""
+    path = card_cases.made(run, tmp_path)
+    points = json.loads(path.read_text())["points"]
+    (last,) = [point for point in points if point["point"] == "shard_map/strong/4"]
+    last[field] = value
+    with pytest.raises(UserError, match=f"its table has {field} {value!r} at shard_map/strong/4, and its records"):
+        layout.read(card_cases.forge(path, points=points))
+
+
+def test_a_card_that_names_another_experiment_than_its_records_is_damage(run: Path, tmp_path: Path) -> None:
+    path = card_cases.made(run, tmp_path)
+    forged = card_cases.forge(path, name={"experiment": "gpt", "device_kind": "cpu", "devices": 4})
+    with pytest.raises(UserError, match="its name has experiment 'gpt', and its records 'cnn'"):
+        layout.read(forged)
+
+
+def test_the_committed_cards_agree_with_their_records() -> None:
+    assert all(layout.read(path).points for path in (Path(__file__).parents[2] / "cards").glob("*.json"))
+
+
 def test_records_that_are_none(run: Path, tmp_path: Path) -> None:
     path = card_cases.forge(card_cases.made(run, tmp_path), records=[{"schema": 1, "kind": "round"}])
     with pytest.raises(UserError, match="does not hold a run") as caught:
@@ -237,7 +259,7 @@ def test_the_document_describes_every_field() -> None:
     }  # fmt: skip
     for name, kind in kinds.items():
         assert set(DOCUMENT["$defs"][name]["properties"]) == {field.name for field in dataclasses.fields(kind)}, name
-    for name, fields in (("training_summary", card.TRAINING), ("case_summary", card.CASES)):
+    for name, fields in (("training_summary", derived.TRAINING), ("case_summary", derived.CASES)):
         described = DOCUMENT["$defs"][name]["properties"]
-        assert set(described) == {"point", *fields, *card.COMMON}
+        assert set(described) == {"point", *fields, *derived.COMMON}
         assert all(field["description"] for field in described.values())

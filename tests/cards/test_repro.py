@@ -36,7 +36,8 @@ def composed(experiment: str) -> dict[str, Any]:
 
 
 def card_of(tmp_path: Path, config: dict[str, Any], **manifest: Any) -> Card:
-    run = card_cases.run(tmp_path / "run", devices=(1, 2), manifest=manifest)
+    batch = config["batch"] if isinstance(config.get("batch"), int) else 256
+    run = card_cases.run(tmp_path / "run", devices=(1, 2), manifest=manifest, batch=batch)
     write_json(run / CONFIG, config)
     return layout.read(card_cases.made(run, tmp_path))
 
@@ -88,7 +89,7 @@ def test_another_machine_is_said_first(tmp_path: Path) -> None:
     assert repro.other_machine(card, card_cases.MANIFEST) == []
     assert repro.other_machine(card, {**card_cases.MANIFEST, "devices": 9}) == []  # made on demand
     (said,) = repro.other_machine(card, {**card_cases.MANIFEST, "cores": 64})
-    assert "Testium 9000, 8 cores (cores 8, here 64)" in said and "only shown" in said
+    assert "Testium 9000, 8 cores (usable cores 8, here 64)" in said and "only shown" in said
 
 
 def again(card: Path, workdir: Path) -> subprocess.CompletedProcess[str]:

@@ -159,7 +159,7 @@ def test_a_stage_without_time_is_left_out_and_said(tmp_path: Path) -> None:
 def test_another_machine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, Stand())
     monkeypatch.setattr(manifest, "probe", lambda platform: {**MACHINE, "cores": 4})
-    with pytest.raises(UserError, match="cores 8, now it is 4"):
+    with pytest.raises(UserError, match="another machine .usable cores 8, here 4"):
         run(tmp_path, Stand())
 
 

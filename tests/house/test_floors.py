@@ -13,6 +13,7 @@ from house.tree import ROOT, findings, python_files
 FLOORS = (
     {"errors"},
     {"catalog", "records"},
+    {"imported"},
     {"discovery", "levers"},
     {"config"},
     {"machine"},
@@ -51,6 +52,7 @@ OUTSIDE = {
     "templates": {"workloads"},
 }
 NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "verdicts", "report", "configs"}
+NO_JAX |= {"imported"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 
 

@@ -82,7 +82,7 @@ def test_the_same_bytes_every_time(tmp_path: Path) -> None:
 
 
 def test_what_is_amiss_in_any_run_is_amiss_here(tmp_path: Path) -> None:
-    bad = [runs.removed(fab.matmul(256, call_s=0.01)), runs.wrong(fab.matmul(512, call_s=0.01))]
+    bad = [runs.removed(fab.matmul(320, call_s=0.01)), runs.wrong(fab.matmul(512, call_s=0.01))]
     bad.append(dataclasses.replace(fab.matmul(1024, call_s=0.02), rounds=0, failure="out of memory"))
     folders, card = made(tmp_path, {"matmul": [*runs.matmul(), *bad[:1], *bad[2:]]})
     outcome = machine.write(tmp_path, folders, card)
@@ -91,7 +91,7 @@ def test_what_is_amiss_in_any_run_is_amiss_here(tmp_path: Path) -> None:
         "matmul: matmul/float32/1024x1024x1024/jit is recorded as failed: measure: out of memory."
     ]
     text = (tmp_path / "machine.html").read_text()
-    assert "matmul: matmul/float32/256x256x256/jit: two clocks agree" in text and "Incomplete or failed" in text
+    assert "matmul: matmul/float32/320x320x320/jit: two clocks agree" in text and "Incomplete or failed" in text
 
 
 def test_no_run_is_not_ok(tmp_path: Path) -> None:

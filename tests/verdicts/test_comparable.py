@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -63,9 +64,91 @@ def test_a_difference_is_refused_with_its_values_until_it_is_the_question(tmp_pa
 
 def test_all_differences_are_listed_at_once(tmp_path):
     a = run(tmp_path / "a")
-    b = edit(edit(run(tmp_path / "b"), "config.json", batch=64), "manifest.json", device_kind="H100", cores=3)
-    with pytest.raises(NotComparable, match="device_kind.*cores.*batch"):
+    edit(a, "manifest.json", device_kind="A100", cores=2)
+    b = edit(edit(run(tmp_path / "b"), "config.json", weak="model"), "manifest.json", device_kind="H100", cores=3)
+    with pytest.raises(NotComparable, match="device_kind.*cores.*weak"):
         pair(a, b)
+
+
+EPYC = {
+    "cpu_model": "AMD EPYC",
+    "identity": {
+        "family": "25", "model": "17", "kernel": "6.1.0", "instruction_sets": ["avx2", "avx512f"],
+        "product_s": 0.00112, "product_by": "numpy 2.4.6",
+    },
+}  # fmt: skip
+OTHERS = {
+    "family": ({"family": "23"}, "identity.family is '25' in A and '23' in B"),
+    "flags": ({"instruction_sets": ["avx2"]}, "identity.instruction_sets is 'avx512f' in A and 'none' in B"),
+    "speed": ({"product_s": 0.00112 * 1.22}, "identity.product_s is 0.00112 in A and 0.0013.* in B"),
+    "kernel": ({"kernel": "6.2.0"}, "identity.kernel is '6.1.0' in A and '6.2.0' in B.*--across=identity.kernel"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_machine_of_the_same_name_is_refused(tmp_path, other):
+    """A run on other silicon that calls itself "AMD EPYC", as all of a cloud does, was "6.6 times slower"."""
+    change, said = OTHERS[other]
+    a = edit(run(tmp_path / "a"), "manifest.json", **EPYC)
+    there = {**EPYC, "identity": {**EPYC["identity"], **change}}
+    b = edit(run(tmp_path / "b", slower=6.6), "manifest.json", **there)
+    with pytest.raises(NotComparable, match=said):
+        pair(a, b)
+    (name,) = change
+    assert pair(a, b, f"identity.{name}").a
+
+
+def test_machines_that_cannot_be_told_apart_are_said(tmp_path):
+    a, b = (edit(run(tmp_path / name), "manifest.json", **EPYC) for name in "ab")
+    assert pair(a, b).software == ()
+    held = json.loads((b / "manifest.json").read_text())
+    del held["identity"]
+    (b / "manifest.json").write_text(json.dumps(held))
+    (said,) = pair(a, b).software
+    assert "another processor of the same name would not be noticed" in said
+
+
+def remodel(folder, **passport):
+    """The same run with other facts in its passports."""
+    lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    for line in lines:
+        line.get("passport", {}).update(passport)
+    (folder / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_another_model_is_refused_until_it_is_the_question(tmp_path):
+    """85,002 against 3,466 parameters compared as "faster, 0.243": the experiment imported another model."""
+    a = run(tmp_path / "a")
+    b = remodel(run(tmp_path / "b", slower=0.243), parameters=3_466, expected_gradient_bytes=13_864)
+    with pytest.raises(NotComparable, match="parameters is 61706 in A and 3466 in B; gradient_bytes is .*13864 in B"):
+        pair(a, b)
+    assert "parameters: 61,706 in A, 3,466 in B" in pair(a, b, "parameters", "gradient_bytes").software
+    with pytest.raises(NotComparable, match="--across=gradient_bytes"):
+        pair(a, b, "parameters")
+
+
+@pytest.mark.parametrize(
+    ("config", "across", "passport", "refused"),
+    [
+        ({"batch": 512}, "batch", {"flops_per_step": 6.4e9}, False),
+        ({"batch": 512}, "batch", {"parameters": 3_466}, True),
+        ({"lever": {"accumulate": "2"}}, "lever", {"expected_gradient_bytes": 1}, False),
+        ({"lever": {"freeze": "backbone"}}, "lever", {"parameters": 3_466}, False),
+        ({"model": {"dtype": "float32", "width": 8}}, "model.width", {"parameters": 3_466}, False),
+        ({}, "", {"flops_per_step": 6.4e9}, True),
+    ],
+)
+def test_what_follows_from_a_declared_difference_may_differ(tmp_path, config, across, passport, refused):
+    a, b = (run(tmp_path / name, config={"batch": 256, "model": {"dtype": "float32"}}) for name in "ab")
+    if "batch" in config:
+        b = run(tmp_path / "c", batch=config["batch"])
+    b = edit(remodel(b, **passport), "config.json", **config)
+    if refused:
+        with pytest.raises(NotComparable, match="(parameters|flops) is [^;]* in A and"):
+            pair(a, b, *filter(None, [across]))
+    else:
+        assert pair(a, b, across).a
 
 
 def test_versions_are_said_and_not_refused(tmp_path):
@@ -179,6 +262,13 @@ def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
     )
     with pytest.raises(UserError, match="measured by 4 processes: a calibration needs at least 6"):
         calibration.calibrate(comparable.samples_of(comparable.read(run(tmp_path / "b"))), "cnn", "")
+    twin = {**here, "identity": {"family": "23"}}
+    assert calibration.load(twin, "cnn", tmp_path) == found  # nothing is known of the calibrated one
+    (other,) = (dataclasses.replace(found, sd=0.1, experiment="mlp"),)
+    for manifest, each in (({**here, "identity": {"family": "25"}}, found), (twin, other)):
+        calibration.save(manifest, each, tmp_path / "two")
+    assert calibration.load(twin, "cnn", tmp_path / "two") == other
+    assert calibration.load({**here, "identity": {"family": "25"}}, "mlp", tmp_path / "two") == found
     (tmp_path / calibration.FILE).write_text('{"schema": 1}')
     with pytest.raises(UserError, match="is damaged"):
         calibration.load(here, "cnn", tmp_path)

@@ -1,0 +1,102 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a card says of its records: derived when it is made, and again whenever it is read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jaxbench.analysis import case_rows, scaling, summary
+from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis.points import Point
+from jaxbench.report import columns
+from jaxbench.report.table import records
+from jaxbench.verdicts.comparable import Run
+
+# Columns of summary.csv, with the same meaning.
+COMMON = (
+    "devices", "platform", "device_kind", "oversubscribed", "status", "check_ok", "reason", "notes", "rounds",
+    "samples", "step_s", "step_s_lo", "step_s_hi", "step_s_p95", "step_s_cv",
+    "throughput", "throughput_lo", "throughput_hi", "throughput_unit", "compile_s", "peak_bytes", "flop_per_s",
+)  # fmt: skip
+TRAINING = (
+    "strategy", "scaling", "arm", "global_batch", "speedup", "speedup_lo", "speedup_hi",
+    "efficiency", "efficiency_lo", "efficiency_hi", "base_devices", "mfu", "gradient_bytes",
+)  # fmt: skip
+CASES = (
+    "op", "dtype", "impl", "shape", "elements", "payload_bytes", "mesh", "axis", "source", "target", "cores",
+    "bytes_per_s", "bytes_per_s_lo", "bytes_per_s_hi", "algbw", "busbw", "busbw_lo", "busbw_hi", "peak_share", "wrong",
+    "gate", "gate_reason",
+)  # fmt: skip
+CLAIMS = ("step_s", "efficiency", "busbw", "bytes_per_s", "flop_per_s")  # the numbers that a card is believed for
+WORDS = ("status", "devices", "global_batch")
+SLACK = 0.01  # relative: a later version may compute a number from the same records in another way, but not another one
+
+
+def measures(run: Run) -> str:
+    """training | cases."""
+    return "cases" if run.points and isinstance(run.points[0], CasePoint) else "training"
+
+
+def name(run: Run) -> dict[str, Any]:
+    """What was measured, on what and on how many of it."""
+    measured = [point for point in run.points if point.rounds]
+    kinds = [point.record.device_kind for point in measured if point.record is not None]
+    return {
+        "experiment": measured[0].experiment,
+        "device_kind": str(run.manifest.get("device_kind") or next(iter(kinds), "unknown")),
+        "devices": max(point.devices for point in measured),
+    }
+
+
+def points(run: Run, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """One entry a point, failed and missing ones included. None where a number is unknown.
+
+    machine: the peaks and links of its machine (`machine_card.read`), or None.
+    """
+    training = [point for point in run.points if isinstance(point, Point)]
+    cases = [point for point in run.points if isinstance(point, CasePoint)]
+    rows: list[Any] = (
+        scaling.analyse(training, config=run.config, machine=machine)
+        if training
+        else case_rows.analyse(cases, manifest=run.manifest, machine=machine)
+    )
+    fields = (*(TRAINING if training else CASES), *COMMON)
+    return [
+        {"point": row.point.point, **{field: _plain(record[field]) for field in fields}}
+        for row, record in zip(rows, records(columns.FILE, summary.entries(rows)), strict=True)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has a word for: numpy's numbers become Python's."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def contradiction(held: dict[str, Any], run: Run, found: list[dict[str, Any]]) -> str:
+    """How a card contradicts its own records, as a clause; "" if it does not.
+
+    held: the card's content. run: its records, read. found: `points` of that run.
+    """
+    if held["measures"] != measures(run):
+        return f"it says that it measures {held['measures']}, and its records are of {measures(run)}"
+    for field, value in name(run).items():
+        if field != "device_kind" and held["name"].get(field) != value:
+            return f"its name has {field} {held['name'].get(field)!r}, and its records {value!r}"
+    names, others = ([point["point"] for point in points] for points in (held["points"], found))
+    if sorted(names) != sorted(others):
+        odd = next(iter({*names} ^ {*others}), names[0] if names else "no point")
+        return f"its table and its records do not have the same points, such as {odd}"
+    told = {point["point"]: point for point in held["points"]}
+    for point in found:
+        for field in (*WORDS, *CLAIMS):
+            if field in point and not _agree(told[point["point"]].get(field), point[field]):
+                says, is_ = told[point["point"]].get(field), point[field]
+                return f"its table has {field} {says!r} at {point['point']}, and its records {is_!r}"
+    return ""
+
+
+def _agree(told: Any, found: Any) -> bool:
+    if isinstance(told, float) and isinstance(found, int | float):
+        return math.isclose(told, found, rel_tol=SLACK)
+    return bool(told == found)

@@ -1,0 +1,160 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The facts that tell one machine from another of the same name: all of a cloud's processors may be an "AMD EPYC".
+
+`records/identity.py` compares them. No jax.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform as os_platform
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jaxbench.machine import cores
+
+PROC, CPUS = Path("/proc"), Path("/sys/devices/system/cpu")
+# Each library that may multiply takes its number of threads from one of these. To be set before NumPy is imported.
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
+SIDE = 384  # of the square float32 matrices: about 1 ms, and all three stay in a cache of 2 MiB
+BUDGET_S = 0.2
+BUSY = 0.1  # share of the core that others may have meanwhile
+_FIELDS = {  # of /proc/cpuinfo: x86, else ARM
+    "vendor": ("vendor_id", "CPU implementer"), "family": ("cpu family", "CPU architecture"),
+    "model": ("model", "CPU part"), "stepping": ("stepping", "CPU revision"),
+}  # fmt: skip
+# The other flags of an x86 processor say what the kernel and the hypervisor do with it.
+_INSTRUCTIONS = re.compile(
+    r"(mmx|sse|ssse|3dnow|avx|amx|fma|f16c|bmi|abm|adx|aes|vaes|sha|pclmul|vpclmul|gfni|popcnt|movbe|cx16|erms|fsrm)"
+)
+
+
+def identity() -> dict[str, Any]:
+    """The facts of this machine, the kernel, and how fast one core multiplies. None where unknown."""
+    return {**processor(), "kernel": os_platform.release() or None, **reference_product()}
+
+
+def processor(proc: Path = PROC, cpus: Path = CPUS) -> dict[str, Any]:
+    """Vendor, family, model, stepping, instruction sets, caches and nominal frequency of the first usable core."""
+    core = next(iter(cores.physical_cores(topology=cpus)), 0)
+    facts = _cpuinfo(proc / "cpuinfo", core)
+    known: dict[str, Any] = {
+        name: next((facts[field] for field in fields if field in facts), None) for name, fields in _FIELDS.items()
+    }
+    flags = facts.get("flags", "").split()
+    found = sorted(flag for flag in flags if _INSTRUCTIONS.match(flag)) or sorted(facts.get("Features", "").split())
+    return {
+        **known,
+        "instruction_sets": found or None,
+        "caches": _caches(cpus / f"cpu{core}" / "cache"),
+        "nominal_hz": _nominal_hz(cpus / f"cpu{core}" / "cpufreq", facts),
+    }
+
+
+def _cpuinfo(path: Path, core: int) -> dict[str, str]:
+    """The fields of one core; {} without such a file. Fields before the first core count for all."""
+    facts: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        for line in path.read_text().splitlines():
+            name, _, value = (part.strip() for part in line.partition(":"))
+            if name == "processor" and value.isdigit() and int(value) > core:
+                break
+            facts[name] = value
+    return facts
+
+
+def _caches(folder: Path) -> str | None:
+    """ "L1 Data 32K, L1 Instruction 32K, L2 Unified 1024K": of one core; None where the system does not report it."""
+    found = []
+    with contextlib.suppress(OSError):
+        for index in sorted(folder.glob("index*")):
+            level, sort, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+            found.append(f"L{level} {sort} {size}")
+    return ", ".join(found) or None
+
+
+def _nominal_hz(folder: Path, facts: dict[str, str]) -> float | None:
+    """The frequency that the processor is sold with, not that of this moment.
+
+    A virtual machine has no cpufreq; there an x86 processor's BogoMIPS are twice the rate of its time stamp counter.
+    """
+    for name in ("base_frequency", "cpuinfo_max_freq"):
+        with contextlib.suppress(OSError, ValueError):
+            return 1e3 * int((folder / name).read_text())
+    with contextlib.suppress(ValueError):
+        return 1e6 * float(facts.get("bogomips", "")) / 2
+    return None
+
+
+def _multiplication() -> tuple[Callable[[], Any], str]:
+    """One reference product as a function without arguments, and the library that computes it."""
+    import numpy as np
+
+    a, b = np.random.default_rng(0).random((2, SIDE, SIDE), np.float32)
+    out = np.empty_like(a)
+    return lambda: np.matmul(a, b, out=out), f"numpy {np.__version__}"
+
+
+def reference_product(
+    multiply: Callable[[], Any] | None = None,
+    *,
+    processor_s: Callable[[], float] = time.process_time,
+    wall_s: Callable[[], float] = time.perf_counter,
+    taken: Callable[[int], float] | None = None,
+) -> dict[str, Any]:
+    """`product_s`: the least processor time of one float32 product on one core, of all that take BUDGET_S together.
+
+    None, because it would say nothing, where this process cannot be pinned, and where others had more than BUSY of the
+    core meanwhile. `product_by`: the library that multiplies. To be called in a process whose library has ONE_THREAD.
+
+    taken: core -> the seconds that others have had of it until now, as far as this process cannot see it from its own
+      clocks: stolen by the hypervisor, or on the core's other hardware threads.
+    """
+    by = ""
+    if multiply is None:
+        multiply, by = _multiplication()
+    if not hasattr(os, "sched_setaffinity"):
+        return {"product_s": None, "product_by": by}
+    taken = _taken if taken is None else taken
+    allowed, core = os.sched_getaffinity(0), cores.physical_cores()[0]
+    os.sched_setaffinity(0, {core})
+    try:
+        multiply()  # the first one starts the library and fills the caches
+        best, begun, own, others = float("inf"), wall_s(), processor_s(), taken(core)
+        while wall_s() - begun < BUDGET_S:
+            before = processor_s()
+            multiply()
+            best = min(best, processor_s() - before)
+        wall, used, lost = wall_s() - begun, processor_s() - own, taken(core) - others
+    finally:
+        os.sched_setaffinity(0, allowed)
+    quiet = wall - used <= BUSY * wall and lost <= BUSY * wall
+    return {"product_s": best if quiet else None, "product_by": by}
+
+
+def _taken(core: int, stat: Path = PROC / "stat", cpus: Path = CPUS) -> float:
+    """Seconds, since the start of the system, that were stolen from a core or spent on its other hardware threads."""
+    siblings: set[int] = set()
+    with contextlib.suppress(OSError, ValueError):
+        siblings = _cpu_list((cpus / f"cpu{core}" / "topology" / "thread_siblings_list").read_text()) - {core}
+    ticks = 0
+    with contextlib.suppress(OSError):
+        columns = {line.split()[0]: line.split()[1:] for line in stat.read_text().splitlines() if line[:3] == "cpu"}
+        # user, nice, system, idle, iowait, irq, softirq, steal
+        ticks += sum(int(steal) for steal in columns.get(f"cpu{core}", [])[7:8])
+        for times in (columns.get(f"cpu{other}", []) for other in siblings):
+            ticks += sum(map(int, (*times[:3], *times[5:8])))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_list(text: str) -> set[int]:
+    """ "0,4-6" -> {0, 4, 5, 6}."""
+    found: set[int] = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found

@@ -1,0 +1,89 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether two manifests describe the same machine, and how they differ. `machine/identity.py` gathers the facts.
+
+Two machines are the same when all facts that both manifests know are equal. A fact is unknown in an older manifest, and
+where the system does not report it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jaxbench.records.store import flatten
+
+KERNEL = "identity.kernel"  # the only fact that an update of the same machine changes
+FACTS = {  # fields of a manifest that identify a machine, with their names in sentences
+    "platform": "platform",
+    "device_kind": "device kind",
+    "device_kinds": "device kinds",
+    "devices": "devices",
+    "cores": "usable cores",
+    "cpu_model": "processor",
+    "cache_bytes": "bytes of last-level cache",
+    "identity.vendor": "vendor",
+    "identity.family": "processor family",
+    "identity.model": "processor model",
+    "identity.stepping": "stepping",
+    "identity.instruction_sets": "instruction sets that the other lacks",
+    "identity.caches": "caches",
+    "identity.nominal_hz": "nominal frequency in Hz",
+    KERNEL: "kernel",
+    "identity.product_s": "processor seconds of the reference product",
+}
+FIELDS = tuple(dict.fromkeys(name.partition(".")[0] for name in FACTS))  # the manifest's top level
+TOLERANCE = {"identity.nominal_hz": 0.02, "identity.product_s": 0.15}  # relative; a virtual machine measures its clock
+Differences = dict[str, tuple[Any, Any]]
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
+    """{field: (value in `then`, value in `now`)} of the facts by which two machines differ; {} for the same machine.
+
+    then, now: manifests, or the `machine` of a machine's card. CPU devices are made on demand, so their number says
+    nothing. The reference product is compared only between equal versions of its library.
+    """
+    left, right = _facts(then), _facts(now)
+    ignored = {"devices"} if left.get("platform") == right.get("platform") == "cpu" else set()
+    if left.get("identity.product_by") != right.get("identity.product_by"):
+        ignored.add("identity.product_s")
+    found = {}
+    for name in FACTS:
+        a, b = left.get(name), right.get(name)
+        if name not in ignored and a is not None and b is not None and not _equal(name, a, b):
+            found[name] = _apart(a, b) if name == "identity.instruction_sets" else (a, b)
+    return found
+
+
+def hardware(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
+    """`differences` without the kernel, for what an update of the system leaves valid."""
+    return {name: both for name, both in differences(then, now).items() if name != KERNEL}
+
+
+def sentence(found: Differences) -> str:
+    """ "processor 'A', here 'B'; usable cores 2, here 4": both values of each difference."""
+    return "; ".join(f"{FACTS[name]} {a!r}, here {b!r}" for name, (a, b) in found.items())
+
+
+def cannot_tell(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What nobody can say about two machines that look the same, as a sentence; "" when both have an identity."""
+    if "identity" in then and "identity" in now:
+        return ""
+    return (
+        "machine: one manifest has no identity (processor family, instruction sets, caches, reference product), so "
+        "another processor of the same name would not be noticed"
+    )
+
+
+def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return flatten({name: manifest[name] for name in FIELDS if name in manifest})
+
+
+def _equal(name: str, a: Any, b: Any) -> bool:
+    if name in TOLERANCE:
+        return bool(max(a, b) <= (1 + TOLERANCE[name]) * min(a, b))
+    return bool(a == b)
+
+
+def _apart(a: list[str], b: list[str]) -> tuple[str, str]:
+    """The words of each list that the other lacks."""
+    return " ".join(sorted({*a} - {*b})) or "none", " ".join(sorted({*b} - {*a})) or "none"

@@ -1,0 +1,156 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Machines of one name are told apart by their processors and by the reference product; fake files and fake clocks."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxbench.machine import cores, identity, manifest
+from jaxbench.records import identity as compared
+from jaxbench.verdicts import calibration
+
+X86 = """processor\t: 0
+vendor_id\t: AuthenticAMD
+cpu family\t: {family}
+model\t\t: {model}
+model name\t: AMD EPYC
+stepping\t: 1
+cpu MHz\t\t: {mhz}
+flags\t\t: fpu hypervisor avx2 {flags} rdtscp fma
+bogomips\t: 5192.26
+
+processor\t: 1
+cpu family\t: 99
+"""
+ARM = """processor\t: 0
+BogoMIPS\t: 2100.00
+Features\t: fp asimd sve
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU part\t: 0xd4f
+CPU revision\t: 0
+"""
+
+
+def machine(folder: Path, cpuinfo: str) -> dict[str, Any]:
+    """A manifest of a machine with this /proc/cpuinfo, and nothing else that can be read."""
+    folder.mkdir()
+    (folder / "cpuinfo").write_text(cpuinfo)
+    return {"cpu_model": "AMD EPYC", "cores": 2, "identity": identity.processor(folder, folder / "none")}
+
+
+def test_two_processors_that_are_both_called_amd_epyc(tmp_path: Path) -> None:
+    zen4 = machine(tmp_path / "a", X86.format(family=25, model=17, flags="avx512f", mhz=2596))
+    zen2 = machine(tmp_path / "b", X86.format(family=23, model=49, flags="sse4a", mhz=2596))
+    same = machine(tmp_path / "c", X86.format(family=25, model=17, flags="avx512f", mhz=3100))
+    assert not compared.differences(zen4, same)  # the frequency of this moment is no fact
+    assert compared.sentence(compared.hardware(zen4, zen2)) == (
+        "processor family '25', here '23'; processor model '17', here '49'; "
+        "instruction sets that the other lacks 'avx512f', here 'sse4a'"
+    )
+    facts = zen4["identity"]
+    assert facts["nominal_hz"] == 2596.13e6 and facts["instruction_sets"] == ["avx2", "avx512f", "fma"]
+
+
+def test_an_arm_processor(tmp_path: Path) -> None:
+    facts = machine(tmp_path / "a", ARM)["identity"]
+    assert [facts[name] for name in ("vendor", "family", "model", "stepping")] == ["0x41", "8", "0xd4f", "0"]
+    assert facts["instruction_sets"] == ["asimd", "fp", "sve"] and facts["nominal_hz"] is None
+
+
+def test_caches_and_the_nominal_frequency_are_read_where_they_are_told(tmp_path: Path) -> None:
+    core = tmp_path / f"cpu{cores.physical_cores(topology=tmp_path)[0]}"
+    files = {"cache/index0": {"level": "1", "type": "Data", "size": "32K"}, "cpufreq": {"base_frequency": "2600000"}}
+    for folder, values in files.items():
+        (core / folder).mkdir(parents=True)
+        for name, value in values.items():
+            (core / folder / name).write_text(value + "\n")
+    facts = identity.processor(tmp_path / "none", tmp_path)
+    assert (facts["caches"], facts["nominal_hz"]) == ("L1 Data 32K", 2.6e9)
+
+
+def test_a_system_that_tells_nothing_has_no_facts_and_differs_in_none(tmp_path: Path) -> None:
+    facts = identity.processor(tmp_path, tmp_path)
+    assert set(facts.values()) == {None}
+    known = machine(tmp_path / "a", X86.format(family=25, model=17, flags="", mhz=2596))
+    assert not compared.differences({"identity": facts}, known)
+
+
+def manifest_of(product_s: float | None, by: str = "numpy 2", **facts: Any) -> dict[str, Any]:
+    return {"platform": "cpu", "identity": {"product_s": product_s, "product_by": by}, **facts}
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "differ"),
+    [
+        (manifest_of(0.00100), manifest_of(0.00114), False),
+        (manifest_of(0.00100), manifest_of(0.00122), True),
+        (manifest_of(0.00122), manifest_of(0.00100), True),
+        (manifest_of(0.00100), manifest_of(None), False),
+        (manifest_of(0.00100), manifest_of(0.00122, by="numpy 3"), False),
+        (manifest_of(None, devices=1), manifest_of(None, devices=8), False),
+        (manifest_of(None, platform="gpu", devices=1), manifest_of(None, platform="gpu", devices=8), True),
+    ],
+)
+def test_the_same_machine_is_what_differs_in_nothing_that_both_know(then: dict, now: dict, differ: bool) -> None:
+    assert bool(compared.differences(then, now)) == differ
+
+
+def test_a_kernel_is_a_difference_but_no_other_hardware() -> None:
+    then, now = {"identity": {"kernel": "6.1"}}, {"identity": {"kernel": "6.2"}}
+    assert compared.sentence(compared.differences(then, now)) == "kernel '6.1', here '6.2'"
+    assert not compared.hardware(then, now)
+
+
+def product(seconds: float, *, share: float = 1.0, stolen: float = 0.0) -> dict[str, Any]:
+    """One reference product of so many processor seconds, of which this process gets a share of the wall time."""
+    used = itertools.count()
+    now = {"s": 0.0}
+
+    def multiply() -> None:
+        now["s"] += seconds * (1 + next(used) % 3)  # the least of them counts
+
+    return identity.reference_product(
+        multiply,
+        processor_s=lambda: now["s"],
+        wall_s=lambda: now["s"] / share,
+        taken=lambda core: stolen * now["s"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "known"),
+    [({}, True), ({"share": 0.95}, True), ({"share": 0.8}, False), ({"stolen": 0.05}, True), ({"stolen": 0.2}, False)],
+)
+def test_the_product_of_a_busy_core_is_not_known(how: dict[str, float], known: bool) -> None:
+    assert product(0.001, **how)["product_s"] == (pytest.approx(0.001) if known else None)
+
+
+def test_what_others_take_of_a_core(tmp_path: Path) -> None:
+    """Stolen time of the core itself, and all that its other hardware thread did."""
+    folder = tmp_path / "cpu0" / "topology"
+    folder.mkdir(parents=True)
+    (folder / "thread_siblings_list").write_text("0,2\n")
+    columns = "cpu {0} 1 1 1 9 9 1 1 7 0 0"
+    lines = [f"cpu{name} 100 10 10 900 90 5 5 {steal} 0 0" for name, steal in enumerate((50, 60, 70))]
+    (tmp_path / "stat").write_text("\n".join([columns, *lines, "intr 1"]))
+    seconds = identity._taken(0, tmp_path / "stat", tmp_path)
+    assert seconds == pytest.approx((50 + (100 + 10 + 10 + 5 + 5 + 70)) / 100)
+    assert identity._taken(0, tmp_path / "none", tmp_path) == 0
+    assert identity._cpu_list("0,4-6\n") == {0, 4, 5, 6}
+
+
+def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = {"NPROC": "3", "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "2"}
+    for name, value in {**ours, "TF_CPP_MIN_LOG_LEVEL": "1"}.items():
+        monkeypatch.setenv(name, value)
+    found = manifest.probe.__wrapped__("cpu")
+    assert ours.items() <= found["environment"].items()
+    assert not any(name.startswith(("TF_CPP_", "OPENBLAS_")) for name in found["environment"])
+    assert found["identity"]["kernel"] and found["identity"]["product_by"].startswith("numpy")
+    assert compared.cannot_tell(found, {}) and not compared.cannot_tell(found, found)
+    assert calibration.machine_key(found).startswith("cpu, cpu, ")
