@@ -60,6 +60,13 @@ def positive(path: str, value: float) -> float:
     return float(value)
 
 
+def existing(path: str, value: str) -> str:
+    """A file or folder, found before anything is compiled; "": the experiment's own default."""
+    if value and not Path(value).expanduser().exists():
+        raise UserError(f"--config.{path}={value} does not exist: use the path of a file or folder, or '' for none.")
+    return value
+
+
 def as_is(_: str, value: Any) -> Any:
     """For fields that are parsed where they are used."""
     return value
@@ -160,7 +167,7 @@ TRAINING_ONLY = (
     Field("model", {}, as_is),
     Field("optimizer.name", "sgd", as_is),
     Field("optimizer.learning_rate", 0.1, positive),
-    Field("data.path", "", as_is),
+    Field("data.path", "", existing),
     # Of `jaxbench train`, which checks them: training/plan.py.
     Field("train.strategy", "jit_auto", as_is),
     Field("train.batch", 64, as_is),

@@ -24,8 +24,9 @@ from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, TrainWorkload
 
 
-def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Program:
+def build(workload: TrainWorkload, devices: list[jax.Device], part: str, *, donate: bool = True) -> Program:
     """A Program whose `step` runs the phases up to `part`, a value of the lever; unchanged state passes through.
+    donate: whether the step may overwrite its state.
 
     The outputs of `step` are the metrics. The other parts of a training step return each device's values, along a
     leading device axis: the metrics; for `forward` and `gradient` also "model_state"; for `gradient` also "gradients".
@@ -53,7 +54,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Prog
     # Unchecked: without the mean, arrays that differ between devices are declared to be equal.
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
-    jitted = jax.jit(step, donate_argnums=0, out_shardings=shardings)
+    jitted = jax.jit(step, donate_argnums=(0,) if donate else (), out_shardings=shardings)
     program = dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
     return program if part == "step" else dataclasses.replace(program, expected=lambda _: {}, sums=0)
 
