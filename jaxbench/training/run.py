@@ -39,11 +39,8 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     levers = levers_of(settings)
     machine, before = manifest_lib.probe(settings.platform), restart.Before()
-    devices = start.start(
-        machine["platform"],
-        device_count(settings, machine, config.train.batch),
-        concurrent_collectives=restart.concurrent_collectives(),
-    )
+    count, collectives = device_count(settings, machine, config.train.batch), restart.concurrent_collectives()
+    devices = start.start(machine["platform"], count, concurrent_collectives=collectives)
     source = discovery.experiment_path(experiment)
     session = Session(
         command=["jaxbench", *sys.argv[1:]],
@@ -63,15 +60,9 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         pieces.require(workload, program, proof.loss_kind)
         return program
 
+    about: dict[str, Any] = {"config": config, "folder": workdir, "console": console, "session": session}
     try:
-        result = train_workload(
-            arms.workload(levers),
-            build,
-            config=config,
-            folder=workdir,
-            console=console,
-            session=session,
-        )
+        result = train_workload(arms.workload(levers), build, **about)
     except MoreCollectives as error:
         before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
