@@ -23,11 +23,10 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws, flat_shards, optimizer_need
-from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel import flat_shards, optimizer_need
+from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
-from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 
 BUCKET_BYTES = 4 * 2**20
@@ -41,13 +40,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: s
     mesh = data_mesh(devices, AxisType.Auto)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        local = dataclasses.replace(state, key=draws.local_key(state.key, ("data",)))
-        with sharding_context.over(axis="data"):
-            grads, model_state, metrics = gradients(workload, local, batch)
-        model_state, metrics = mean_over("data", (model_state, metrics))
-        return update(workload, state, mean(grads, "data", way, dtype), model_state), metrics
+        grads, model_state, metrics = on_device(gradients, workload, state, batch)
+        model_state, metrics = mean_over(AXIS, (model_state, metrics))
+        return update(workload, state, mean(grads, AXIS, way, dtype), model_state), metrics
 
-    whole, split = PartitionSpec(), PartitionSpec("data")
+    whole, split = PartitionSpec(), PartitionSpec(AXIS)
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
     bounds = expected(workload, way, len(devices), dtype)
     widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4

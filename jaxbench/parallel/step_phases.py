@@ -17,10 +17,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws
-from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
 from jaxbench.parallel.program import Program, TrainState, forward, gradients, mean_over, update
-from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, TrainWorkload
 
 
@@ -45,11 +43,10 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str, *, dona
         if part == "inference":
             assert workload.predict is not None
             return state, workload.predict(state.params, state.model_state, batch)
-        with sharding_context.over(axis="data"):
-            state, outputs = _training(workload, part, state, batch)
+        state, outputs = _training(workload, part, state, batch)
         return state, outputs if part == "step" else jax.tree.map(lambda x: x[None], outputs)
 
-    whole, split = PartitionSpec(), PartitionSpec("data")
+    whole, split = PartitionSpec(), PartitionSpec(AXIS)
     specs = whole, whole if part == "step" else split
     # Unchecked: without the mean, arrays that differ between devices are declared to be equal.
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
@@ -61,14 +58,12 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str, *, dona
 
 def _training(workload: TrainWorkload, part: str, state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
     """On one device. Returns (state, outputs)."""
-    key = draws.local_key(state.key, ("data",))
-    local = dataclasses.replace(state, key=key)
     if part == "forward":
-        model_state, metrics = forward(workload, local, batch)
+        model_state, metrics = on_device(forward, workload, state, batch)
         return state, {**metrics, "model_state": model_state}
-    grads, model_state, metrics = gradients(workload, local, batch)
+    grads, model_state, metrics = on_device(gradients, workload, state, batch)
     if part == "gradient":
         return state, {**metrics, "model_state": model_state, "gradients": grads}
     if part == "step":
-        grads, model_state, metrics = mean_over("data", (grads, model_state, metrics))
+        grads, model_state, metrics = mean_over(AXIS, (grads, model_state, metrics))
     return update(workload, state, grads, model_state), metrics

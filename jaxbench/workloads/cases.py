@@ -15,7 +15,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench import config as config_lib
+from jaxbench.errors import UserError
 
 # The report has one set of figures for each view.
 VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives")
@@ -154,16 +155,10 @@ class CaseSet:
 
 def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[str] | None = None) -> tuple[str, ...]:
     """Reads a comma-separated choice from a config; "all" is `everything`, or every legal name. Raises UserError."""
-    legal = tuple(legal)
     if text.strip() == "all":
-        return tuple(everything) if everything is not None else legal
-    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-    if not names:
-        raise UserError(f"--config.{field} is empty: choose from {', '.join(legal)}.")
-    for name in names:
-        if name not in legal:
-            raise UserError(f"--config.{field}={name} is unknown: {did_you_mean(name, legal)}")
-    return names
+        return tuple(legal if everything is None else everything)
+    chosen: tuple[str, ...] = config_lib.names_of(*legal)(field, text)
+    return chosen
 
 
 def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:

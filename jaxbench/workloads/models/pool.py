@@ -37,6 +37,12 @@ def average_to(x: jax.Array, side: int) -> jax.Array:
     return jnp.mean(squares, axis=(2, 4))
 
 
+def dense_sizes(config: ConfigDict, channels: int) -> list[tuple[int, int]]:
+    """(inputs, outputs) of the three dense layers after an average pool of `channels` channels."""
+    features = config.pooled**2 * channels
+    return [(features, config.hidden), (config.hidden, config.hidden), (config.hidden, config.classes)]
+
+
 def check_pooled(side: int, config: ConfigDict) -> int:
     """`side`, that of the average pool's input. Raises UserError unless ``config.pooled`` divides it."""
     if side < 1:
