@@ -63,7 +63,7 @@ def _numpy_gelu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
 ACTIVATIONS = {
     "relu": Activation(
         python=lambda x: x if x > 0 else 0.0,
-        numpy=lambda x, out: np.maximum(x, 0, out),
+        numpy=lambda x, out: np.maximum(x, 0, out=out),
         jax=jax.nn.relu,
         answer=lambda x: np.where(x > 0, x, 0),
         flops=1,

@@ -63,7 +63,7 @@ KERNELS = {
         arrays=2,
         flops=1,
         jax=lambda b: SCALAR * b,
-        numpy=lambda b, out: np.multiply(b, SCALAR, out),
+        numpy=lambda b, out: np.multiply(b, SCALAR, out=out),
         answer=lambda b: SCALAR * b,
         roundings=1,
     ),
