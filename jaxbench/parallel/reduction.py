@@ -20,6 +20,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
@@ -62,8 +63,8 @@ def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
     for group in _groups(sent, way):
         flat = jnp.concatenate([sent[i].reshape(-1) for i in group])
         total = _SUMS[way](flat, axis)
-        sizes = [sent[i].size for i in group]
-        for i, part in zip(group, jnp.split(total, _ends(sizes)), strict=True):
+        ends = np.cumsum([sent[i].size for i in group])[:-1]
+        for i, part in zip(group, jnp.split(total, ends), strict=True):
             reduced[i] = part.reshape(sent[i].shape)
     count = jax.lax.axis_size(axis)
     means = [(x.astype(leaf.dtype) / count) for x, leaf in zip(reduced, leaves, strict=True)]
@@ -85,14 +86,6 @@ def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> lis
             groups[-1].append(i)
             size_so_far += size
     return groups
-
-
-def _ends(sizes: list[int]) -> list[int]:
-    return [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
-
-
-def _all_reduce(x: jax.Array, axis: str) -> jax.Array:
-    return jax.lax.psum(x, axis)
 
 
 def _scatter(x: jax.Array, axis: str) -> jax.Array:
@@ -127,9 +120,9 @@ def _chunks(x: jax.Array, axis: str) -> jax.Array:
 
 
 _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
-    "each": _all_reduce,
-    "fused": _all_reduce,
-    "bucketed": _all_reduce,
+    "each": jax.lax.psum,
+    "fused": jax.lax.psum,
+    "bucketed": jax.lax.psum,
     "scatter": _scatter,
     "ring": _ring,
 }

@@ -101,30 +101,7 @@ class KernelWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransferWorkload:
-    """One array of `payload_bytes` copied between host and device or between devices."""
-
-    op: str  # host_to_device | device_to_host | device_to_device
-    payload_bytes: int
-    dtype: str = "float32"
-
-    @property
-    def key(self) -> str:
-        return f"{self.op}/{self.dtype}/{self.payload_bytes}B"
-
-    @property
-    def resident_bytes(self) -> int:
-        return 2 * self.payload_bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class CollectiveWorkload:
-    """One collective.
-
-    payload_bytes: nccl-tests' S: one device's buffer for all_reduce, all_to_all, ppermute and broadcast, the gathered
-      result for all_gather, the un-scattered input for reduce_scatter. The nearest multiple that divides is used.
-    """
-
+class _Payload:
     op: str
     payload_bytes: int
     dtype: str = "float32"
@@ -132,6 +109,27 @@ class CollectiveWorkload:
     @property
     def key(self) -> str:
         return f"{self.op}/{self.dtype}/{self.payload_bytes}B"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferWorkload(_Payload):
+    """One array of `payload_bytes` copied between host and device or between devices.
+
+    op: host_to_device | device_to_host | device_to_device.
+    """
+
+    @property
+    def resident_bytes(self) -> int:
+        return 2 * self.payload_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveWorkload(_Payload):
+    """One collective.
+
+    payload_bytes: nccl-tests' S: one device's buffer for all_reduce, all_to_all, ppermute and broadcast, the gathered
+      result for all_gather, the un-scattered input for reduce_scatter. The nearest multiple that divides is used.
+    """
 
 
 Case = KernelWorkload | TransferWorkload | CollectiveWorkload
