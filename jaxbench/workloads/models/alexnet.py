@@ -23,7 +23,7 @@ class AlexNet(nnx.Module):
     """Five convolutions, three max-pools, three dense layers. `config`: size, classes, width, hidden, pooled."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
-        pooled_side(config)
+        check_pooled(_sides(config)[-1], config)
         widths = [3, *(config.width * multiple for *_, multiple, _ in LAYERS)]
         self.convolutions = nnx.List(
             conv(widths[i], widths[i + 1], kernel=k, stride=s, padding=p, bias=True, rngs=rngs)
@@ -42,11 +42,6 @@ class AlexNet(nnx.Module):
         for layer in self.hidden:
             x_BF = nnx.relu(layer(x_BF))
         return self.logits(x_BF)
-
-
-def pooled_side(config: ConfigDict) -> int:
-    """The side that reaches the average pool. Raises UserError unless `config.pooled` divides it."""
-    return check_pooled(_sides(config)[-1], config)
 
 
 def layer_flops(config: ConfigDict) -> list[float]:
