@@ -6,22 +6,10 @@
 The parameters of each arm are compared with those of the undivided batch. Expect less memory and slightly more time.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("cnn")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.batch = 256
-    config.lever = ConfigDict({"accumulate": "1,2,4,8"})
-    config.mesh = ConfigDict({"devices": "1"})
-    config.scaling = "strong"
-    return config
-
-
+get_config = changed(
+    base.get_config, batch=256, lever={"accumulate": "1,2,4,8"}, mesh={"devices": "1"}, scaling="strong"
+)
 build = base.build

@@ -7,21 +7,10 @@
 Expect a nearly constant step time for small batches, and a nearly constant throughput for large ones.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("cnn")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.lever = ConfigDict({"batch": "1,2,4,8,16,32,64,128,256"})
-    config.mesh = ConfigDict({"devices": "1"})
-    config.scaling = "strong"
-    return config
-
-
+get_config = changed(
+    base.get_config, lever={"batch": "1,2,4,8,16,32,64,128,256"}, mesh={"devices": "1"}, scaling="strong"
+)
 build = base.build

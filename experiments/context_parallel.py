@@ -9,32 +9,19 @@ per device. Keys and values travel round a ring (Liu et al., 2023). Each device 
 sequence, so that causal attention is equal work for all.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "context"
-    config.scaling = "strong"
-    config.batch = 4
-    config.model.layers, config.model.context = 2, 512
-    config.search = "context"
-    config.search_bytes = 512 * 2**20
-    config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
-    config.report = ConfigDict({"view": "context", "overlay": ""})
-    return config
-
-
-def tiny(config: ConfigDict) -> ConfigDict:
-    config = base.tiny(config)
-    config.model.context, config.search_bytes = 32, 2**23
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    strategy="context",
+    scaling="strong",
+    batch=4,
+    model={"layers": 2, "context": 512},
+    search="context",
+    search_bytes=512 * 2**20,
+    mesh={"devices": "1,2,4,8", "oversubscribe": True},
+    report={"view": "context", "overlay": ""},
+)
+tiny = changed(base.tiny, model={"context": 32}, search_bytes=2**23)
 build = base.build

@@ -7,28 +7,13 @@ The pattern is a regular expression over parameter paths. Expect the FLOPs to fa
 share: the compiled program keeps their forward pass and drops their backward pass.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    first = "tokens|positions"  # the embeddings: training them would take the backward pass through every block
-    config.lever = ConfigDict({"freeze": f"none,{first},{first}|blocks/[01]/,{first}|blocks/[012]/"})
-    config.mesh = ConfigDict({"devices": "1,2"})
-    config.scaling = "strong"
-    return config
-
-
-def tiny(config: ConfigDict) -> ConfigDict:
-    config = base.tiny(config)
-    config.model.layers = 4
-    return config
-
-
+FIRST = "tokens|positions"  # the embeddings: training them would take the backward pass through every block
+PATTERNS = f"none,{FIRST},{FIRST}|blocks/[01]/,{FIRST}|blocks/[012]/"
+get_config = changed(
+    base.get_config, lever={"freeze": PATTERNS}, mesh={"devices": "1,2", "oversubscribe": True}, scaling="strong"
+)
+tiny = changed(base.tiny, model={"layers": 4})
 build = base.build

@@ -15,7 +15,6 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
 from jaxbench.workloads.losses import prediction
-from jaxbench.workloads.losses_sequence import from_fields
 from jaxbench.workloads.models import gcn
 from jaxbench.workloads.optimizers import tolerance
 
@@ -44,8 +43,8 @@ def build(config: ConfigDict) -> TrainWorkload:
     return TrainWorkload(
         name="gcn",
         init=model.init,
-        loss=from_fields(classification(model, inputs="inputs"), "features", "places"),
-        predict=from_fields(prediction(model, inputs="inputs"), "features", "places"),
+        loss=classification(model, inputs=("features", "places")),
+        predict=prediction(model, inputs=("features", "places")),
         optimizer=make_optimizer(config.optimizer),
         example=example,
         flops_per_example=gcn.training_flops(config.model),

@@ -9,32 +9,19 @@ Each arm is a mesh, one for each factorization of the device count; plain data p
 are exact even when oversubscribed. The ranking by time then means nothing and is drawn hollow.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "hybrid"
-    config.scaling = "strong"
-    config.batch = 32
-    config.model.update({"layers": 8, "width": 64, "heads": 8, "context": 32})
-    config.measure = ConfigDict({"rounds": 5})
-    config.lever = ConfigDict({"mesh": "all", "accumulate": "4"})
-    config.mesh = ConfigDict({"devices": "4", "oversubscribe": True})
-    config.report = ConfigDict({"view": "hybrid", "overlay": ""})
-    return config
-
-
-def tiny(config: ConfigDict) -> ConfigDict:
-    config = base.tiny(config)
-    config.model.update({"layers": 8, "heads": 8})
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    strategy="hybrid",
+    scaling="strong",
+    batch=32,
+    model={"layers": 8, "width": 64, "heads": 8, "context": 32},
+    measure={"rounds": 5},
+    lever={"mesh": "all", "accumulate": "4"},
+    mesh={"devices": "4", "oversubscribe": True},
+    report={"view": "hybrid", "overlay": ""},
+)
+tiny = changed(base.tiny, model={"layers": 8, "heads": 8})
 build = base.build

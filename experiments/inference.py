@@ -6,22 +6,14 @@
 Calls are synchronous. Expect throughput to grow with the batch until latency grows as fast.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("cnn")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "shard_map"
-    config.lever = ConfigDict({"part": "inference", "batch": "1,2,4,8,16,32,64,128"})
-    config.mesh = ConfigDict({"devices": "1"})
-    config.scaling = "strong"
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    strategy="shard_map",
+    lever={"part": "inference", "batch": "1,2,4,8,16,32,64,128"},
+    mesh={"devices": "1"},
+    scaling="strong",
+)
 build = base.build

@@ -7,21 +7,13 @@ The pipeline decodes PNG images and augments them on the CPU (Grain). Expect the
 resident one. Expect the pipeline to be far slower unless it prefetches, most of all where training has its own cores.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("cnn")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.lever = ConfigDict({"input": "device,host,pipeline:0,pipeline:1,pipeline:2,pipeline:4"})
-    config.mesh = ConfigDict({"devices": "1"})
-    config.scaling = "strong"
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    lever={"input": "device,host,pipeline:0,pipeline:1,pipeline:2,pipeline:4"},
+    mesh={"devices": "1"},
+    scaling="strong",
+)
 build = base.build

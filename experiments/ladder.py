@@ -6,14 +6,9 @@
 Each rung keeps the rungs below it. Expect the largest gain from jit, and a loss from bfloat16 on a CPU.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("cnn")
-
 RUNGS = (
     "execution=eager",
     "execution=unfused",
@@ -22,14 +17,6 @@ RUNGS = (
     "precision=bfloat16",
     "input=pipeline:2",
 )
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.lever = ConfigDict({"input": "pipeline:0", "ladder": "; ".join(RUNGS)})
-    config.mesh = ConfigDict({"devices": "1"})
-    config.scaling = "strong"
-    return config
-
-
+lever = {"input": "pipeline:0", "ladder": "; ".join(RUNGS)}
+get_config = changed(base.get_config, lever=lever, mesh={"devices": "1"}, scaling="strong")
 build = base.build

@@ -7,25 +7,17 @@ Each block has eight perceptrons, and a router sends each position to one of the
 times the parameters for the same FLOPs. An expert takes 1.25 times its even share of a sequence; the rest is dropped.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "expert,fsdp"
-    config.scaling = "weak"
-    config.batch = 8
-    config.model.experts = 8
-    config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
-    config.report = ConfigDict({"view": "moe", "overlay": ""})
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    strategy="expert,fsdp",
+    scaling="weak",
+    batch=8,
+    model={"experts": 8},
+    mesh={"devices": "1,2,4,8", "oversubscribe": True},
+    report={"view": "moe", "overlay": ""},
+)
 tiny = base.tiny
 build = base.build

@@ -6,22 +6,14 @@
 Expect the backward pass to take about twice the forward pass, and no communication on one device.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("cnn")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "shard_map"  # it writes out its communication, which can therefore be left out
-    config.lever = ConfigDict({"part": "forward,gradient,local,step"})
-    config.mesh = ConfigDict({"devices": "1,2"})
-    config.scaling = "strong"
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    strategy="shard_map",  # it writes out its communication, which can therefore be left out
+    lever={"part": "forward,gradient,local,step"},
+    mesh={"devices": "1,2"},
+    scaling="strong",
+)
 build = base.build

@@ -8,34 +8,20 @@ slots and the compiled step's memory are exact, even when oversubscribed. GPipe'
 2019) are drawn dashed.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "pipeline"
-    config.scaling = "strong"
-    config.batch = 32
+get_config = changed(
+    base.get_config,
+    strategy="pipeline",
+    scaling="strong",
+    batch=32,
     # Small, and few rounds: when oversubscribed, a tick costs as much as waking all device threads.
-    config.model.update({"layers": 8, "width": 64, "heads": 4, "context": 32})
-    config.measure = ConfigDict({"rounds": 3})
-    config.lever = ConfigDict({"accumulate": "1,4,32", "schedule": "gpipe,1f1b"})
-    config.mesh = ConfigDict({"devices": "2,4,8", "oversubscribe": True})
-    config.report = ConfigDict({"view": "pipeline", "overlay": ""})
-    return config
-
-
-def tiny(config: ConfigDict) -> ConfigDict:
-    config = base.tiny(config)
-    config.model.layers = 8
-    config.lever.update({"accumulate": "1,4", "schedule": "gpipe,1f1b"})
-    return config
-
-
+    model={"layers": 8, "width": 64, "heads": 4, "context": 32},
+    measure={"rounds": 3},
+    lever={"accumulate": "1,4,32", "schedule": "gpipe,1f1b"},
+    mesh={"devices": "2,4,8", "oversubscribe": True},
+    report={"view": "pipeline", "overlay": ""},
+)
+tiny = changed(base.tiny, model={"layers": 8}, lever={"accumulate": "1,4", "schedule": "gpipe,1f1b"})
 build = base.build

@@ -8,22 +8,14 @@ lever: ``--config.lever.precision=default,bfloat16``. Expect equal accuracies, a
 a CPU without bfloat16 units. tf32 needs an NVIDIA GPU.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("cnn")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.lever = ConfigDict({"precision": "default,bfloat16,float16"})
-    config.measure = ConfigDict({"train_steps": 400})
-    config.mesh = ConfigDict({"devices": "1"})
-    config.scaling = "strong"
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    lever={"precision": "default,bfloat16,float16"},
+    measure={"train_steps": 400},
+    mesh={"devices": "1"},
+    scaling="strong",
+)
 build = base.build

@@ -6,22 +6,9 @@
 Any training experiment takes ``--config.profile=true``. The traces are in profiles/ in the run's folder.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.profile = True
-    config.mesh = ConfigDict({"devices": "1,2"})
-    config.scaling = "strong"
-    return config
-
-
+get_config = changed(base.get_config, profile=True, mesh={"devices": "1,2", "oversubscribe": True}, scaling="strong")
 tiny = base.tiny
 build = base.build

@@ -17,7 +17,6 @@ from ml_collections import ConfigDict
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer
 from jaxbench.workloads.flops import training
 from jaxbench.workloads.losses import prediction
-from jaxbench.workloads.losses_sequence import from_fields
 from jaxbench.workloads.models import recsys
 from jaxbench.workloads.optimizers import tolerance
 
@@ -46,8 +45,8 @@ def build(config: ConfigDict) -> TrainWorkload:
     return TrainWorkload(
         name="recsys",
         init=model.init,
-        loss=from_fields(classification(model, inputs="inputs"), "dense", "rows"),
-        predict=from_fields(prediction(model, inputs="inputs"), "dense", "rows"),
+        loss=classification(model, inputs=("dense", "rows")),
+        predict=prediction(model, inputs=("dense", "rows")),
         optimizer=make_optimizer(config.optimizer),
         example=example,
         flops_per_example=training([0.0, *recsys.layer_flops(config.model)]),  # the table needs its gradient

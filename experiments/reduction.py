@@ -8,22 +8,14 @@ form, 2 (n - 1) / n of the gradient. In bfloat16 the sums keep 8 bits, and the t
 of one device. bfloat16 halves the bytes sent, except on a CPU, where XLA widens it to float32.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("mlp")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "shard_map"
-    config.lever = ConfigDict({"reduction": "strategy,fused,bucketed,scatter,ring,fused:bfloat16,ring:bfloat16"})
-    config.mesh = ConfigDict({"devices": "2"})
-    config.scaling = "weak"
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    strategy="shard_map",
+    lever={"reduction": "strategy,fused,bucketed,scatter,ring,fused:bfloat16,ring:bfloat16"},
+    mesh={"devices": "2"},
+    scaling="weak",
+)
 build = base.build

@@ -7,30 +7,17 @@ The step of each policy is also compiled, but not run, at other depths: this sho
 (2016). Expect none to be the fastest and to take most memory, and sqrt to take least.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.model.layers, config.model.width, config.model.heads = 16, 64, 2
-    config.batch = 8
-    config.lever = ConfigDict({"remat": "none,dots_saveable,sqrt,block"})
-    config.depths = "4,8,16,32"
-    config.mesh = ConfigDict({"devices": "1"})
-    config.scaling = "strong"
-    return config
-
-
-def tiny(config: ConfigDict) -> ConfigDict:
-    config = base.tiny(config)
-    config.model.layers, config.depths = 4, "2,4"
-    return config
-
-
+get_config = changed(
+    base.get_config,
+    batch=8,
+    model={"layers": 16, "width": 64, "heads": 2},
+    lever={"remat": "none,dots_saveable,sqrt,block"},
+    depths="4,8,16,32",
+    mesh={"devices": "1", "oversubscribe": True},
+    scaling="strong",
+)
+tiny = changed(base.tiny, model={"layers": 4}, depths="2,4")
 build = base.build

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from functools import partial
 
-import jax.numpy as jnp
 from ml_collections import ConfigDict
 
-from jaxbench.workloads import Field, TrainWorkload, classification, evaluation, from_nnx, make_optimizer, prediction
+from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.data import load
-from jaxbench.workloads.flops import training
+from jaxbench.workloads.image_classifier import image_classifier
 from jaxbench.workloads.models.resnet import ResNet, layer_flops, stage_blocks
-from jaxbench.workloads.optimizers import tolerance
 
 SIZES = {"imagenet": (224, 1000), "cifar": (32, 10)}  # image side and classes, where the config has 0
 
@@ -28,17 +26,8 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch = 16
     # size and classes: 0 stands for those of the stem, 224 and 1000 or 32 and 10
-    config.model = ConfigDict(
-        {
-            "stem": "imagenet",
-            "size": 0,
-            "classes": 0,
-            "width": 64,
-            "block": "basic",
-            "blocks": "2,2,2,2",
-            "statistics": "device",
-        }
-    )
+    config.model = ConfigDict({"stem": "imagenet", "size": 0, "classes": 0, "width": 64})
+    config.model.update({"block": "basic", "blocks": "2,2,2,2", "statistics": "device"})
     config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.02})
     config.train = ConfigDict({"batch": 128, "epochs": 30, "target": 0.9})
     config.mesh = ConfigDict({"oversubscribe": False})
@@ -51,27 +40,17 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict, name: str = "resnet18") -> TrainWorkload:
-    shape = ConfigDict(config.model)
-    size, classes = SIZES.get(shape.stem, (0, 0))
-    shape.size, shape.classes = shape.size or size, shape.classes or classes
-    model = from_nnx(partial(ResNet, shape, config.lever.remat))
-    return TrainWorkload(
-        name=name,
-        init=model.init,
-        loss=classification(model),
-        evaluate=evaluation(model),
-        predict=prediction(model),
-        optimizer=make_optimizer(config.optimizer),
-        example={"image": Field((shape.size, shape.size, 3)), "label": Field((), jnp.int32, classes=shape.classes)},
-        flops_per_example=training(layer_flops(shape)),
-        unit="images",
+    config = ConfigDict(config)
+    shape, (size, classes) = config.model, SIZES.get(config.model.stem, (0, 0))
+    with config.unlocked():
+        shape.update({"size": shape.size or size, "classes": shape.classes or classes})
+    data = partial(load, config.data.path, seed=config.seed, size=(shape.size,) * 2, channels=3, classes=shape.classes)
+    return image_classifier(
+        name,
+        partial(ResNet, shape, config.lever.remat),
+        config,
+        layer_flops(shape),
         blocks=sum(stage_blocks(shape)),
         independent=shape.statistics == "device",
-        data=partial(_data, config, shape) if shape.stem == "cifar" else None,
-        **tolerance(config.optimizer.name),
+        data=data if shape.stem == "cifar" else None,
     )
-
-
-def _data(config: ConfigDict, shape: ConfigDict):
-    size = shape.size, shape.size
-    return load(config.data.path, seed=config.seed, size=size, channels=3, classes=shape.classes)

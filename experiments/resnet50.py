@@ -12,14 +12,10 @@ from __future__ import annotations
 import resnet18
 from ml_collections import ConfigDict
 
+from jaxbench.discovery import changed
 from jaxbench.workloads import TrainWorkload
 
-
-def get_config() -> ConfigDict:
-    config = resnet18.get_config()
-    config.batch = 8
-    config.model.update({"block": "bottleneck", "blocks": "3,4,6,3"})
-    return config
+get_config = changed(resnet18.get_config, batch=8, model={"block": "bottleneck", "blocks": "3,4,6,3"})
 
 
 def tiny(config: ConfigDict) -> ConfigDict:

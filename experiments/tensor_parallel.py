@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ml_collections import ConfigDict
 
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
 
@@ -21,15 +21,15 @@ base = load_experiment("gpt")
 HEADS, LAYERS = {1: 16, 2: 20, 4: 24, 8: 32}, {1: 40, 2: 54, 4: 64, 8: 72}
 
 
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "tensor"
-    config.batch = 8
-    config.weak = "model"
-    config.model.update({"layers": 4, "width": 12 * HEADS[1], "heads": HEADS[1]})
-    config.mesh = ConfigDict({"devices": "1,2,4,8", "oversubscribe": True})
-    config.report = ConfigDict({"view": "tensor", "overlay": ""})
-    return config
+get_config = changed(
+    base.get_config,
+    strategy="tensor",
+    batch=8,
+    weak="model",
+    model={"layers": 4, "width": 12 * HEADS[1], "heads": HEADS[1]},
+    mesh={"devices": "1,2,4,8", "oversubscribe": True},
+    report={"view": "tensor", "overlay": ""},
+)
 
 
 def grow(config: ConfigDict, devices: int) -> ConfigDict:

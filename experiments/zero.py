@@ -8,24 +8,17 @@ al., 2020). Bytes are those of the arrays on the first device, exact even when o
 drawn behind them. The table shows the cost: stage 3 sends 1.5 times the bytes.
 """
 
-from __future__ import annotations
-
-from ml_collections import ConfigDict
-
-from jaxbench.discovery import load_experiment
+from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("mlp")
-
-
-def get_config() -> ConfigDict:
-    config = base.get_config()
-    config.strategy = "jit_auto,zero1,zero2,fsdp"
-    config.scaling = "weak"
-    config.lever = ConfigDict({"precision": "mixed"})
-    config.mesh = ConfigDict({"devices": "1,2,4,8"})
-    config.measure = ConfigDict({"gradients": True})
-    config.report = ConfigDict({"view": "zero", "overlay": ""})
-    return config
-
-
-tiny, build = base.tiny, base.build
+get_config = changed(
+    base.get_config,
+    strategy="jit_auto,zero1,zero2,fsdp",
+    scaling="weak",
+    lever={"precision": "mixed"},
+    mesh={"devices": "1,2,4,8"},
+    measure={"gradients": True},
+    report={"view": "zero", "overlay": ""},
+)
+tiny = base.tiny
+build = base.build

@@ -60,6 +60,13 @@ def positive(path: str, value: float) -> float:
     return float(value)
 
 
+def existing(path: str, value: str) -> str:
+    """A file or folder, found before anything is compiled; "": the experiment's own default."""
+    if value and not Path(value).expanduser().exists():
+        raise UserError(f"--config.{path}={value} does not exist: use the path of a file or folder, or '' for none.")
+    return value
+
+
 def as_is(_: str, value: Any) -> Any:
     """For fields that are parsed where they are used."""
     return value
@@ -160,7 +167,7 @@ TRAINING_ONLY = (
     Field("model", {}, as_is),
     Field("optimizer.name", "sgd", as_is),
     Field("optimizer.learning_rate", 0.1, positive),
-    Field("data.path", "", as_is),
+    Field("data.path", "", existing),
     # Of `jaxbench train`, which checks them: training/plan.py.
     Field("train.strategy", "jit_auto", as_is),
     Field("train.batch", 64, as_is),
@@ -284,9 +291,9 @@ def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
 
 def training_experiments() -> list[str]:
     """The suite's experiments that define a model; the others measure cases, or vary a lever of these."""
-    modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
-    own = {name: module for name, module in modules.items() if module.build.__module__ == module.__name__}
-    return [name for name, module in own.items() if _own(name, module).get("measures") != "cases"]
+    modules = [(name, discovery.load_experiment(name)) for name in discovery.experiments()]
+    own = [(name, module) for name, module in modules if module.build.__module__ == module.__name__]
+    return [name for name, module in own if _own(name, module).get("measures") != "cases"]
 
 
 def lever_experiments() -> list[str]:
@@ -296,16 +303,9 @@ def lever_experiments() -> list[str]:
 
 
 def check_overrides(argv: list[str], config: ConfigDict) -> None:
-    """Checks every ``--config.a.b=value`` of a command line against the config.
-
-    Raises:
-      UserError: there is no such field, or the value is not of the field's type.
-    """
+    """Raises UserError for a ``--config.a.b=value`` without such a field, or with a value of another type."""
     fields = flatten(config.to_dict())
-    for word in argv:
-        match = re.fullmatch(r"--config\.([^=]+)=(.*)", word, re.DOTALL)
-        if not match:
-            continue
+    for match in filter(None, (re.fullmatch(r"--config\.([^=]+)=(.*)", word, re.DOTALL) for word in argv)):
         name, text = match.groups()
         if name not in fields:
             raise UserError(f"--config.{name} is unknown: {did_you_mean(name, fields)}")

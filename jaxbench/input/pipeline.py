@@ -34,22 +34,22 @@ class Raw:
     """An example as the bytes of its fields, in the order of their names."""
 
     def __init__(self, example: Mapping[str, Field]):
-        self._fields = [(name, field.shape, np.dtype(field.dtype), field) for name, field in sorted(example.items())]
-        self.record_bytes = sum(math.prod(shape) * dtype.itemsize for _, shape, dtype, _ in self._fields)
+        self._fields = dict(sorted(example.items()))
+        self.record_bytes = sum(math.prod(x.shape) * np.dtype(x.dtype).itemsize for x in self._fields.values())
 
     def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
-        return b"".join(np.asarray(example[name], dtype).tobytes() for name, _, dtype, _ in self._fields)
+        return b"".join(np.asarray(example[name], field.dtype).tobytes() for name, field in self._fields.items())
 
     def decode(self, record: bytes, generator: np.random.Generator) -> Example:
         out, start = {}, 0
-        for name, shape, dtype, _ in self._fields:
-            out[name] = np.frombuffer(record, dtype, math.prod(shape), start).reshape(shape)
+        for name, field in self._fields.items():
+            out[name] = np.frombuffer(record, field.dtype, math.prod(field.shape), start).reshape(field.shape)
             start += out[name].nbytes
         return out
 
     def draw(self, generator: np.random.Generator) -> Example:
         """A random example, as `TrainWorkload.synthetic` draws a batch of them."""
-        return {name: _draw(field, generator) for name, _, _, field in self._fields}
+        return {name: _draw(field, generator) for name, field in self._fields.items()}
 
 
 class Png:

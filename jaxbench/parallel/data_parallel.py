@@ -16,18 +16,19 @@ from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import draws
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 AXIS = "data"
 
 
-def local_gradients(
-    workload: TrainWorkload, state: TrainState, batch: Batch, **options: Callable[[PyTree], PyTree]
-) -> tuple[PyTree, PyTree, Metrics]:
-    """Inside a mapped function: `program.gradients` of this device's examples, with its own random key."""
+def on_device(
+    passes: Callable[..., Any], workload: TrainWorkload, state: TrainState, batch: Batch, **options: Any
+) -> Any:
+    """Inside a mapped function: `program.forward` or `program.gradients` of this device's examples, with its own random
+    key."""
     local = dataclasses.replace(state, key=draws.local_key(state.key, (AXIS,)))
     with sharding_context.over(axis=AXIS):
-        return gradients(workload, local, batch, **options)
+        return passes(workload, local, batch, **options)
 
 
 def by_compiler(

@@ -20,14 +20,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws, flat_shards, optimizer_need
-from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel import flat_shards, optimizer_need
+from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
-from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 
 BUCKET_BYTES = 4 * 2**20
@@ -41,13 +41,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: s
     mesh = data_mesh(devices, AxisType.Auto)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        local = dataclasses.replace(state, key=draws.local_key(state.key, ("data",)))
-        with sharding_context.over(axis="data"):
-            grads, model_state, metrics = gradients(workload, local, batch)
-        model_state, metrics = mean_over("data", (model_state, metrics))
-        return update(workload, state, mean(grads, "data", way, dtype), model_state), metrics
+        grads, model_state, metrics = on_device(gradients, workload, state, batch)
+        model_state, metrics = mean_over(AXIS, (model_state, metrics))
+        return update(workload, state, mean(grads, AXIS, way, dtype), model_state), metrics
 
-    whole, split = PartitionSpec(), PartitionSpec("data")
+    whole, split = PartitionSpec(), PartitionSpec(AXIS)
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
     bounds = expected(workload, way, len(devices), dtype)
     widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4
@@ -65,8 +63,8 @@ def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
     for group in _groups(sent, way):
         flat = jnp.concatenate([sent[i].reshape(-1) for i in group])
         total = _SUMS[way](flat, axis)
-        sizes = [sent[i].size for i in group]
-        for i, part in zip(group, jnp.split(total, _ends(sizes)), strict=True):
+        ends = np.cumsum([sent[i].size for i in group])[:-1]
+        for i, part in zip(group, jnp.split(total, ends), strict=True):
             reduced[i] = part.reshape(sent[i].shape)
     count = jax.lax.axis_size(axis)
     means = [(x.astype(leaf.dtype) / count) for x, leaf in zip(reduced, leaves, strict=True)]
@@ -88,14 +86,6 @@ def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> lis
             groups[-1].append(i)
             size_so_far += size
     return groups
-
-
-def _ends(sizes: list[int]) -> list[int]:
-    return [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
-
-
-def _all_reduce(x: jax.Array, axis: str) -> jax.Array:
-    return jax.lax.psum(x, axis)
 
 
 def _scatter(x: jax.Array, axis: str) -> jax.Array:
@@ -130,9 +120,9 @@ def _chunks(x: jax.Array, axis: str) -> jax.Array:
 
 
 _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
-    "each": _all_reduce,
-    "fused": _all_reduce,
-    "bucketed": _all_reduce,
+    "each": jax.lax.psum,
+    "fused": jax.lax.psum,
+    "bucketed": jax.lax.psum,
     "scatter": _scatter,
     "ring": _ring,
 }

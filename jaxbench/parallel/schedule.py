@@ -59,11 +59,6 @@ class Schedule:
     def ticks(self) -> int:
         return len(self.kind)
 
-    @property
-    def idle_share(self) -> float:
-        """The idle share of all (tick, stage) pairs."""
-        return float(np.mean(self.kind == IDLE))
-
     def segments(self) -> list[tuple[int, int, tuple[int, ...]]]:
         """At most three ranges of ticks, (first, end, kinds of work): forward only, both, backward only."""
         has = [(bool((row == FORWARD).any()), bool((row == BACKWARD).any())) for row in self.kind]

@@ -17,15 +17,14 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws
-from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
 from jaxbench.parallel.program import Program, TrainState, forward, gradients, mean_over, update
-from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, TrainWorkload
 
 
-def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Program:
+def build(workload: TrainWorkload, devices: list[jax.Device], part: str, *, donate: bool = True) -> Program:
     """A Program whose `step` runs the phases up to `part`, a value of the lever; unchanged state passes through.
+    donate: whether the step may overwrite its state.
 
     The outputs of `step` are the metrics. The other parts of a training step return each device's values, along a
     leading device axis: the metrics; for `forward` and `gradient` also "model_state"; for `gradient` also "gradients".
@@ -44,30 +43,27 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str) -> Prog
         if part == "inference":
             assert workload.predict is not None
             return state, workload.predict(state.params, state.model_state, batch)
-        with sharding_context.over(axis="data"):
-            state, outputs = _training(workload, part, state, batch)
+        state, outputs = _training(workload, part, state, batch)
         return state, outputs if part == "step" else jax.tree.map(lambda x: x[None], outputs)
 
-    whole, split = PartitionSpec(), PartitionSpec("data")
+    whole, split = PartitionSpec(), PartitionSpec(AXIS)
     specs = whole, whole if part == "step" else split
     # Unchecked: without the mean, arrays that differ between devices are declared to be equal.
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
-    jitted = jax.jit(step, donate_argnums=0, out_shardings=shardings)
+    jitted = jax.jit(step, donate_argnums=(0,) if donate else (), out_shardings=shardings)
     program = dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
     return program if part == "step" else dataclasses.replace(program, expected=lambda _: {}, sums=0)
 
 
 def _training(workload: TrainWorkload, part: str, state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
     """On one device. Returns (state, outputs)."""
-    key = draws.local_key(state.key, ("data",))
-    local = dataclasses.replace(state, key=key)
     if part == "forward":
-        model_state, metrics = forward(workload, local, batch)
+        model_state, metrics = on_device(forward, workload, state, batch)
         return state, {**metrics, "model_state": model_state}
-    grads, model_state, metrics = gradients(workload, local, batch)
+    grads, model_state, metrics = on_device(gradients, workload, state, batch)
     if part == "gradient":
         return state, {**metrics, "model_state": model_state, "gradients": grads}
     if part == "step":
-        grads, model_state, metrics = mean_over("data", (grads, model_state, metrics))
+        grads, model_state, metrics = mean_over(AXIS, (grads, model_state, metrics))
     return update(workload, state, grads, model_state), metrics

@@ -19,10 +19,10 @@ from jax.sharding import PartitionSpec
 
 from jaxbench.parallel import optimizer_need, optimizer_view
 from jaxbench.parallel.axes import mesh_of
-from jaxbench.parallel.data_parallel import AXIS, local_gradients
+from jaxbench.parallel.data_parallel import AXIS, on_device
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
 from jaxbench.parallel.optimizer_view import View
-from jaxbench.parallel.program import Program, TrainState, mean_over, update
+from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
 from jaxbench.parallel.sharded_step import Step, program
 from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 
@@ -61,8 +61,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
 
     def held_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         """As the stage holds them between micro-batches: whole, of this device's examples, or a shard of the mean."""
-        each = mean_shards if stage == 2 else _as_they_are
-        grads, model_state, metrics = local_gradients(workload, state, batch, each=each)
+        each = {"each": mean_shards} if stage == 2 else {}
+        grads, model_state, metrics = on_device(gradients, workload, state, batch, **each)
         return grads, *mean_over(AXIS, (model_state, metrics))
 
     def held(state: TrainState, batch: Batch) -> PyTree:
@@ -75,10 +75,6 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
     bounds = partial(expected, workload, layout, shards, updated, stage)
     step = Step(mean_gradients, partial(global_update, view) if view else shard_update, specs, view)
     return program(workload, layout, mesh, sizes, step, bounds, held=(held, held_specs), typed=False)
-
-
-def _as_they_are(grads: PyTree) -> PyTree:
-    return grads
 
 
 def _leaving(shards: PyTree, whole: frozenset[int]) -> PyTree:

@@ -40,12 +40,16 @@ def views(kind: str) -> list[str]:
 
 
 def of(run: Run) -> dict[str, ModuleType]:
-    """The figures for the run, by name. Raises UserError for a view of cases that has no figure."""
+    """The figures for the run, by name. Raises UserError for a view that has no figure."""
     kind = str(run.manifest["plan"].get("measures") or "training")
     view, section = getattr(run, "view", ""), run.config.get("report")
+    asked_for = section.get("view", "") if isinstance(section, dict) else ""
+    legal = sorted({*views("training"), *views(kind)})
+    if asked_for and asked_for not in legal:
+        raise UserError(f"the run's report.view={asked_for} is unknown: {did_you_mean(asked_for, legal)}")
     if kind == "cases" and view not in views(kind):
         raise UserError(f"the run's view '{view}' is unknown to this jaxbench: {did_you_mean(view, views(kind))}")
-    asked = {kind, f"{kind}/{view}", f"{kind}/{section.get('view', '') if isinstance(section, dict) else ''}"}
+    asked = {kind, f"{kind}/{view}", f"{kind}/{asked_for}"}
     return {name: module for name, module in figures().items() if asked.intersection(module.VIEWS)}
 
 

@@ -114,7 +114,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
                 f"--config.lever.part={part} needs a strategy with explicit communication: use "
                 "--config.strategy=shard_map."
             )
-        return step_phases.build(workload, devices, part)
+        return step_phases.build(workload, devices, part, donate=execution != "jit")
     if mean is not None:
         return reduction.build(workload, devices, *mean)
     program = parallel.load(strategy).build(workload, devices, **settings)

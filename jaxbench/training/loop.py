@@ -15,6 +15,8 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from jaxbench.machine.start import require_threads
+from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.parallel.program import Program, TrainState, without
 from jaxbench.runner.arm import disabled_passes
 from jaxbench.training.checkpoint import Restored, Writer
@@ -88,7 +90,10 @@ class Loop:
         restored: Restored,
         session: Session,
     ):
-        """Creates and places the state, and compiles step and evaluation."""
+        """Creates and places the state, and compiles step and evaluation.
+
+        Raises MoreCollectives if the step could hang, because this process has too few threads for it.
+        """
         options = without(disabled_passes(session.levers, program))
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
         self.program, self.plan, self.data = program, plan, data
@@ -103,8 +108,9 @@ class Loop:
             batch = program.put(first)
             with self.clock.compiling():
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
-                lowered = program.step.lower(self.state, batch)
-                self._step: Callable[[Any, Any], tuple[Any, Any]] = lowered.compile(options or None)
+                compiled = program.step.lower(self.state, batch).compile(options or None)
+        require_threads(program.mesh.size, concurrent_collectives(compiled.as_text()))
+        self._step: Callable[[Any, Any], tuple[Any, Any]] = compiled
         host = self._host_state()
         self.step = int(host.step)
         device = program.mesh.devices.flat[0]

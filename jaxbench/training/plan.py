@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,16 +65,8 @@ def read_plan(config: ConfigDict, examples: int) -> Plan:
         raise UserError(f"--config.train.target={train.target} is not an accuracy: use a number such as 0.97.")
     if train.batch > examples:
         raise UserError(f"--config.train.batch={train.batch} is more than the {examples} examples: use at most those.")
-    return Plan(
-        seed=config.seed,
-        batch=train.batch,
-        epochs=train.epochs,
-        target=train.target,
-        checkpoint_every=train.checkpoint_every,
-        keep=train.keep,
-        tensorboard=train.tensorboard,
-        examples=examples,
-    )
+    settings = {field.name: train[field.name] for field in dataclasses.fields(Plan) if field.name in train}
+    return Plan(seed=config.seed, examples=examples, **settings)
 
 
 def read_data(workload: TrainWorkload, *, seed: int) -> Dataset:

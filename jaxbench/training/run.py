@@ -7,21 +7,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
 from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.errors import UserError
+from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.levers import LEVERS
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
-from jaxbench.runner import plan
+from jaxbench.parallel.program import Program
+from jaxbench.runner import pieces, plan
 from jaxbench.runner.arm import Arms, build_program, inspected
+from jaxbench.runner.proof import Proof
+from jaxbench.training import restart
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
 from jaxbench.training.session import Session
 from jaxbench.training.train import train as train_workload
+from jaxbench.workloads.base import TrainWorkload
 
 
 def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> int:
@@ -33,8 +38,9 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
     parallel.load(strategy)
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     levers = levers_of(settings)
-    machine = manifest_lib.probe(settings.platform)
-    devices = start.start(machine["platform"], device_count(settings, machine, config.train.batch))
+    machine, before = manifest_lib.probe(settings.platform), restart.Before()
+    count, collectives = device_count(settings, machine, config.train.batch), restart.concurrent_collectives()
+    devices = start.start(machine["platform"], count, concurrent_collectives=collectives)
     source = discovery.experiment_path(experiment)
     session = Session(
         command=["jaxbench", *sys.argv[1:]],
@@ -46,17 +52,19 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         machine=machine,
     )
     arms = Arms(config, experiment, devices[0])
-    inspected(arms.config({}), experiment)
-    workload = arms.workload(levers)
+    plain = inspected(arms.config({}), experiment)
+    proof = Proof(arms, plain, devices[0], jax.random.PRNGKey(config.seed), own=False)
+
+    def build(workload: TrainWorkload) -> Program:
+        program = build_program(workload, strategy, devices, levers)
+        pieces.require(workload, program, proof.loss_kind)
+        return program
+
+    about: dict[str, Any] = {"config": config, "folder": workdir, "console": console, "session": session}
     try:
-        result = train_workload(
-            workload,
-            lambda w: build_program(w, strategy, devices, levers),
-            config=config,
-            folder=workdir,
-            console=console,
-            session=session,
-        )
+        result = train_workload(arms.workload(levers), build, **about)
+    except MoreCollectives as error:
+        before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
         console.print(_interrupted(workdir), highlight=False, soft_wrap=True)
         return 130

@@ -17,7 +17,8 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench.errors import UserError
-from jaxbench.parallel.program import Program, TrainState, create_state
+from jaxbench.parallel.layout import canonical_avals
+from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.plan import require_equal_parts
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
 from jaxbench.training.digest import params_sha256
@@ -27,7 +28,7 @@ from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
 from jaxbench.training.session import Session, record
 from jaxbench.workloads import needs
-from jaxbench.workloads.base import KEY, Dataset, TrainWorkload
+from jaxbench.workloads.base import Dataset, TrainWorkload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +90,8 @@ def train(
     needs.require(workload)
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
-    abstract = _abstract_state(workload)
     with hold(folder, config.to_dict()) as checkpoints:
-        restored = restore_latest(checkpoints, abstract)
+        restored = restore_latest(checkpoints, canonical_avals(workload))
         for note in restored.notes:
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         rows: list[Row] = restored.progress.get("rows", [])
@@ -111,10 +111,6 @@ def train(
                 result = _result(plan, state, log.rows, notes=restored.notes, stopped_by=stop.name, clock=clock)
     _print_end(console, result, plan.target)
     return result
-
-
-def _abstract_state(workload: TrainWorkload) -> TrainState:
-    return jax.eval_shape(lambda key: create_state(workload, key), KEY)
 
 
 def _facts(data: Dataset, session: Session, progress: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench import config as config_lib
+from jaxbench.errors import UserError
 
 # The report has one set of figures for each view.
 VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives")
@@ -100,30 +101,7 @@ class KernelWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransferWorkload:
-    """One array of `payload_bytes` copied between host and device or between devices."""
-
-    op: str  # host_to_device | device_to_host | device_to_device
-    payload_bytes: int
-    dtype: str = "float32"
-
-    @property
-    def key(self) -> str:
-        return f"{self.op}/{self.dtype}/{self.payload_bytes}B"
-
-    @property
-    def resident_bytes(self) -> int:
-        return 2 * self.payload_bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class CollectiveWorkload:
-    """One collective.
-
-    payload_bytes: nccl-tests' S: one device's buffer for all_reduce, all_to_all, ppermute and broadcast, the gathered
-      result for all_gather, the un-scattered input for reduce_scatter. The nearest multiple that divides is used.
-    """
-
+class _Payload:
     op: str
     payload_bytes: int
     dtype: str = "float32"
@@ -131,6 +109,27 @@ class CollectiveWorkload:
     @property
     def key(self) -> str:
         return f"{self.op}/{self.dtype}/{self.payload_bytes}B"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferWorkload(_Payload):
+    """One array of `payload_bytes` copied between host and device or between devices.
+
+    op: host_to_device | device_to_host | device_to_device.
+    """
+
+    @property
+    def resident_bytes(self) -> int:
+        return 2 * self.payload_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveWorkload(_Payload):
+    """One collective.
+
+    payload_bytes: nccl-tests' S: one device's buffer for all_reduce, all_to_all, ppermute and broadcast, the gathered
+      result for all_gather, the un-scattered input for reduce_scatter. The nearest multiple that divides is used.
+    """
 
 
 Case = KernelWorkload | TransferWorkload | CollectiveWorkload
@@ -154,16 +153,10 @@ class CaseSet:
 
 def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[str] | None = None) -> tuple[str, ...]:
     """Reads a comma-separated choice from a config; "all" is `everything`, or every legal name. Raises UserError."""
-    legal = tuple(legal)
     if text.strip() == "all":
-        return tuple(everything) if everything is not None else legal
-    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-    if not names:
-        raise UserError(f"--config.{field} is empty: choose from {', '.join(legal)}.")
-    for name in names:
-        if name not in legal:
-            raise UserError(f"--config.{field}={name} is unknown: {did_you_mean(name, legal)}")
-    return names
+        return tuple(legal if everything is None else everything)
+    chosen: tuple[str, ...] = config_lib.names_of(*legal)(field, text)
+    return chosen
 
 
 def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:

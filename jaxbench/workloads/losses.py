@@ -13,11 +13,19 @@ from jaxbench.workloads import weighted
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
 
+Inputs = str | tuple[str, ...]  # a field of the batch, or several
+
+
+def given(batch: Batch, inputs: Inputs) -> Any:
+    """What a model is given of a batch: the array of one field, or a dictionary of several."""
+    return batch[inputs] if isinstance(inputs, str) else {name: batch[name] for name in inputs}
+
 
 def classification(
-    model: PureModel, *, inputs: str = "image", labels: str = "label", weights: str | None = None
+    model: PureModel, *, inputs: Inputs = "image", labels: str = "label", weights: str | None = None
 ) -> Callable[..., Any]:
-    """Softmax cross-entropy and accuracy of a model that maps ``batch[inputs]`` to logits (batch, classes).
+    """Softmax cross-entropy and accuracy of a model that maps the field `inputs`, or a dictionary of several fields, to
+    logits (batch, classes).
 
     A one-hot product, not indexing, selects the log-likelihood: it keeps a sharded batch sharded (a gather over a
     sharded axis needs an output sharding), at negligible cost. The loss is computed in float32, whatever the model's
@@ -28,7 +36,7 @@ def classification(
     """
 
     def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[Any, tuple[PyTree, Metrics]]:
-        logits, model_state = model.apply(params, model_state, batch[inputs], key)
+        logits, model_state = model.apply(params, model_state, given(batch, inputs), key)
         metrics = _metrics(logits, batch[labels], None if weights is None else batch[weights])
         return metrics["loss"], (model_state, {"accuracy": metrics["accuracy"]})
 
@@ -36,7 +44,7 @@ def classification(
 
 
 def evaluation(
-    model: PureModel, *, inputs: str = "image", labels: str = "label", weights: str | None = None
+    model: PureModel, *, inputs: Inputs = "image", labels: str = "label", weights: str | None = None
 ) -> Callable[..., Metrics]:
     """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload. weights: as in `classification`."""
     answer = prediction(model, inputs=inputs)
@@ -48,9 +56,9 @@ def evaluation(
     return evaluate
 
 
-def prediction(model: PureModel, *, inputs: str = "image") -> Callable[..., Any]:
-    """The model's output for ``batch[inputs]`` in inference mode: the `predict` of a TrainWorkload."""
-    return lambda params, model_state, batch: model.predict(params, model_state, batch[inputs])
+def prediction(model: PureModel, *, inputs: Inputs = "image") -> Callable[..., Any]:
+    """The model's output for the field or fields `inputs` in inference mode: the `predict` of a TrainWorkload."""
+    return lambda params, model_state, batch: model.predict(params, model_state, given(batch, inputs))
 
 
 def _metrics(logits: jax.Array, label: jax.Array, weight: jax.Array | None) -> Metrics:

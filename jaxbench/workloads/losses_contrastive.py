@@ -20,6 +20,7 @@ from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
 from jaxbench.workloads.examples import gathered
+from jaxbench.workloads.losses import given
 
 
 def contrastive(
@@ -35,8 +36,8 @@ def contrastive(
     """
 
     def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, Any]:
-        held, given = _held(remat, columns), {name: batch[name] for name in inputs}
-        (x_BD, y_BD, scale), model_state = model.apply(params, model_state, given, key)
+        held = _held(remat, columns)
+        (x_BD, y_BD, scale), model_state = model.apply(params, model_state, given(batch, inputs), key)
         own_B = scale * jnp.sum(x_BD.astype(jnp.float32) * y_BD.astype(jnp.float32), axis=-1)
         others_B = log_sums(scale * x_BD, gathered(y_BD), held) + log_sums(scale * y_BD, gathered(x_BD), held)
         return jnp.mean(others_B / 2 - own_B), (model_state, {})
@@ -79,17 +80,16 @@ def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
     return most_B + jnp.log(sum_B)
 
 
-def retrieval(model: PureModel, *, inputs: tuple[str, str], labels: str = "label") -> Callable[..., Metrics]:
+def retrieval(model: PureModel, *, inputs: tuple[str, str]) -> Callable[..., Metrics]:
     """The `evaluate` of a TrainWorkload: the loss, and "accuracy", how often the example of the second kind nearest to
     one of the first kind has the same label."""
 
     def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
-        given = {name: batch[name] for name in inputs}
-        x_BD, y_BD, scale = model.predict(params, model_state, given)
+        x_BD, y_BD, scale = model.predict(params, model_state, given(batch, inputs))
         products_BB = scale * (x_BD @ y_BD.T).astype(jnp.float32)
         both_B = jax.nn.logsumexp(products_BB, axis=0) + jax.nn.logsumexp(products_BB, axis=1)
-        nearest_B = batch[labels][jnp.argmax(products_BB, axis=1)]
-        right_B = (nearest_B == batch[labels]).astype(jnp.float32)
+        nearest_B = batch["label"][jnp.argmax(products_BB, axis=1)]
+        right_B = (nearest_B == batch["label"]).astype(jnp.float32)
         return {"loss": jnp.mean(both_B / 2 - jnp.diagonal(products_BB)), "accuracy": jnp.mean(right_B)}
 
     return evaluate

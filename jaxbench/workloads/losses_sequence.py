@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Losses of sequence models, and of models that read several fields of a batch."""
+"""Losses of sequence models."""
 
 from __future__ import annotations
 
@@ -103,16 +103,3 @@ def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax
 def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:
     """The `predict` of a TrainWorkload: logits (B, V) after the first T of ``batch[tokens]``, (B, T + 1)."""
     return lambda params, model_state, batch: model.predict(params, model_state, batch[tokens][:, :-1])[:, -1]
-
-
-def from_fields(function: Callable[..., Any], *fields: str) -> Callable[..., Any]:
-    """A loss, evaluation or prediction made with ``inputs="inputs"`` for a model that reads several fields of a batch.
-
-    The model is given a dictionary of them.
-    """
-
-    def joined(params: Any, model_state: Any, batch: Batch, *key: jax.Array) -> Any:
-        inputs = {name: batch[name] for name in fields}
-        return function(params, model_state, {**batch, "inputs": inputs}, *key)
-
-    return joined

@@ -29,17 +29,12 @@ def gradient_sizes(experiment: str) -> list[int]:
     """
     module = discovery.load_experiment(experiment)
     config = config_lib.compose(experiment, module, discovery.load_preset("auto"))
-    if config.get("measures") == "cases":  # checked first: building one with sizes_from would recurse
-        raise UserError(_not_training(experiment))
-    workload = module.build(config)
+    # Building cases with sizes_from would recurse.
+    workload = None if config.get("measures") == "cases" else module.build(config)
     if not isinstance(workload, TrainWorkload):
-        raise UserError(_not_training(experiment))
+        *names, last = config_lib.training_experiments()
+        choices = f"{', '.join(names)} or {last}" if names else last
+        raise UserError(f"--config.sizes_from={experiment} is not a training experiment: choose {choices}.")
     params, _ = jax.eval_shape(workload.init, KEY)
     sizes = [math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)]
     return sorted({*sizes, sum(sizes)})
-
-
-def _not_training(experiment: str) -> str:
-    *names, last = config_lib.training_experiments()
-    choices = f"{', '.join(names)} or {last}" if names else last
-    return f"--config.sizes_from={experiment} is not a training experiment: choose {choices}."

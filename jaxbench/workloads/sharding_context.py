@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,9 @@ def current() -> ShardingContext:
 
 
 @contextlib.contextmanager
-def over(
-    *,
-    parts: int = 1,
-    axis: str | tuple[str, ...] | None = None,
-    tensor: str | None = None,
-    sequence: bool = False,
-    context: str | None = None,
-    expert: str | None = None,
-) -> Iterator[None]:
-    """Sets the context for what is traced inside."""
-    token = _current.set(ShardingContext(parts, axis, tensor, sequence, context, expert))
+def over(**fields: Any) -> Iterator[None]:
+    """Sets the context for what is traced inside. fields: of `ShardingContext`."""
+    token = _current.set(ShardingContext(**fields))
     try:
         yield
     finally:

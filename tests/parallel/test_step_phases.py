@@ -16,6 +16,7 @@ from jaxbench.levers.part import PART
 from jaxbench.measure import check, oracle
 from jaxbench.measure.passport import compile_step
 from jaxbench.parallel import step_phases
+from jaxbench.runner.arm import build_program
 from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.models import conv
 
@@ -56,6 +57,18 @@ def test_without_the_mean_one_device_does_the_same_and_two_do_not(cnn):
     expected = once(cnn, "step", 1)[1]
     assert oracle.relative_l2(once(cnn, "local", 1)[1].params, expected.params) < 1e-6
     assert oracle.relative_l2(once(cnn, "local", 2)[1].params, expected.params) > 1e-3
+
+
+def test_a_part_donates_its_state_unless_the_lever_says_jit(cnn):
+    def donated(execution: str) -> bool:
+        levers = {"part": "forward", "execution": execution}
+        program = build_program(cnn, "shard_map", jax.devices()[:1], levers)
+        with jax.set_mesh(program.mesh):
+            state, batch = jax.eval_shape(program.init, KEY), cnn.batch_avals(BATCH)
+            (state, _), _ = program.step.lower(state, batch).args_info
+        return all(one.donated for one in jax.tree.leaves(state))
+
+    assert donated("donated") and not donated("jit")
 
 
 def test_what_each_part_returns_is_what_the_step_is_made_of():

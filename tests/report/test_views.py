@@ -61,3 +61,10 @@ def test_cases_of_an_unknown_view_are_refused(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "curves")
     with pytest.raises(UserError, match="did you mean 'curves'"):
         views.of(dataclasses.replace(found, view="curvs"))
+
+
+def test_an_unknown_view_in_a_runs_config_is_refused(tmp_path: Path) -> None:
+    config = {"report": {"overlay": "", "view": "zerro"}}
+    run = RunFolder(fabricate.run_folder(tmp_path, devices=(1,), rounds=1, config=config))
+    with pytest.raises(UserError, match="report.view=zerro.* did you mean 'zero'"):
+        views.of(findings.find(run))

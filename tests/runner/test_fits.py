@@ -118,7 +118,7 @@ def test_another_error_is_no_answer(tmp_path, compiler):
     vmem = "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 17M of 16M vmem."
     for reason in ("ValueError: no", vmem):
         compiler.setattr(Compiler, "ask", refuse(reason))
-        with pytest.raises(UserError, match="cannot compile a step"):
+        with pytest.raises(UserError, match="a step of the search for the largest batch cannot be compiled"):
             largest(tmp_path)
         with pytest.raises(UserError, match="cannot be compiled"):
             find(tmp_path, memory_by_depth.FILE, depths="8", layers=4)

@@ -77,6 +77,15 @@ def test_presets_for_measuring_leave_training_alone_and_a_file_may_not_change(tm
     assert [session["strategy"] for session in sessions] == ["jit_auto", "shard_map"]
 
 
+@pytest.mark.full
+def test_a_step_that_needs_more_threads_is_trained_by_a_process_that_has_them(tmp_path):
+    """Its reductions do not depend on each other: with the threads of the first process the step could hang."""
+    words = ("--config.mesh.platform=cpu", "--config.mesh.devices=4", "--config.train.strategy=zero2")
+    done = jaxbench("train", "mlp", f"--workdir={tmp_path}", *words, "--config.train.epochs=1")
+    assert "collectives of the step can wait at once: starting again with threads for them" in done.stdout, done.stderr
+    assert last_line(done.stdout).startswith("params_sha256: ") and (tmp_path / "metrics.jsonl").read_text()
+
+
 WRONG = [
     ("--config.lever.part=forward", "--config.lever.part=forward is not for training"),
     ("--config.train.strategy=jit_atuo", "did you mean 'jit_auto'?"),

@@ -18,8 +18,8 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.errors import UserError
-from jaxbench.training import run
+from jaxbench.errors import MoreCollectives, Unsupported, UserError
+from jaxbench.training import restart, run
 
 HYBRID = {"train.strategy": "hybrid", "lever.mesh": "data=2,tensor=2"}
 MACHINE = {"platform": "cpu", "devices": 1, "device_kinds": ["cpu"], "device_kind": "cpu", "cores": 4}
@@ -35,7 +35,7 @@ def built(monkeypatch):
         return types.SimpleNamespace(params_sha256="", stopped_by=None, reached=True)
 
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
-    monkeypatch.setattr(run.start, "start", lambda platform, devices: jax.devices()[:devices])
+    monkeypatch.setattr(run.start, "start", lambda platform, devices, **about: jax.devices()[:devices])
     monkeypatch.setattr(run, "train_workload", take)
 
     def build(experiment, **changes):
@@ -79,6 +79,48 @@ def test_the_compiler_leaves_out_what_would_undo_a_lever(tmp_path, levers):
     assert told == [{"xla_disable_hlo_passes": "cse_barrier_expander"} if levers else None]
 
 
+def test_a_loss_that_cannot_take_the_batch_in_pieces_is_refused_as_by_run(built):
+    model = {"lever.remat": "none", "train.strategy": "shard_map"}
+    built("contrastive", **model)  # its loss gathers the other devices' examples
+    with pytest.raises(Unsupported, match="compares all examples of a batch with each other"):
+        built("contrastive", **model, **{"lever.accumulate": "2"})
+
+
+def test_a_step_with_too_few_threads_is_refused_before_it_can_hang(tmp_path, monkeypatch):
+    monkeypatch.setenv("NPROC", "9")  # one more than devices: none may wait
+    with pytest.raises(MoreCollectives, match="2 collectives"):
+        train_toy(tmp_path, strategy="shard_map")
+    monkeypatch.setenv("NPROC", "23")
+    assert train_toy(tmp_path, strategy="shard_map", epochs=1).finished
+
+
+def test_such_a_step_is_trained_by_another_process_with_threads_for_it(tmp_path, monkeypatch):
+    started, replaced = [], []
+
+    def too_few(*about, **more):
+        raise MoreCollectives(53)
+
+    def execve(*process):
+        replaced.append(process)
+        raise SystemExit
+
+    monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
+    monkeypatch.setattr(run.start, "start", lambda *_, **about: started.append(about) or jax.devices()[:1])
+    monkeypatch.setattr(run, "train_workload", too_few)
+    monkeypatch.setattr(restart.os, "execve", execve)
+    monkeypatch.setattr(restart.sys, "orig_argv", ["python", "-m", "jaxbench", "train", "mlp"])
+    config = config_lib.compose("mlp", discovery.load_experiment("mlp"), TINY)
+    with pytest.raises(SystemExit):
+        run.train("mlp", config, tmp_path / "new", Console(file=io.StringIO()))
+    ((_, command, environment),) = replaced
+    assert command[1:] == ["-m", "jaxbench", "train", "mlp", f"--workdir={tmp_path / 'new'}"]
+    for name in os.environ.keys() ^ environment.keys():
+        monkeypatch.setenv(name, environment[name])
+    with pytest.raises(SystemExit):
+        run.train("mlp", config, tmp_path / "new", Console(file=io.StringIO()))
+    assert [about["concurrent_collectives"] for about in started] == [restart.start.CONCURRENT_COLLECTIVES, 53]
+
+
 def test_micro_batches_that_do_not_divide_are_refused(tmp_path):
     with pytest.raises(UserError, match="lever.accumulate=3 does not divide the 2 examples that each of 8 devices"):
         train_toy(tmp_path, workload=dataclasses.replace(toy_workload(), micro_batches=3))
@@ -110,6 +152,7 @@ def test_a_training_may_continue_on_another_mesh_and_says_so(tmp_path):
         ({"train.strategy": "hybrid", "lever.mesh": "all"}, "lever.mesh has several values"),
         ({"train.strategy": "hybrid"}, "use --config.lever.mesh=data=4"),
         ({"lever.precision": "default,bfloat16"}, "lever.precision has several values"),
+        ({"data.path": "/no/such"}, "data.path=/no/such does not exist"),
         ({"mesh.devices": "8,16"}, "mesh.devices=8,16: training uses one device count, such as 16"),
     ],
 )

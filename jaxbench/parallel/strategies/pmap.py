@@ -15,8 +15,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.parallel import draws
-from jaxbench.parallel.data_parallel import AXIS, local_gradients
-from jaxbench.parallel.program import Program, TrainState, create_state, jit_once, mean_over, update
+from jaxbench.parallel.data_parallel import AXIS, on_device
+from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 
 
@@ -28,7 +28,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     stacked = NamedSharding(mesh, PartitionSpec(AXIS))
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        grads, model_state, metrics = mean_over(AXIS, local_gradients(workload, state, batch))
+        grads, model_state, metrics = mean_over(AXIS, on_device(gradients, workload, state, batch))
         return update(workload, state, grads, model_state), metrics
 
     def stack(tree: PyTree, library: Any = jnp) -> PyTree:

@@ -12,8 +12,8 @@ import jax
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel.data_parallel import AXIS, data_parallel, local_gradients
-from jaxbench.parallel.program import Program, TrainState, mean_over, update
+from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
+from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 
@@ -22,7 +22,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     mesh = data_mesh(devices, AxisType.Auto)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        grads, model_state, metrics = mean_over(AXIS, local_gradients(workload, state, batch))
+        grads, model_state, metrics = mean_over(AXIS, on_device(gradients, workload, state, batch))
         return update(workload, state, grads, model_state), metrics
 
     whole, split = PartitionSpec(), PartitionSpec(AXIS)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from jaxbench.errors import UserError
 from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.studies.study import Memory, Study, largest_within
@@ -45,16 +44,12 @@ class _Search:
         worker = self.study.worker(NAME, self.point, EXACT_MEMORY)
 
         def peak_bytes(batch: int) -> int:
-            self.compiled[batch] = self.study.compiled(worker, self._of(batch))
+            self.compiled[batch] = compiled(self._of(batch))
             return self.compiled[batch].peak_bytes
 
-        try:
-            with self.study.console.status("searching the largest batch: compiling"):
-                predicted = largest_within(peak_bytes, self.limit.bytes, first=self.step, step=lambda _: self.step)
-        except WorkerError as error:
-            raise UserError(f"the search for the largest batch cannot compile a step: {error}.") from error
-        finally:
-            worker.close()
+        status = self.study.console.status("searching the largest batch: compiling")
+        with status, self.study.compiling("a step of the search for the largest batch", worker) as compiled:
+            predicted = largest_within(peak_bytes, self.limit.bytes, first=self.step, step=lambda _: self.step)
         smaller = "use a smaller model, more devices or --config.lever.remat=block"
         self.study.require_fits(f"a batch of {self.step}", self.compiled[self.step], smaller)
         with self.study.console.status("searching the largest batch: running it"):

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from jaxbench.errors import UserError
-from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
-from jaxbench.runner.studies.study import Memory, Study, largest_within
+from jaxbench.runner.studies.study import Study, largest_within
 
 FILE = "longest.json"
 LENGTH = "context"  # the field of config.model that says how many positions a sequence has
@@ -39,7 +38,9 @@ def _longest(study: Study, point: Point) -> dict[str, Any]:
     tried: dict[int, int] = {}
 
     def peak_bytes(length: int) -> int:
-        memory = _memory(study, point, length)
+        worker = study.with_model(**{LENGTH: length}).worker("max_sequence", point)
+        with study.compiling(f"the step of {length} positions", worker) as compiled:
+            memory = compiled(point.to_json())
         if length == shortest:
             what = f"a sequence of {length} on {point.devices} device{'s' if point.devices > 1 else ''}"
             study.require_fits(what, memory, f"use a smaller --config.model.{LENGTH}")
@@ -54,13 +55,3 @@ def _longest(study: Study, point: Point) -> dict[str, Any]:
             step=lambda length: max(2 * point.devices, length // SHARPNESS),
         )
     return {"devices": point.devices, "longest": longest, "tried": [list(pair) for pair in sorted(tried.items())]}
-
-
-def _memory(study: Study, point: Point, length: int) -> Memory:
-    worker = study.with_model(**{LENGTH: length}).worker("max_sequence", point)
-    try:
-        return study.compiled(worker, point.to_json())
-    except WorkerError as error:
-        raise UserError(f"the step of {length} positions cannot be compiled: {error}.") from error
-    finally:
-        worker.close()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from jaxbench.errors import UserError
-from jaxbench.runner.client import WorkerError
 from jaxbench.runner.studies.study import Study
 
 FILE = "remat_law.json"
@@ -40,12 +39,7 @@ def run(study: Study) -> dict[str, Any]:
     for blocks in depths(study.config):
         with study.console.status(f"memory of {blocks} blocks: compiling"):
             worker = study.with_model(**{DEPTH: blocks}).worker("memory_by_depth", next(iter(arms.values())))
-            try:
+            with study.compiling(f"the step of {blocks} blocks", worker) as compiled:
                 for remat, point in reversed(arms.items()):
-                    memory = study.compiled(worker, point.to_json())
-                    rows.append({"remat": remat, "blocks": blocks, "temp_bytes": memory.temp_bytes})
-            except WorkerError as error:
-                raise UserError(f"the step of {blocks} blocks cannot be compiled: {error}.") from error
-            finally:
-                worker.close()
+                    rows.append({"remat": remat, "blocks": blocks, "temp_bytes": compiled(point.to_json()).temp_bytes})
     return {"rows": rows}

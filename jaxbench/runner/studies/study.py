@@ -4,9 +4,10 @@ setting that fits."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,16 @@ class Study:
         (self.folder / "logs").mkdir(exist_ok=True)
         setup |= {} if environment is None else {"environment": environment}
         return Worker(setup, self.folder / "logs" / f"{name}.log")
+
+    @contextlib.contextmanager
+    def compiling(self, what: str, worker: Worker) -> Iterator[Callable[[dict[str, Any]], Memory]]:
+        """Yields `compiled` of a worker, and closes it. Raises UserError, which names `what`, if it fails."""
+        try:
+            yield functools.partial(self.compiled, worker)
+        except WorkerError as error:
+            raise UserError(f"{what} cannot be compiled: {error}.") from error
+        finally:
+            worker.close()
 
     def compiled(self, worker: Worker, point: dict[str, Any]) -> Memory:
         """What the compiler says of a point's step. Raises WorkerError unless it compiles or is refused for memory."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import Splits
+from jaxbench.workloads.data import cifar10, digits, idx, npz
 from jaxbench.workloads.data.order import order
 
 __all__ = ["load", "order"]
@@ -27,35 +28,21 @@ def load(path: str, *, seed: int, size: tuple[int, int] = (28, 28), channels: in
       UserError: `path` does not exist, is of no known kind, or is damaged. There is no fallback to other data.
     """
     where = Path(path).expanduser()
-    if path and where.is_dir():
-        from jaxbench.workloads.data import (
-            cifar10,
-        )  # imported late, like the others below, so that only the reader in use is loaded
-
-        if cifar10.holds(where):
-            return cifar10.load(where, size=size, channels=channels, classes=classes)
-    return _in_channels(_load_gray(path, where, seed=seed, size=size, classes=classes), channels)
-
-
-def _load_gray(path: str, where: Path, *, seed: int, size: tuple[int, int], classes: int) -> Splits:
-    """Images of one channel."""
+    if path and where.is_dir() and cifar10.holds(where):
+        return cifar10.load(where, size=size, channels=channels, classes=classes)
     if not path:
-        from jaxbench.workloads.data import digits
-
-        return digits.load(seed=seed, size=size, classes=classes)
-    if where.is_dir():
-        from jaxbench.workloads.data import idx
-
-        return idx.load(where, size=size, classes=classes)
-    if where.is_file() and where.suffix == ".npz":
-        from jaxbench.workloads.data import npz
-
-        return npz.load(where, size=size, classes=classes)
-    found = "is a file of another kind" if where.exists() else "does not exist"
-    raise UserError(
-        f"config.data.path '{path}' {found}: give a folder with the four MNIST IDX files or with CIFAR-10's six .bin "
-        "files, an .npz file, or '' for the bundled digits."
-    )
+        gray = digits.load(seed=seed, size=size, classes=classes)
+    elif where.is_dir():
+        gray = idx.load(where, size=size, classes=classes)
+    elif where.is_file() and where.suffix == ".npz":
+        gray = npz.load(where, size=size, classes=classes)
+    else:
+        found = "is a file of another kind" if where.exists() else "does not exist"
+        raise UserError(
+            f"config.data.path '{path}' {found}: give a folder with the four MNIST IDX files or with CIFAR-10's six "
+            ".bin files, an .npz file, or '' for the bundled digits."
+        )
+    return _in_channels(gray, channels)
 
 
 def _in_channels(images: Splits, channels: int) -> Splits:

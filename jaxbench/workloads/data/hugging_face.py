@@ -78,10 +78,8 @@ class Columns(Mapping[str, np.ndarray]):
         import pyarrow
         from pyarrow import compute, types
 
-        array, column = (
-            pyarrow.concat_arrays(self._table.column(name).chunks),
-            f"the column '{name}' of '{self._folder}'",
-        )
+        array = pyarrow.concat_arrays(self._table.column(name).chunks)
+        column = f"the column '{name}' of '{self._folder}'"
         kind, shape, lists = array.type, [len(array)], (types.is_list, types.is_large_list, types.is_fixed_size_list)
         while any(is_list(_storage(array).type) for is_list in lists):
             array = _storage(array)

@@ -22,7 +22,6 @@ from jaxbench.workloads.data import sources
 BYTES = 256
 SUFFIXES = (".txt", ".py", ".md")
 DEFAULT_BYTES = 2**20  # of the standard library
-MAX_BYTES = 2**28  # of the user's own text, held in memory as int32
 PADS = ("padded", "packed")
 DRAWN_ROWS = 2**12  # from which synthetic batches are drawn
 BLANK_LINE = re.compile(rb"\n[ \t]*\n")
@@ -91,13 +90,7 @@ def _folder(folder: Path, path: str) -> list[bytes]:
     paths = sorted(file for file in folder.rglob("*") if file.suffix in SUFFIXES and file.is_file())
     if len(paths) < 2:
         raise UserError(f"'{path}' holds {len(paths)} files that end in {', '.join(SUFFIXES)}: at least 2 are needed.")
-    size = sum(file.stat().st_size for file in paths)
-    if size > MAX_BYTES:
-        raise UserError(f"'{path}' holds {size} bytes of text: at most {MAX_BYTES} are legal.")
-    try:
-        return [file.read_bytes() for file in paths]
-    except OSError as error:
-        raise UserError(f"{error.filename} cannot be read ({error.strerror}).") from error
+    return sources.read_files(paths, path)
 
 
 def _cut(files: Sequence[bytes], context: int, part: str, name: str) -> dict[str, np.ndarray]:

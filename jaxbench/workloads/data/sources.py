@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jaxbench.errors import UserError
 
+MAX_BYTES = 2**28  # of the user's own text, held in memory as int32
 NOT_OURS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "ensurepip"}
 NAME = f"Python {platform.python_version()}'s standard library"
 TEST_EVERY = 10  # every tenth file is in the test split
@@ -48,3 +49,18 @@ def by_file(files: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
     """(train, test), split by file, so that no test text is seen in training."""
     train = [file for i, file in enumerate(files) if i % TEST_EVERY]
     return train, list(files[::TEST_EVERY])
+
+
+def read_files(paths: Sequence[Path], where: Path | str) -> list[bytes]:
+    """The user's own files. Raises UserError for more than MAX_BYTES, and for one that cannot be read."""
+    check_size(where, sum(path.stat().st_size for path in paths))
+    try:
+        return [path.read_bytes() for path in paths]
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be read ({error.strerror}).") from error
+
+
+def check_size(where: Path | str, size: int) -> None:
+    """Raises UserError for more than MAX_BYTES."""
+    if size > MAX_BYTES:
+        raise UserError(f"'{where}' holds {size} bytes of text: at most {MAX_BYTES} are legal.")

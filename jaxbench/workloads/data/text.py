@@ -19,7 +19,6 @@ from jaxbench.workloads.data.order import permutation
 
 KINDS = ("code", "comment", "definition", "docstring", "import")
 DEFAULT_BYTES = 3 * 2**20  # of the standard library
-MAX_BYTES = 2**28  # of the user's own texts
 TEST_FRACTION = 0.2
 
 Labelled = list[tuple[bytes, int]]
@@ -97,15 +96,12 @@ def _folder(source: Path) -> list[tuple[bytes, str]]:
     classes = {path.parent.name for path in paths}
     if len(classes) < 2:
         raise UserError(f"'{source}' has {len(classes)} folders with .txt files: there must be one for each class.")
-    _check_size(source, sum(path.stat().st_size for path in paths))
-    try:
-        return [(path.read_bytes(), path.parent.name) for path in paths]
-    except OSError as error:
-        raise UserError(f"{error.filename} cannot be read ({error.strerror}).") from error
+    texts = sources.read_files(paths, source)
+    return [(text, path.parent.name) for text, path in zip(texts, paths, strict=True)]
 
 
 def _csv(source: Path) -> list[tuple[bytes, str]]:
-    _check_size(source, source.stat().st_size)
+    sources.check_size(source, source.stat().st_size)
     try:
         rows = csv.DictReader(io.StringIO(source.read_text(encoding="utf-8-sig"), newline=""), strict=True)
         missing = {"text", "label"} - set(rows.fieldnames or ())
@@ -125,11 +121,6 @@ def _csv(source: Path) -> list[tuple[bytes, str]]:
     if len({label for _, label in found}) < 2:
         raise UserError(f"{source} has fewer than 2 different labels: there must be texts of at least 2 classes.")
     return found
-
-
-def _check_size(source: Path, size: int) -> None:
-    if size > MAX_BYTES:
-        raise UserError(f"'{source}' holds {size} bytes of text: at most {MAX_BYTES} are legal.")
 
 
 def _python_lines() -> tuple[Labelled, Labelled]:

@@ -9,20 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 from scipy import special
 
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.precision import epsilon, itemsize
+from jaxbench.workloads.kernels.precision import ULPS, epsilon, in_place, itemsize
 
 IMPLS = ("python", "numpy", "jit")
 DTYPES = ("float32", "float64")
 PYTHON_MAX = 10**4  # elements, for which a call takes about a millisecond
 SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715
-# Allowed error of a vectorized exp or tanh, in units in the last place. Two forms of GELU differ by far more (5e-4).
-ULPS = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +41,11 @@ class Activation:
     exact: bool = False
 
 
-def _numpy_relu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.maximum(x, 0, out=out)
-
-
 def _numpy_sigmoid(x: np.ndarray, out: np.ndarray) -> np.ndarray:
     np.negative(x, out=out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)
     return np.divide(1, out, out=out)
-
-
-def _numpy_tanh(x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.tanh(x, out=out)
 
 
 def _numpy_gelu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -72,7 +63,7 @@ def _numpy_gelu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
 ACTIVATIONS = {
     "relu": Activation(
         python=lambda x: x if x > 0 else 0.0,
-        numpy=_numpy_relu,
+        numpy=lambda x, out: np.maximum(x, 0, out=out),
         jax=jax.nn.relu,
         answer=lambda x: np.where(x > 0, x, 0),
         flops=1,
@@ -88,7 +79,7 @@ ACTIVATIONS = {
         answer=lambda x: x * special.expit(2 * SCALE * (x + CUBE * x**3)),
     ),
     "tanh": Activation(
-        python=math.tanh, numpy=_numpy_tanh, jax=jax.numpy.tanh, answer=lambda x: 1 - 2 / (1 + np.exp(2 * x))
+        python=math.tanh, numpy=np.tanh, jax=jax.numpy.tanh, answer=lambda x: 1 - 2 / (1 + np.exp(2 * x))
     ),
 }
 OPS = tuple(ACTIVATIONS)
@@ -97,6 +88,7 @@ OPS = tuple(ACTIVATIONS)
 def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
     """The implementations of one function at one size. Python's numbers are double precision for any `dtype`."""
     activation = ACTIVATIONS[op]
+    prepares: dict[str, Any] = {"python": _in_a_loop(activation.python), "numpy": in_place(activation.numpy)}
     for impl in impls:
         if impl == "python" and elements > PYTHON_MAX:
             continue
@@ -109,7 +101,7 @@ def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) ->
             bytes_moved=None if impl == "python" else 2.0 * elements * itemsize(dtype),
             arguments=(Array((elements,), dtype),),
             function=activation.jax if impl == "jit" else None,
-            prepare={"python": _python, "numpy": _numpy}[impl](activation) if impl != "jit" else None,
+            prepare=prepares.get(impl),
             answer=activation.answer,
             tolerance=0.0 if activation.exact else ULPS * epsilon(dtype),
             elementwise=True,
@@ -118,17 +110,9 @@ def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) ->
         )
 
 
-def _python(activation: Activation) -> Callable[[np.ndarray], Callable[[], list[float]]]:
+def _in_a_loop(function: Callable[[float], float]) -> Callable[[np.ndarray], Callable[[], list[float]]]:
     def prepare(x: np.ndarray) -> Callable[[], list[float]]:
-        values, function = x.tolist(), activation.python
+        values = x.tolist()
         return lambda: [function(value) for value in values]
-
-    return prepare
-
-
-def _numpy(activation: Activation) -> Callable[[np.ndarray], Callable[[], np.ndarray]]:
-    def prepare(x: np.ndarray) -> Callable[[], np.ndarray]:
-        out = np.empty_like(x)
-        return lambda: activation.numpy(x, out)
 
     return prepare

@@ -23,13 +23,12 @@ from scipy import special
 
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.fusion_fence import fenced
-from jaxbench.workloads.kernels.precision import epsilon, itemsize
+from jaxbench.workloads.kernels.activation import CUBE, SCALE
+from jaxbench.workloads.kernels.precision import ULPS, epsilon, itemsize
 
 IMPLS = ("op_by_op", "barriers", "fused")
 DTYPES = ("float32", "float64")
 COLUMNS = 1000
-SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715
-ULPS = 128  # as for the activations: allowed error of a vectorized exp or tanh, in units in the last place
 
 # (function of jax.numpy, its operands ...) -> its result
 Do = Callable[..., Any]

@@ -114,7 +114,7 @@ def cases(shape: Shape, dtype: str, impls: tuple[str, ...] = IMPLS) -> Iterator[
             flops=shape.operations,
             bytes_moved=float(sum(sizes)),
             arguments=(Array(a, dtype), Array(b, dtype)),
-            function=_JAX[impl](result) if impl in _JAX else None,
+            function=partial(_JAX[impl], result=result) if impl in _JAX else None,
             prepare=_HOST[impl] if impl in _HOST else None,
             wrong=partial(wrong_rows, tolerance=tolerance),
             host=impl in _HOST,
@@ -155,32 +155,26 @@ def wrong_rows(result: Any, factors: tuple[np.ndarray, ...], tolerance: float) -
     return int(np.sum(~(np.abs(actual - expected) <= tolerance * np.max(np.abs(expected)))))
 
 
-def _product(result: str) -> Callable[..., jax.Array]:
-    return lambda a, b: jnp.matmul(a, b, preferred_element_type=result)
+def _product(a: jax.Array, b: jax.Array, *, result: str) -> jax.Array:
+    return jnp.matmul(a, b, preferred_element_type=result)
 
 
-def _by_rows(result: str) -> Callable[..., jax.Array]:
-    def untiled(a: jax.Array, b: jax.Array) -> jax.Array:
-        def row(i: jax.Array, c: jax.Array) -> jax.Array:
-            return c.at[i].set(a[i] @ b)
+def _by_rows(a: jax.Array, b: jax.Array, *, result: str) -> jax.Array:
+    def row(i: jax.Array, c: jax.Array) -> jax.Array:
+        return c.at[i].set(a[i] @ b)
 
-        return jax.lax.fori_loop(0, a.shape[0], row, jnp.zeros((a.shape[0], b.shape[1]), result))
-
-    return untiled
+    return jax.lax.fori_loop(0, a.shape[0], row, jnp.zeros((a.shape[0], b.shape[1]), result))
 
 
-def _by_blocks(result: str) -> Callable[..., jax.Array]:
-    def tiled(a: jax.Array, b: jax.Array) -> jax.Array:
-        sides = a.shape[0] // BLOCK, b.shape[1] // BLOCK, a.shape[1] // BLOCK
+def _by_blocks(a: jax.Array, b: jax.Array, *, result: str) -> jax.Array:
+    sides = a.shape[0] // BLOCK, b.shape[1] // BLOCK, a.shape[1] // BLOCK
 
-        def block(step: jax.Array, c: jax.Array) -> jax.Array:
-            i, j, k = (BLOCK * place for place in jnp.unravel_index(step, sides))
-            part = _cut(a, i, k) @ _cut(b, k, j)
-            return jax.lax.dynamic_update_slice(c, _cut(c, i, j) + part, (i, j))
+    def block(step: jax.Array, c: jax.Array) -> jax.Array:
+        i, j, k = (BLOCK * place for place in jnp.unravel_index(step, sides))
+        part = _cut(a, i, k) @ _cut(b, k, j)
+        return jax.lax.dynamic_update_slice(c, _cut(c, i, j) + part, (i, j))
 
-        return jax.lax.fori_loop(0, math.prod(sides), block, jnp.zeros((a.shape[0], b.shape[1]), result))
-
-    return tiled
+    return jax.lax.fori_loop(0, math.prod(sides), block, jnp.zeros((a.shape[0], b.shape[1]), result))
 
 
 def _cut(matrix: jax.Array, row: jax.Array, column: jax.Array) -> jax.Array:
@@ -225,5 +219,5 @@ def _numpy_by_blocks(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
     return tiled
 
 
-_JAX = {"jit": _product, "jit-untiled": _by_rows, "jit-tiled": _by_blocks}
+_JAX: dict[str, Callable[..., jax.Array]] = {"jit": _product, "jit-untiled": _by_rows, "jit-tiled": _by_blocks}
 _HOST = {"numpy": _numpy, "numpy-untiled": _numpy_by_rows, "numpy-tiled": _numpy_by_blocks}

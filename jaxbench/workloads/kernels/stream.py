@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.precision import epsilon, itemsize
+from jaxbench.workloads.kernels.precision import epsilon, in_place, itemsize
 
 IMPLS = ("jit", "numpy")
 DTYPES = ("float32", "float64")
@@ -71,7 +71,7 @@ KERNELS = {
         arrays=3,
         flops=1,
         jax=lambda b, c: b + c,
-        numpy=lambda b, c, out: np.add(b, c, out=out),
+        numpy=np.add,
         answer=lambda b, c: b + c,
         roundings=1,
     ),
@@ -102,7 +102,7 @@ def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) ->
             bytes_moved=float(kernel.arrays * elements * itemsize(dtype)),
             arguments=(array, *rest),
             function=kernel.jax if impl == "jit" else None,
-            prepare=_numpy(kernel) if impl == "numpy" else None,
+            prepare=in_place(kernel.numpy) if impl == "numpy" else None,
             answer=kernel.answer,
             tolerance=kernel.roundings * epsilon(dtype),
             elementwise=True,
@@ -112,11 +112,3 @@ def cases(op: str, dtype: str, elements: int, impls: tuple[str, ...] = IMPLS) ->
 
 def _ones(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return np.ones(shape)
-
-
-def _numpy(kernel: Kernel) -> Callable[..., Callable[[], np.ndarray]]:
-    def prepare(*arrays: np.ndarray) -> Callable[[], np.ndarray]:
-        out = np.empty_like(arrays[0])
-        return lambda: kernel.numpy(*arrays, out=out)
-
-    return prepare

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads.flops import conv2d, dense
 from jaxbench.workloads.models.conv import conv, out_side
-from jaxbench.workloads.models.pool import average_to, check_pooled, max_pool
+from jaxbench.workloads.models.pool import average_to, check_pooled, dense_sizes, max_pool
 
 # (kernel, stride, padding, channels as a multiple of config.width, whether a 3x3 max-pool of stride 2 follows)
 LAYERS = ((11, 4, 2, 1, True), (5, 1, 2, 3, True), (3, 1, 1, 6, False), (3, 1, 1, 4, False), (3, 1, 1, 4, True))
@@ -23,14 +23,15 @@ class AlexNet(nnx.Module):
     """Five convolutions, three max-pools, three dense layers. `config`: size, classes, width, hidden, pooled."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):
-        pooled_side(config)
+        check_pooled(_sides(config)[-1], config)
         widths = [3, *(config.width * multiple for *_, multiple, _ in LAYERS)]
         self.convolutions = nnx.List(
             conv(widths[i], widths[i + 1], kernel=k, stride=s, padding=p, bias=True, rngs=rngs)
             for i, (k, s, p, _, _) in enumerate(LAYERS)
         )
-        self.hidden = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in _dense_sizes(config)[:-1])
-        self.logits = nnx.Linear(*_dense_sizes(config)[-1], rngs=rngs)
+        *hidden, logits = dense_sizes(config, config.width * LAYERS[-1][3])
+        self.hidden = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in hidden)
+        self.logits = nnx.Linear(*logits, rngs=rngs)
         self.pooled = config.pooled
 
     def __call__(self, x_BHWC: jax.Array) -> jax.Array:
@@ -43,18 +44,13 @@ class AlexNet(nnx.Module):
         return self.logits(x_BF)
 
 
-def pooled_side(config: ConfigDict) -> int:
-    """The side that reaches the average pool. Raises UserError unless `config.pooled` divides it."""
-    return check_pooled(_sides(config)[-1], config)
-
-
 def layer_flops(config: ConfigDict) -> list[float]:
     """Forward FLOPs of each layer, one image."""
     flops, channels = [], 3
     for side, (kernel, _, _, multiple, _) in zip(_sides(config), LAYERS, strict=False):
         flops.append(conv2d(side, side, kernel=kernel, inputs=channels, outputs=config.width * multiple))
         channels = config.width * multiple
-    return flops + [dense(i, o) for i, o in _dense_sizes(config)]
+    return flops + [dense(i, o) for i, o in dense_sizes(config, config.width * LAYERS[-1][3])]
 
 
 def _sides(config: ConfigDict) -> list[int]:
@@ -65,8 +61,3 @@ def _sides(config: ConfigDict) -> list[int]:
         sides.append(side)
         side = out_side(side, kernel=3, stride=2, padding=0) if pool else side
     return [*sides, side]
-
-
-def _dense_sizes(config: ConfigDict) -> list[tuple[int, int]]:
-    features = config.pooled**2 * config.width * LAYERS[-1][3]
-    return [(features, config.hidden), (config.hidden, config.hidden), (config.hidden, config.classes)]

@@ -37,8 +37,14 @@ def average_to(x: jax.Array, side: int) -> jax.Array:
     return jnp.mean(squares, axis=(2, 4))
 
 
-def check_pooled(side: int, config: ConfigDict) -> int:
-    """`side`, that of the average pool's input. Raises UserError unless ``config.pooled`` divides it."""
+def dense_sizes(config: ConfigDict, channels: int) -> list[tuple[int, int]]:
+    """(inputs, outputs) of the three dense layers after an average pool of `channels` channels."""
+    features = config.pooled**2 * channels
+    return [(features, config.hidden), (config.hidden, config.hidden), (config.hidden, config.classes)]
+
+
+def check_pooled(side: int, config: ConfigDict) -> None:
+    """Raises UserError unless ``config.pooled`` divides `side`, that of the average pool's input."""
     if side < 1:
         raise UserError(
             f"--config.model.size={config.size} is too small: nothing is left after the pools; use 224, for example."
@@ -48,4 +54,3 @@ def check_pooled(side: int, config: ConfigDict) -> int:
             f"--config.model.pooled={config.pooled} does not divide the {side} pixels that --config.model.size="
             f"{config.size} leaves: use {side}, for example."
         )
-    return side

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads.flops import conv2d, dense
 from jaxbench.workloads.models.conv import conv
-from jaxbench.workloads.models.pool import average_to, check_pooled, max_pool
+from jaxbench.workloads.models.pool import average_to, check_pooled, dense_sizes, max_pool
 
 # The channels of each stage's convolutions as multiples of config.width; a 2x2 max-pool ends a stage.
 STAGES = ((1, 1), (2, 2), (4, 4, 4), (8, 8, 8), (8, 8, 8))
@@ -27,8 +27,9 @@ class VGG16(nnx.Module):
         self.convolutions = nnx.List(
             conv(inputs, outputs, kernel=3, bias=True, rngs=rngs) for _, inputs, outputs in _convolutions(config)
         )
-        self.hidden = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in _dense_sizes(config)[:-1])
-        self.logits = nnx.Linear(*_dense_sizes(config)[-1], rngs=rngs)
+        *hidden, logits = dense_sizes(config, config.width * STAGES[-1][-1])
+        self.hidden = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in hidden)
+        self.logits = nnx.Linear(*logits, rngs=rngs)
         self.pooled = config.pooled
 
     def __call__(self, x_BHWC: jax.Array) -> jax.Array:
@@ -46,7 +47,7 @@ class VGG16(nnx.Module):
 def layer_flops(config: ConfigDict) -> list[float]:
     """Forward FLOPs of each layer, one image."""
     convolutions = [conv2d(side, side, kernel=3, inputs=i, outputs=o) for side, i, o in _convolutions(config)]
-    return convolutions + [dense(i, o) for i, o in _dense_sizes(config)]
+    return convolutions + [dense(i, o) for i, o in dense_sizes(config, config.width * STAGES[-1][-1])]
 
 
 def _convolutions(config: ConfigDict) -> list[tuple[int, int, int]]:
@@ -57,8 +58,3 @@ def _convolutions(config: ConfigDict) -> list[tuple[int, int, int]]:
             convolutions.append((config.size // 2**halved, channels, config.width * multiple))
             channels = config.width * multiple
     return convolutions
-
-
-def _dense_sizes(config: ConfigDict) -> list[tuple[int, int]]:
-    features = config.pooled**2 * config.width * STAGES[-1][-1]
-    return [(features, config.hidden), (config.hidden, config.hidden), (config.hidden, config.classes)]
