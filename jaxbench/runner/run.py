@@ -24,8 +24,8 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers, parallel
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
+from jaxbench.machine import lock, start
 from jaxbench.machine import manifest as manifest_lib
-from jaxbench.machine import start
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import fits, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
@@ -233,6 +233,7 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
     return {
         **machine,
         "command": ["jaxbench", *sys.argv[1:]],
+        "shared_with": lock.shared_with(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "experiment_file": source.name,
         "experiment_sha256": discovery.digest(experiment),
@@ -265,7 +266,7 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
         folder.notes.append(f"{folder.path} was started with jaxbench at {old}, but now it is {new}.")
     elif manifest.get("source_sha256") not in (None, session.get("source_sha256")):
         folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")
-    sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git")}]
+    sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git", "shared_with")}]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)
 

@@ -2,8 +2,9 @@
 """The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
 
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it also has
-"cores": the cores that the one device may use. "concurrent_collectives" is explained at `start.threads`. With "target"
-the process compiles for absent hardware, and accepts only "compile_for". The requests are
+"cores": how many cores the one device may use. "order": the cores to take first. "concurrent_collectives" is explained
+at `start.threads`. With "target" the process compiles for absent hardware, and accepts only "compile_for". The requests
+are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
     {"do": "describe"}
@@ -39,7 +40,7 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
     setup = json.loads(next(requests))
     cores, target = setup.get("cores"), setup.get("target")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        pin_to_cores(cores or setup["devices"])
+        pin_to_cores(cores or setup["devices"], setup.get("order", ()))
     from jaxbench.machine import start
     from jaxbench.machine.target import devices as target_devices
 
