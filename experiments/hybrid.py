@@ -24,7 +24,7 @@ def get_config() -> ConfigDict:
     config.scaling = "strong"
     config.batch = 32
     config.model.update({"layers": 8, "width": 64, "heads": 8, "context": 32})
-    config.measure = ConfigDict({"rounds": 5})
+    config.measure = ConfigDict({"rounds": 5, "processes": 1})
     config.lever = ConfigDict({"mesh": "all", "accumulate": "4"})
     config.mesh = ConfigDict({"devices": "4", "oversubscribe": True})
     config.report = ConfigDict({"view": "hybrid", "overlay": ""})

@@ -24,7 +24,7 @@ def get_config() -> ConfigDict:
     config.batch = 32
     # Small, and few rounds: when oversubscribed, a tick costs as much as waking all device threads.
     config.model.update({"layers": 8, "width": 64, "heads": 4, "context": 32})
-    config.measure = ConfigDict({"rounds": 3})
+    config.measure = ConfigDict({"rounds": 5, "processes": 1})
     config.lever = ConfigDict({"accumulate": "1,4,32", "schedule": "gpipe,1f1b"})
     config.mesh = ConfigDict({"devices": "2,4,8", "oversubscribe": True})
     config.report = ConfigDict({"view": "pipeline", "overlay": ""})

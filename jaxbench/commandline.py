@@ -81,7 +81,7 @@ VERBS = {
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
 
 PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
-PAIR_ROUNDS = 15  # of ab: measuring them takes about as long as starting and preparing two processes
+PAIR_ROUNDS = 10  # of ab: measuring them takes about as long as starting and preparing two processes
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -198,7 +198,7 @@ def _prepare_verdict(verb: str, config: ConfigDict) -> None:
     """The defaults of ab and calibrate: strong scaling, on as many devices as there are cores."""
     with config.unlocked():
         if verb == "ab":
-            config.measure.rounds = PAIR_ROUNDS
+            config.measure.rounds, config.measure.processes = PAIR_ROUNDS, 1  # of each pair
         else:
             config.measure.processes, config.measure.rounds = PROCESSES, PROCESSES * ROUNDS_EACH
         if config.get("measures") != "cases":

@@ -7,6 +7,7 @@ at `start.threads`. With "target" the process compiles for absent hardware, and 
 are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
+    {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
     {"do": "describe"}
     {"do": "run_within", "point": {...}, "limit_bytes": n}
     {"do": "round", "point": id, "round": r}          for a training optionally "steps", the block length to use
@@ -33,6 +34,21 @@ from jaxbench.errors import MoreCollectives, Unsupported, UserError
 from jaxbench.machine import source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
+
+VARIABLES = (
+    "NPROC",
+    "XLA_",
+    "JAX_",
+    "TF_",
+    "MALLOC_",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "NCCL_",
+    "CUDA_",
+    "TPU_",
+    "LIBTPU_",
+)
 
 
 def serve(requests: Iterator[str], answers: TextIO) -> None:
@@ -61,11 +77,17 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
         return Bench(setup["config"], setup["experiment"], devices, setup["worker"])
 
     bench, answer = _attempt(begin)
-    _send(answers, {**(answer or {"ready": True}), "source": source.HERE})
+    _send(answers, {**(answer or {"ready": True, **surroundings()}), "source": source.HERE})
     for line in requests if bench else ():
         request = json.loads(line)
         result, answer = _attempt(lambda request=request: handle(bench, request))  # type: ignore[misc]
         _send(answers, answer or result)
+
+
+def surroundings() -> dict[str, Any]:
+    """What this process has, and the parent has not: the CPUs that it may use, and variables that change its speed."""
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return {"cpus": cpus, "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(VARIABLES)}}
 
 
 def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -86,6 +108,8 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"record": schema.to_json(bench.compile_for(request["point"]))}
     if request["do"] == "compile":
         return bench.compile_only(request["point"])
+    if request["do"] == "prepare_again":
+        return {"same": bench.prepare_again(request["point"], request["program_sha256"], request["steps"])}
     return {"record": schema.to_json(bench.prepare(request["point"]))}
 
 
