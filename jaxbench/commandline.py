@@ -81,7 +81,7 @@ VERBS = {
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
 
 PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
-PAIR_ROUNDS = 10  # of ab: measuring them takes about as long as starting and preparing two processes
+PAIR_ROUNDS = 15  # of ab: measuring them takes about as long as starting and preparing two processes
 
 
 def parse(argv: list[str]) -> list[str]:

@@ -119,7 +119,7 @@ class _Measured:
     # The rounds are divided among so many processes, one after the other; only 3 or more show how much they differ.
     processes: int = setting("measure.processes", 5, integer(1, 10_000))
     blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed in each round
-    block_s: float = setting("measure.block_s", 0.1, positive)  # the minimum length of a block
+    block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
 
     def __post_init__(self) -> None:
         if self.processes > self.rounds:

@@ -210,18 +210,31 @@ class _Sweep:
         self.report_failures()
 
     def prepare_all(self, names: Iterable[str]) -> None:
-        """All processes compile at the same time what was checked before; the rest is prepared point by point."""
+        """Processes work at the same time on what was checked before, and on points whose times claim nothing; the
+        others are prepared one by one, because finding the length of their blocks times a step."""
         names = [name for name in names if name not in self.failed]
         again = [name for name in names if name in self.checked and name in self.steps]
         for name in again:
             self.workers.send_ahead(name, self.again(name))
         for name in again:
             self.prepare_again(name)
-        for name in names:
-            if name not in self.ready and name not in self.failed:
+        new = [name for name in names if name not in self.ready and name not in self.failed]
+        sharing = [name for name in new if self.points[name].oversubscribed]
+        for name in new:
+            if name not in sharing:
                 self.prepare(name)
+        requests = {name: self.new(name) for name in sharing}
+        for name, request in requests.items():
+            self.workers.send_ahead(name, request)
+        for name, request in requests.items():
+            self.prepare(name, request)
         self.report_failures()
         note_workers(self.job.run, self.workers)
+
+    def new(self, name: str) -> dict[str, Any]:
+        """The request to prepare a point for the first time. Every point has the loss of the first."""
+        loss = next((record.loss for record in self.checked.values()), "")
+        return {"do": "prepare", "point": self.points[name].to_json(), **({"loss": loss} if loss else {})}
 
     def again(self, name: str) -> dict[str, Any]:
         """The request to prepare a point that another process has checked."""
@@ -238,10 +251,9 @@ class _Sweep:
             self.job.run.append(dataclasses.replace(first, worker=self.workers.name(name), checked_by=made))
             self.ready.add(name)
 
-    def prepare(self, name: str) -> None:
-        point = self.points[name]
-        text = f"compile and check {point.text}"
-        answer = self.attempt("prepare", name, text, {"do": "prepare", "point": point.to_json()})
+    def prepare(self, name: str, request: dict[str, Any] | None = None) -> None:
+        """request: that of `new`, if it was sent ahead."""
+        answer = self.attempt("prepare", name, f"compile and check {self.points[name].text}", request or self.new(name))
         if answer is not None:
             record = self.append(answer)
             if isinstance(record, PointRecord):

@@ -7,6 +7,7 @@ at `start.threads`. With "target" the process compiles for absent hardware, and 
 are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
+                                                      to "prepare" optionally "loss", its kind, which takes a second
     {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
     {"do": "describe"}
     {"do": "run_within", "point": {...}, "limit_bytes": n}
@@ -110,6 +111,8 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
         return bench.compile_only(request["point"])
     if request["do"] == "prepare_again":
         return {"same": bench.prepare_again(request["point"], request["program_sha256"], request["steps"])}
+    if "loss" in request:
+        bench.proof.take(request["loss"])
     return {"record": schema.to_json(bench.prepare(request["point"]))}
 
 

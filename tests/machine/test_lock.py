@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from doorway import QUICK_MLP, jaxbench
 
 from jaxbench.errors import UserError
 from jaxbench.machine import lock
@@ -106,3 +107,10 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(folder, monkeypatch):
     monkeypatch.setenv(lock.FOLDER, str(folder / "file"))
     with pytest.raises(UserError, match=f"set {lock.FOLDER} to a folder"):
         measure(folder)
+
+
+def test_a_verb_that_measures_stops_with_that_sentence(folder):
+    with another() as (holder, _):
+        done = jaxbench("run", "mlp", f"--workdir={folder / 'run'}", *QUICK_MLP)
+    assert done.returncode == 2 and not (folder / "run").exists()
+    assert done.stderr.startswith(f"jaxbench: another process measures on this machine (process {holder.pid}, ")

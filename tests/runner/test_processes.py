@@ -1,8 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Several processes measure one point: only the first checks it, unless a later one compiles another program."""
 
-import dataclasses
-
 import fabricate
 from doorway import QUICK_MLP, jaxbench
 from rich.console import Console
@@ -45,23 +43,25 @@ class Scripted:
         return lost
 
     def ask(self, point, request):
-        number = self.number[point]
+        number, devices = self.number[point], self.of[point].devices
         self.asked.append((request["do"], point, number, request.get("steps")))
-        if request["do"] == "prepare_again":
+        if self.ahead:
             assert self.ahead.pop(0) == request
-            if number == self.dies and self.of[point].devices == 1:
-                self.dies, self.gone = -1, set(self.of) - {point}
+        if request["do"] == "prepare_again":
+            if number == self.dies and devices == 1:
+                self.dies, self.gone = -1, {"p2"}
                 raise WorkerError("killed", alive=False)
             return {"same": request["program_sha256"] == self.program(number)}
-        if request["do"] == "prepare":
-            made = fabricate.point_record(devices=self.of[point].devices, program_sha256=self.program(number))
-            record = dataclasses.replace(made, worker=self.name(point), point=point)
-        else:
+        if request["do"] == "round":
             record = schema.RoundRecord(
                 point=point, round=request["round"], steps=request.get("steps", 8 + number), block_s=(1.0,),
                 double_block_s=(2.0,), warmup_block_s=(), settled=True, compilations=0, worker=self.name(point),
             )  # fmt: skip
-        return {"record": schema.to_json(record)}
+            return {"record": schema.to_json(record)}
+        known = {} if (point, number) == ("p1", 0) else {"loss": "a mean over examples"}
+        assert request == {"do": "prepare", "point": self.of[point].to_json(), **known}
+        facts = {"loss": "a mean over examples", "program_sha256": self.program(number), "worker": self.name(point)}
+        return {"record": schema.to_json(fabricate.point_record(devices=devices, point=point, **facts))}
 
 
 def swept(folder, rounds=6, processes=3, **how):
