@@ -7,7 +7,7 @@ TINY = True
 
 
 def get_config(config: ConfigDict) -> ConfigDict:
-    config.measure.rounds = 3
+    config.measure.rounds, config.measure.processes = 3, 1
     if config.get("measures") == "cases":
         config.mesh.devices = "auto:2"
         config.measure.block_s = 0.001

@@ -18,7 +18,7 @@ get_config = changed(
     batch=32,
     # Small, and few rounds: when oversubscribed, a tick costs as much as waking all device threads.
     model={"layers": 8, "width": 64, "heads": 4, "context": 32},
-    measure={"rounds": 3},
+    measure={"rounds": 5, "processes": 1},
     lever={"accumulate": "1,4,32", "schedule": "gpipe,1f1b"},
     mesh={"devices": "2,4,8", "oversubscribe": True},
     report={"view": "pipeline", "overlay": ""},

@@ -74,7 +74,7 @@ class _Arm:
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
         stack.callback(self.folder.close)
         session = runner.begin_session(self.folder, runner.session_of(self.asked, experiment))
-        self.job = runner.job_of(self.folder, self.asked.points, config, experiment, session=session)
+        self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
         rounds = [record for record in self.folder.records() if isinstance(record, schema.RoundRecord)]
         self.pairs = self._finished(rounds)
         self._steps = {record.point: record.steps for record in rounds}
@@ -117,11 +117,14 @@ class _Arm:
                 if point.point in todo:
                     self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
             todo = workers.lost()
+        sweep.note_workers(self.folder, workers)
 
     def done(self, pairs: int) -> None:
         """Writes the number of rounds into the manifest, so that the folder reads as a finished run."""
         manifest = self.folder.manifest()
         manifest["plan"]["rounds"] = self.rounds * pairs
+        for point in manifest["plan"]["points"]:
+            point["rounds"] = self.rounds * pairs
         write_json(self.folder.path / MANIFEST, manifest)
 
 

@@ -18,6 +18,7 @@
   list               list the experiments and presets
 
 Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry_run, --verbosity=1 (stack traces),
+--share_machine (measure although another measurement runs here: one at a time is the rule),
 --dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field.
@@ -28,6 +29,7 @@ Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconc
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import sys
 from pathlib import Path
@@ -147,11 +149,21 @@ def dispatch(argv: list[str]) -> int:
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
     try:
-        return carry_out(verb, arguments, workdir, console)
+        with alone(verb, arguments, workdir):
+            return carry_out(verb, arguments, workdir, console)
     except KeyboardInterrupt:
         again = f" Finished measurements are kept: the same command with WORKDIR={workdir} continues."
         console.print(f"Stopped.{again if workdir.exists() else ''}")
         return 130
+
+
+def alone(verb: str, arguments: list[str], workdir: Path) -> contextlib.AbstractContextManager[None]:
+    """Holds the machine for a verb that measures. Raises UserError if another process measures."""
+    from jaxbench.machine import lock
+
+    if not commandline.VERBS[verb].measures or FLAGS.dry_run:
+        return contextlib.nullcontext()
+    return lock.measuring(" ".join(("jaxbench", verb, *arguments)), workdir, share=FLAGS.share_machine)
 
 
 def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) -> int:

@@ -32,6 +32,7 @@ flags.DEFINE_float("margin", 0.02, "compare, ab: the largest relative difference
 flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card.")
+flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
 
@@ -41,6 +42,7 @@ class Verb:
     """What may follow a verb. argument: the name of its one argument, "" for none, "..." for any number of words.
 
     configured: it takes --config settings of its experiment. answers: its exit code is a verdict, as in `judge`.
+    measures: it times something, so only one of them may run on a machine at a time.
     """
 
     argument: str = ""
@@ -48,23 +50,29 @@ class Verb:
     configured: bool = False
     answers: bool = False
 
+    @property
+    def measures(self) -> bool:
+        return "share_machine" in self.flags
+
 
 VERBS = {
-    "run": Verb("experiment", ("preset", "workdir", "dry_run", "target"), configured=True),
+    "run": Verb("experiment", ("preset", "workdir", "dry_run", "target", "share_machine"), configured=True),
     "try": Verb("experiment", ("preset",), configured=True),
     "train": Verb("experiment", ("preset", "workdir"), configured=True),
     "new": Verb("file to write", ("from",)),
-    "machine": Verb("", ("preset", "workdir")),
-    "first-run": Verb("", ("workdir", "dry_run")),
+    "machine": Verb("", ("preset", "workdir", "share_machine")),
+    "first-run": Verb("", ("workdir", "dry_run", "share_machine")),
     "report": Verb("", ("run",)),
     "compare": Verb("", ("a", "b", "across", "metric", "margin", "workdir"), answers=True),
-    "ab": Verb("experiment", ("a", "b", "metric", "margin", "budget_s", "preset", "workdir"), True, True),
+    "ab": Verb(
+        "experiment", ("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"), True, True
+    ),
     "baseline": Verb("", ("run", "name"), answers=True),
-    "check": Verb("experiment", ("name", "workdir"), answers=True),
-    "calibrate": Verb("experiment", ("preset", "workdir"), configured=True, answers=True),
+    "check": Verb("experiment", ("name", "workdir", "share_machine"), answers=True),
+    "calibrate": Verb("experiment", ("preset", "workdir", "share_machine"), configured=True, answers=True),
     "card": Verb("", ("run",)),
     "cards": Verb("..."),
-    "repro": Verb("", ("card", "workdir"), answers=True),
+    "repro": Verb("", ("card", "workdir", "share_machine"), answers=True),
     "doctor": Verb(),
     "list": Verb(),
     "help": Verb("..."),
@@ -190,7 +198,7 @@ def _prepare_verdict(verb: str, config: ConfigDict) -> None:
     """The defaults of ab and calibrate: strong scaling, on as many devices as there are cores."""
     with config.unlocked():
         if verb == "ab":
-            config.measure.rounds = PAIR_ROUNDS
+            config.measure.rounds, config.measure.processes = PAIR_ROUNDS, 1  # of each pair
         else:
             config.measure.processes, config.measure.rounds = PROCESSES, PROCESSES * ROUNDS_EACH
         if config.get("measures") != "cases":

@@ -123,8 +123,8 @@ class _Measured:
     devices: tuple[int, ...] | None = setting("mesh.devices", "auto", device_counts)
     max_devices: int | None = setting("mesh.devices", None, device_limit)
     rounds: int = setting("measure.rounds", 10, integer(1, 10_000))
-    # The rounds are divided among so many processes, one after the other; `jaxbench compare` needs 3.
-    processes: int = setting("measure.processes", 1, integer(1, 10_000))
+    # The rounds are divided among so many processes, one after the other; only 3 or more show how much they differ.
+    processes: int = setting("measure.processes", 5, integer(1, 10_000))
     blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed in each round
     block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
 
@@ -186,6 +186,7 @@ class CaseSettings(_Measured):
     """The harness's part of a config of kernels, transfers and collectives."""
 
     rounds: int = setting("measure.rounds", 5, integer(1, 10_000))
+    processes: int = setting("measure.processes", 1, integer(1, 10_000))  # preparing costs more than measuring
     block_s: float = setting("measure.block_s", 0.02, positive)
     mesh_shape: str = setting("mesh.shape", "auto", as_is)  # "2x4", or "auto"
     cores: tuple[str, ...] = setting("cores", "all", names_of("all", "1"))  # CPU cores of kernels

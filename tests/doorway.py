@@ -23,6 +23,8 @@ if jax.__version_info__ < (0, 11):
 # hands each process compiles for itself, and optimises.
 COMPILED = tempfile.mkdtemp(prefix="jaxbench-tests-")
 atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
+# Each process of pytest is a machine of its own: the tests of one must not wait for those of another.
+os.environ["JAXBENCH_LOCK_DIR"] = COMPILED
 QUICKER = {
     "XLA_FLAGS": UNOPTIMISED,
     "JAX_COMPILATION_CACHE_DIR": COMPILED,

@@ -86,6 +86,7 @@ def load(
             {"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]
         ]
         places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in planned}
+        asked = {str(one["point"]): int(one.get("rounds", rounds)) for one in plan["points"]}  # none in older plans
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"the plan of {_NOUN[passport]} in '{run.path}' is damaged ({error!r}).") from error
     for facts in planned:
@@ -98,7 +99,7 @@ def load(
         if source is not None:
             facts = {field: getattr(source, field) for field in names}
             facts |= {field: getattr(point_lines.record, field, value) for field, value in common.items()}
-            result.append(_merged(facts, point_lines, rounds, make))
+            result.append(_merged(facts, point_lines, asked.get(name, rounds), make))
     return result
 
 

@@ -4,22 +4,34 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from jaxbench.machine import load
 
-def physical_cores(allowed: set[int] | None = None, topology: Path = Path("/sys/devices/system/cpu")) -> list[int]:
+CPUS = Path("/sys/devices/system/cpu")
+
+
+def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> list[int]:
     """One logical CPU of each physical core this process may run on, in order.
 
     Two hardware threads share the arithmetic units of their core, so two "devices" on them would be as fast as one.
     """
-    seen: dict[str, int] = {}
+    seen: dict[frozenset[int], int] = {}
     for cpu in sorted(_affinity() if allowed is None else allowed):
-        try:
-            siblings = (topology / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text().strip()
-        except OSError:
-            siblings = str(cpu)
-        seen.setdefault(siblings, cpu)
+        seen.setdefault(siblings(cpu, topology), cpu)
     return sorted(seen.values())
+
+
+def siblings(cpu: int, topology: Path = CPUS) -> frozenset[int]:
+    """The hardware threads of a CPU's core, itself included; only itself where the system does not say."""
+    try:
+        ranges = (topology / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text().strip().split(",")
+        ends = [[int(end) for end in each.split("-")] for each in ranges]  # "0,64", or "0-1"
+    except (OSError, ValueError):
+        return frozenset({cpu})
+    return frozenset(number for each in ends for number in range(each[0], each[-1] + 1))
 
 
 def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
@@ -42,7 +54,7 @@ def available_cores() -> int:
     return cores if limit is None else max(1, min(cores, int(limit)))
 
 
-def last_level_cache_bytes(cpus: Path = Path("/sys/devices/system/cpu")) -> int | None:
+def last_level_cache_bytes(cpus: Path = CPUS) -> int | None:
     """The sum of the last-level caches of the CPUs this process may use; None where the system does not report them."""
     caches: dict[tuple[int, str], int] = {}
     try:
@@ -67,9 +79,36 @@ def _cache_size(text: str) -> int:
     return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
 
 
-def pin_to_cores(count: int) -> bool:
-    """Pins this process to its first `count` physical cores, or to all if there are fewer. False: the OS cannot."""
+def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sleep) -> list[int]:
+    """`physical_cores`, the least loaded first, as seen during `seconds`; in order where the system does not say.
+
+    A core is as loaded as all its hardware threads together. Loads are rounded to tenths of a CPU, so that an idle
+    machine always gives the same cores.
+    """
+    before = load.cpu_times()
+    sleep(seconds)
+    after = load.cpu_times()
+
+    def loaded(core: int) -> int:
+        threads = [cpu for cpu in siblings(core) if cpu in before and cpu in after]
+        return round(10 * sum(taken_s(before[cpu], after[cpu]) for cpu in threads) / seconds)
+
+    return sorted(physical_cores(), key=loaded)  # stable: equal ones stay in order
+
+
+def taken_s(before: load.CpuTime, after: load.CpuTime) -> float:
+    """The seconds between two readings in which a CPU ran anything, or was stolen."""
+    return after.busy_s + after.steal_s - before.busy_s - before.steal_s
+
+
+def pin_to_cores(count: int, order: Sequence[int] = ()) -> bool:
+    """Pins this process to `count` physical cores, or to all if there are fewer. False: the OS cannot.
+
+    order: the cores to take first, as `free_cores` gives them; others of this process follow.
+    """
     if not hasattr(os, "sched_setaffinity"):
         return False
-    os.sched_setaffinity(0, physical_cores()[:count])
+    mine = physical_cores()
+    chosen = [core for core in order if core in mine]
+    os.sched_setaffinity(0, [*chosen, *(core for core in mine if core not in chosen)][:count])
     return True

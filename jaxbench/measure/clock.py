@@ -10,25 +10,33 @@ slope between K and 2 K iterations of one jitted loop, which also cancels the co
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 
+from jaxbench.machine import load
+from jaxbench.machine.load import Sample
+
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
 
 
 @dataclass(frozen=True)
 class Round:
-    """Raw wall times, seconds per block, and the state after the last step."""
+    """Raw wall times, seconds per block; and the load of the timed blocks, as in `RoundRecord`."""
 
     block_s: tuple[float, ...]
     double_block_s: tuple[float, ...]
     warmup_block_s: tuple[float, ...]
     settled: bool
     compilations: int
+    cpu_s: tuple[float, ...] = ()
+    switches: tuple[int, ...] = ()
+    others_s: tuple[float, ...] = ()
+    steal_s: tuple[float, ...] = ()
+    cpus: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ class Timer:
       max_steps: K is at most this.
       warmup_blocks: the most blocks to run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
+      before, after: read the load of the machine, outside the timed span of a block.
     """
 
     blocks: int = 1
@@ -57,6 +66,8 @@ class Timer:
     agreement: float = 0.1
     clock: Callable[[], float] = time.perf_counter
     fence: Callable[[Any], Any] = jax.block_until_ready
+    before: Callable[[], Sample] = load.before
+    after: Callable[[], Sample] = load.after
 
     def block(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> tuple[float, Any]:
         """Runs `steps` dependent steps. Returns (seconds, state)."""
@@ -127,14 +138,31 @@ class Timer:
             seconds, state = self.block(step, state, batch, steps)
             warmup.append(seconds)
             settled = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
-        single, double = [], []
+        times: list[float] = []
+        samples: list[tuple[Sample, Sample]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
-            for _ in range(self.blocks):
-                seconds, state = self.block(step, state, batch, steps)
-                single.append(seconds)
-                seconds, state = self.block(step, state, batch, 2 * steps)
-                double.append(seconds)
-        return Round(tuple(single), tuple(double), tuple(warmup), settled, len(compilations)), state
+            for count in self.blocks * (steps, 2 * steps):
+                before = self.before()
+                seconds, state = self.block(step, state, batch, count)
+                samples.append((before, self.after()))
+                times.append(seconds)
+        timed = tuple(times[::2]), tuple(times[1::2]), tuple(warmup)
+        return Round(*timed, settled, len(compilations), **loads(samples)), state
+
+
+def loads(samples: Sequence[tuple[Sample, Sample]]) -> dict[str, Any]:
+    """The load of each block, from the samples before and after it, as the fields of `Round`."""
+    found: dict[str, Any] = {
+        "cpu_s": tuple(b.cpu_s - a.cpu_s for a, b in samples),
+        "switches": tuple(b.switches - a.switches for a, b in samples),
+        "cpus": samples[0][0].cpus,
+    }
+    told = [(a.busy_s, b.busy_s, a.steal_s, b.steal_s) for a, b in samples]
+    if all(value is not None for values in told for value in values):
+        busy, steal = zip(*((b - a, d - c) for a, b, c, d in told), strict=True)  # type: ignore[operator]
+        found["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, found["cpu_s"], strict=True))
+        found["steal_s"] = steal
+    return found
 
 
 @contextmanager

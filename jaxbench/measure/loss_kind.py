@@ -60,6 +60,11 @@ class LossKind:
     def said(self) -> str:
         return f"{self.name}, gathered" if self.gathers else self.name
 
+    @classmethod
+    def of(cls, said: str) -> LossKind:
+        """The kind that is `said` so; not for a loss of some examples, which nothing accepts."""
+        return cls(name=said.removesuffix(", gathered"), gathers=said.endswith(", gathered"))
+
 
 def flops(workload: TrainWorkload) -> float:
     """The cost of `find` for a loss that is a mean: 2 x EXAMPLES forward passes for each of three batches."""

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ from jaxbench.records.schema import Passport
 from jaxbench.workloads import flops
 from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 
+_TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
+_SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class CompiledStep:
@@ -25,6 +30,12 @@ class CompiledStep:
     call: Callable[[Any, Any], tuple[Any, Any]]
     passport: Passport
     hlo: str = ""  # of the optimized module
+
+    @property
+    def sha256(self) -> str:
+        """Of the optimized module's text without its lines of source, which also name who had it compiled: equal for
+        equal programs, in any process."""
+        return hashlib.sha256(_SOURCE_LINES.sub("", self.hlo).encode()).hexdigest()
 
 
 def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:

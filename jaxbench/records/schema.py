@@ -117,6 +117,8 @@ class PointRecord(StepPlace, Prepared):
     # real_share, tokens of an example
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
     loss: str = ""  # the kind of mean of the loss, as named in measure/loss_kind.py; "" in older records
+    program_sha256: str = ""  # of the text of the compiled program; "" in older records
+    checked_by: str = ""  # the worker that made passport, checks, outcome and facts of the same program; "": this one
     kind: str = "point"
 
 
@@ -180,6 +182,13 @@ class RoundRecord(Line):
     loop_steps: int = 0  # iterations of a jitted loop whose body is the step; 0: the point has no such loop
     loop_s: tuple[float, ...] = ()  # seconds of the loop of `loop_steps` iterations, started and fenced once
     double_loop_s: tuple[float, ...] = ()  # the same for 2 x loop_steps iterations
+    # The load during each block, in the order in which they were timed: a block of K, one of 2 K steps, and again.
+    # () in older records, and where the system does not say. docs/METRICS.md defines them.
+    cpu_s: tuple[float, ...] = ()  # processor time of the measuring process
+    switches: tuple[int, ...] = ()  # its involuntary context switches
+    others_s: tuple[float, ...] = ()  # processor time of others on the CPUs that it may use
+    steal_s: tuple[float, ...] = ()  # time that the hypervisor took from those CPUs
+    cpus: int = 0  # how many CPUs it may use; 0: unknown
     kind: str = "round"
 
 
@@ -212,6 +221,7 @@ _KINDS: dict[str, type[Record]] = {
     "point": PointRecord, "compiled": CompiledRecord, "case": CaseRecord, "round": RoundRecord,
     "failure": FailureRecord, "profile": ProfileRecord,
 }  # fmt: skip
+_LOADS = ("cpu_s", "switches", "others_s", "steal_s")
 _TIMES = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
 
 
@@ -234,7 +244,7 @@ def from_json(line: dict[str, Any]) -> Record:
     elif kind == "case":
         fields["collectives"] = tuple(line.get("collectives", ()))
     elif kind == "round":
-        fields |= _times(line)
+        fields |= {**_times(line), **_loads(line)}
     elif kind == "profile":
         fields["top"] = _longest(line)
     return _KINDS[kind](**fields)
@@ -268,6 +278,17 @@ def _times(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
     if not (isinstance(line["steps"], int) and line["steps"] >= 1 and isinstance(line["round"], int)):
         raise ValueError("steps and round must be whole numbers")
     return arrays
+
+
+def _loads(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
+    """The load of each timed block of a round. Others' time is a difference of clocks with ticks: it may be below 0."""
+    loads = {name: tuple(line.get(name, ())) for name in _LOADS}
+    for name, values in loads.items():
+        if len(values) not in (0, len(line["block_s"]) + len(line["double_block_s"])):
+            raise ValueError(f"{name} has {len(values)} values, not one for each timed block")
+        if not all(math.isfinite(value) and (value >= 0 or name == "others_s") for value in values):
+            raise ValueError(f"{name} has a value that cannot be")
+    return loads
 
 
 def _longest(line: dict[str, Any]) -> tuple[tuple[str, str, float], ...]:

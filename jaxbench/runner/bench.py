@@ -29,7 +29,7 @@ from jaxbench.parallel.program import Program, jit_once, without
 from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import pieces
 from jaxbench.runner.arm import Arms, build_program, disabled_passes, inspected
-from jaxbench.runner.plan import Point
+from jaxbench.runner.plan import Point, block_s_of
 from jaxbench.runner.proof import Proof
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
@@ -83,14 +83,21 @@ class Bench:
         """The real data, read once."""
         return None if self.plain.data is None else own.read(self.plain, seed=self.config.seed)
 
-    def compile(self, point: Point, extra: dict[str, Any] | None = None) -> tuple[TrainWorkload, Program, CompiledStep]:
-        """Builds and compiles; runs nothing. extra: further compiler options. Raises StageError."""
-        with stage("model"):
-            kind = self.proof.loss_kind
+    def compile(
+        self, point: Point, extra: dict[str, Any] | None = None, *, accepted: bool = False
+    ) -> tuple[TrainWorkload, Program, CompiledStep]:
+        """Builds and compiles; runs nothing. Raises StageError.
+
+        extra: further compiler options. accepted: another process has found that the loss may be computed so.
+        """
+        if not accepted:
+            with stage("model"):
+                kind = self.proof.loss_kind
         with stage("build"):
             workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
-            pieces.require(workload, program, kind)
+            if not accepted:
+                pieces.require(workload, program, kind)
         with stage("compile"):
             options = {**without(disabled_passes(point.levers, program)), **(extra or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options)
@@ -132,10 +139,25 @@ class Bench:
             **point.failure(),
         )
 
+    def prepare_again(self, placed: dict[str, Any], program_sha256: str, steps: int) -> bool:
+        """Compiles a point that another process has checked, for blocks of so many steps. Raises StageError.
+
+        Returns whether it is the program that was checked; only then the point is prepared.
+        """
+        point = Point(**placed)
+        workload, program, compiled = self.compile(point, accepted=True)
+        if compiled.sha256 != program_sha256:
+            return False
+        if EXECUTION.of(point.levers) == "eager":
+            compiled = CompiledStep(program.step.__wrapped__, compiled.passport)
+        self.prepared[point.point] = Prepared(point, workload, program, compiled, steps)
+        return True
+
     def prepare(self, placed: dict[str, Any]) -> PointRecord:
         """Compiles, checks against one device, and finds the block length. Raises StageError."""
         point = Point(**placed)
         workload, program, compiled = self.compile(point)
+        program_sha256 = compiled.sha256
         with stage("check"):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
@@ -149,12 +171,14 @@ class Bench:
                 compiled = CompiledStep(call, passport)
         ready = Prepared(point, workload, program, compiled, 1)
         with stage("measure"), self._running(ready) as (call, state, supply):
-            steps, state = self._timer(point).steps_per_block(call, state, supply, self.config.measure.block_s)
+            least_s = block_s_of(point, self.config.measure.block_s)
+            steps, state = self._timer(point).steps_per_block(call, state, supply, least_s)
             outcome = self._waiting(call, state, supply, steps)
         with stage("train"):
             outcome |= self._outcome(workload, program, point)
         self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
-        return self._record(point, passport, checks, outcome=outcome, facts=facts)
+        record = self._record(point, passport, checks, outcome=outcome, facts=facts)
+        return dataclasses.replace(record, program_sha256=program_sha256)
 
     def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
         """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.

@@ -22,6 +22,7 @@ from jaxbench.parallel import collectives
 from jaxbench.parallel.chain import Chain
 from jaxbench.records.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.runner.placement import Placement
+from jaxbench.runner.plan import block_s_of
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
@@ -116,7 +117,7 @@ class CaseBench:
             wrong = None if ready.wrong is None else ready.wrong(state, seed)
             zeros = ready.zeros(seed)
         with stage("measure"), ready.context():
-            least_s = self.config.measure.block_s
+            least_s = block_s_of(placement, self.config.measure.block_s)
             timer = dataclasses.replace(self.timer, fence=ready.fence)
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0

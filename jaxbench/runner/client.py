@@ -40,6 +40,7 @@ class Worker:
 
     def _start(self) -> None:
         self._buffer = b""
+        self._said: dict[str, Any] = {}
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
         with open(self.log, "ab") as stderr:
             self._process = subprocess.Popen(
@@ -52,11 +53,22 @@ class Worker:
         self._send(self._setup)
         self._started = False
         self._start_error: WorkerError | None = None
+        self._ahead: list[dict[str, Any]] = []  # sent, and not yet answered
 
     @property
     def learned(self) -> dict[str, Any]:
         """The part of the setup that the worker found out itself, for the process that replaces it."""
         return {key: value for key, value in self._setup.items() if key == "concurrent_collectives"}
+
+    @property
+    def name(self) -> str:
+        """As its records name it."""
+        return str(self._setup["worker"])
+
+    @property
+    def surroundings(self) -> dict[str, Any]:
+        """Its CPUs and variables, once it has started; see `worker.surroundings`."""
+        return {name: self._said[name] for name in ("cpus", "environment") if name in self._said}
 
     def wait_ready(self) -> None:
         """Waits until the worker has its devices. If it fails to get them, the first `ask` raises that.
@@ -66,16 +78,24 @@ class Worker:
         if not self._started:
             self._started = True
             try:
-                self._receive("start", START_LIMIT_S)
+                self._said = self._receive("start", START_LIMIT_S)
             except WorkerError as error:
                 self._start_error = error
 
+    def send_ahead(self, request: dict[str, Any]) -> None:
+        """Lets the worker begin with a request that `ask` is about to make. Those of one worker are asked in order."""
+        self._send(request)
+        self._ahead.append(request)
+
     def ask(self, request: dict[str, Any], limit_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
-        """Sends a request and waits for its answer, at most `limit_s`. Raises WorkerError."""
+        """Sends a request, unless it was sent ahead, and waits `limit_s` for its answer. Raises WorkerError."""
         self.wait_ready()
         if self._start_error is not None:
             raise self._start_error
-        self._send(request)
+        if self._ahead:
+            assert self._ahead.pop(0) == request
+        else:
+            self._send(request)
         answer = self._receive("measure" if request["do"] == "round" else "compile", limit_s)
         if "concurrent_collectives" not in answer:
             return answer

@@ -10,12 +10,14 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+AGAIN = "prepare again"  # a point that another process has checked
+
 # First guesses, seconds; replaced by measured times.
-GUESS_S = {"prepare": 5.0, "round": 0.6, "profile": 5.0}
+GUESS_S = {"prepare": 5.0, AGAIN: 2.0, "round": 0.6, "profile": 5.0}
 
 
 class SweepProgress:
-    """Counts tasks (`prepare`, `round`, `profile`) by point, and estimates the time left from finished ones."""
+    """Counts tasks (the keys of `GUESS_S`) by point, and estimates the time left from finished ones."""
 
     def __init__(self, console: Console, tasks: list[tuple[str, str]]):
         """tasks: (kind, point), all that are to be done."""
@@ -43,6 +45,10 @@ class SweepProgress:
         self._bar.stop()
 
     def begin(self, kind: str, point: str, text: str) -> None:
+        """A task that was not expected, such as one that has to be repeated, is added."""
+        if (kind, point) not in self._left:
+            self._left.append((kind, point))
+            self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
         self._begun = time.monotonic()
         self._bar.update(self._task, description=text, left=f"about {format_s(self.left_s())} left", refresh=True)
 
@@ -50,11 +56,6 @@ class SweepProgress:
         self._seen[kind, point] = time.monotonic() - self._begun
         self._left.remove((kind, point))
         self._bar.update(self._task, advance=1)
-
-    def add(self, kind: str, point: str) -> None:
-        """Adds a task that has to be repeated."""
-        self._left.append((kind, point))
-        self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
 
     def drop(self, point: str) -> None:
         """Removes the remaining tasks of a failed point."""

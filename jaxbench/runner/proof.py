@@ -56,6 +56,10 @@ class Proof:
         pieces.require_loss(self.plain, kind)
         return kind
 
+    def take(self, said: str) -> None:
+        """Takes the kind of the loss, as its `said`, from another process that has accepted it."""
+        self.loss_kind = LossKind.of(said)
+
     @functools.cached_property
     def draws(self) -> bool:
         """Whether the loss uses its key."""

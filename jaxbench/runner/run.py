@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import functools
 import hashlib
 import json
 import signal
@@ -24,15 +25,15 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers, parallel
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
+from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
-from jaxbench.machine import start
 from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import fits, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
-from jaxbench.runner.progress import GUESS_S, format_s
+from jaxbench.runner.progress import AGAIN, GUESS_S, format_s
 from jaxbench.runner.studies import memory_by_depth
 from jaxbench.runner.studies.study import Study, limit
 
@@ -92,8 +93,8 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
         session = begin_session(folder, session_of(asked, experiment))
-        job = job_of(folder, asked.points, config, experiment, session=session)
-        title = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds, into {workdir}"
+        job = job_of(folder, asked, config, experiment, session=session)
+        title = f"{config.experiment}: {size_of(asked)}, into {workdir}"
         console.print(title, highlight=False, soft_wrap=True)
         for note in (*folder.notes, *asked.notes):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
@@ -117,15 +118,15 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
 def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Compiles every point and prints its expected memory and time; runs and writes nothing. True: all compile."""
     asked = ask(experiment, config, console)
-    title = f"{config.experiment}: {len(asked.points)} points x {asked.settings.rounds} rounds"
+    title = f"{config.experiment}: {size_of(asked)}"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
     with tempfile.TemporaryDirectory() as folder:
-        job = job_of(RunFolder(folder), asked.points, config, experiment, session=0)
+        job = job_of(RunFolder(folder), asked, config, experiment, session=0)
         with sweep.Workers(job, asked.points) as workers:
             for point in asked.points:
                 cells, guess_s = _dry_point(point, workers, asked, every=config.get("strategy") == "all")
-                mark = " (oversubscribed)" if getattr(point, "oversubscribed", False) else ""
+                mark = " (oversubscribed)" if point.oversubscribed else ""
                 table.add_row(Text(point.point + mark), *map(Text, cells))
                 seconds.append(guess_s)
     console.print(table)
@@ -163,14 +164,16 @@ def _dry_point(
     settings, compile_s = asked.settings, answer["compile_s"]
     if note := _too_large_to_check(answer.get("whole_bytes", 0), asked.machine):
         asked.notes.append(f"{point.point}: {note}")
-    cores = min(getattr(point, "devices", 1), asked.machine["cores"])
-    step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * cores)
+    used = min(getattr(point, "devices", 1), asked.machine["cores"])
+    step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * used)
     blocks = 2 + 3 * settings.blocks  # two for warm-up; each pair has K and 2 K steps
     if answer.get("loop"):  # cases are also timed in a loop on the device
         blocks += 1 + 3 * settings.blocks
     cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]
-    prepare_s = GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2
-    return cells, 2 * compile_s + prepare_s + settings.rounds * blocks * max(settings.block_s, step_s)
+    prepare_s = 2 * compile_s + (GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2)
+    again_s = 0 if point.oversubscribed else (settings.processes - 1) * (compile_s + GUESS_S[AGAIN] / 2)
+    block_s = max(plan.block_s_of(point, settings.block_s), step_s)
+    return cells, prepare_s + again_s + plan.rounds_of(point, settings.rounds) * blocks * block_s
 
 
 def _too_large_to_check(whole_bytes: float, machine: dict[str, Any]) -> str:
@@ -192,7 +195,7 @@ GUESS_CASE_S = 0.2  # the time for checking a case and finding its block length
 def look(platform: str, console: Console) -> dict[str, Any]:
     """The machine's manifest. Prints a warning if JAX does not see the machine's GPU."""
     with console.status("probing this machine"):
-        machine = manifest_lib.probe(platform)
+        machine = {**manifest_lib.probe(platform), "free_cores": free_cores()}
     if machine["platform"] == "cpu" and platform == "auto" and Path("/dev/nvidiactl").exists():
         console.print(
             "This machine has an NVIDIA GPU that JAX does not see, so this run measures the CPU. "
@@ -202,12 +205,25 @@ def look(platform: str, console: Console) -> dict[str, Any]:
     return machine
 
 
-def job_of(
-    folder: RunFolder, points: Sequence[plan.Placed], config: ConfigDict, experiment: str, *, session: int
-) -> sweep.Job:
+@functools.cache
+def free_cores() -> list[int]:
+    """The cores by their load before this process measured: all its runs, such as both arms of ab, use the same."""
+    return cores.free_cores()
+
+
+def size_of(asked: Asked) -> str:
+    """How much is measured, in words."""
+    processes = asked.settings.processes
+    return f"{len(asked.points)} points x {asked.settings.rounds} rounds" + (
+        f" in {processes} processes" if processes > 1 else ""
+    )
+
+
+def job_of(folder: RunFolder, asked: Asked, config: ConfigDict, experiment: str, *, session: int) -> sweep.Job:
     return sweep.Job(
         run=folder,
-        points=points,
+        points=asked.points,
+        order=asked.machine.get("free_cores", ()),
         config=config_lib.plain(config),
         experiment=absolute(experiment),
         session=session,
@@ -224,6 +240,7 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
     return {
         **machine,
         "command": ["jaxbench", *sys.argv[1:]],
+        "shared_with": lock.shared_with(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "experiment_file": source.name,
         "experiment_sha256": discovery.digest(experiment),
@@ -234,7 +251,7 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
             "processes": machine["processes"],
             "rounds": settings.rounds,
             "blocks": settings.blocks,
-            "points": [point.to_json() for point in asked.points],
+            "points": [{**point.to_json(), "rounds": plan.rounds_of(point, settings.rounds)} for point in asked.points],
         },
     }
 
@@ -266,7 +283,7 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
         folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")
     if unknown := identity.cannot_tell(manifest, session):
         folder.notes.append(f"{folder.path}: {unknown}.")
-    sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git")}]
+    sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git", "shared_with")}]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Any
@@ -15,22 +16,23 @@ from rich.console import Console
 
 from jaxbench.errors import UserError
 from jaxbench.records import schema
-from jaxbench.records.schema import FailureRecord
-from jaxbench.records.store import RunFolder
+from jaxbench.records.schema import FailureRecord, PointRecord, RoundRecord
+from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner.client import Worker, WorkerError
-from jaxbench.runner.plan import Placed, groups
-from jaxbench.runner.progress import SweepProgress
+from jaxbench.runner.plan import Placed, Point, groups, rounds_of
+from jaxbench.runner.progress import AGAIN, SweepProgress
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The input of a sweep."""
+    """The input of a sweep. order: the CPU cores to take first."""
 
     run: RunFolder
     points: Sequence[Placed]
     config: dict[str, Any]
     experiment: str  # a name or an absolute path
     session: int  # how often this run folder was continued
+    order: Sequence[int] = ()
 
     @property
     def rounds(self) -> int:
@@ -38,19 +40,27 @@ class Job:
 
     @property
     def fresh(self) -> list[int]:
-        """The rounds before which every process is replaced, so that each point is measured by several."""
+        """The rounds before which processes are replaced, so that several measure each point; not oversubscribed ones,
+        whose times claim nothing."""
         processes = self.config["measure"]["processes"]
         return [self.rounds * i // processes for i in range(1, processes)]
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
-    """The missing rounds of each incomplete point."""
+    """The missing rounds of each incomplete point. rounds: of the run."""
     measured: dict[str, set[int]] = {point.point: set() for point in points}
     for record in records:
-        if isinstance(record, schema.RoundRecord) and record.point in measured:
+        if isinstance(record, RoundRecord) and record.point in measured:
             measured[record.point].add(record.round)
-    missing = {point: [r for r in range(rounds) if r not in done] for point, done in measured.items()}
+    asked = {point.point: range(rounds_of(point, rounds)) for point in points}
+    missing = {point: [r for r in asked[point] if r not in done] for point, done in measured.items()}
     return {point: todo for point, todo in missing.items() if todo}
+
+
+def note_workers(run: RunFolder, workers: Workers) -> None:
+    """Writes into the manifest what each process has: its CPUs and its variables."""
+    manifest = run.manifest()
+    write_json(run.path / MANIFEST, {**manifest, "workers": {**manifest.get("workers", {}), **workers.surroundings}})
 
 
 class Workers:
@@ -75,6 +85,7 @@ class Workers:
             **learned,
             "experiment": self._job.experiment,
             "config": self._job.config,
+            "order": list(self._job.order),
             "worker": f"session{self._job.session}/{name}{again}",
         }
         return Worker(setup, logs / f"{name}.log")
@@ -84,12 +95,26 @@ class Workers:
         for worker in self._workers.values():
             worker.wait_ready()
 
-    def renew(self) -> None:
-        """Replaces every process, which discards all prepared points."""
-        for name, worker in self._workers.items():
-            worker.close()
-            self._workers[name] = self._start(name, worker.learned)
+    @property
+    def surroundings(self) -> dict[str, dict[str, Any]]:
+        """The CPUs and variables of each process, by the name that records give it."""
+        return {worker.name: worker.surroundings for worker in self._workers.values()}
+
+    def name(self, point: str) -> str:
+        """Of the process that measures a point, as records give it."""
+        return self._workers[self._of[point]].name
+
+    def renew(self, points: Iterable[str]) -> None:
+        """Replaces the processes that measure these points, which discards all that they have prepared."""
+        names = sorted({self._of[point] for point in points})
+        for name in names:
+            self._workers[name].close()
+            self._workers[name] = self._start(name, self._workers[name].learned)
         self.wait_ready()
+
+    def send_ahead(self, point: str, request: dict[str, Any]) -> None:
+        """Lets the process of a point begin with what `ask` is about to ask of it."""
+        self._workers[self._of[point]].send_ahead(request)
 
     def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
         """Raises WorkerError; if the worker died, a new one is started for the group's other points."""
@@ -129,38 +154,52 @@ class Workers:
 
 def run(job: Job, console: Console) -> None:
     """Measures what the run folder lacks. Failures are recorded and the other points go on; Ctrl-C loses nothing."""
-    todo = missing_rounds(job.run.records(), job.points, job.rounds)
+    records = job.run.records()
+    todo = missing_rounds(records, job.points, job.rounds)
     points = [point for point in job.points if point.point in todo]
     if not points:
         return
     first = min(min(missing) for missing in todo.values())
     fresh = [number for number in job.fresh if number > first]
-    tasks = [("prepare", p.point) for p in points for _ in range(1 + len(fresh))]
+    again = [point for point in points if not point.oversubscribed for _ in fresh]
+    tasks = [("prepare", point.point) for point in points]
+    tasks += [(AGAIN if isinstance(point, Point) else "prepare", point.point) for point in again]
     tasks += [("round", p) for p, missing in todo.items() for _ in missing]
+    steps = {record.point: record.steps for record in records if isinstance(record, RoundRecord)}
     with Workers(job, points) as workers, SweepProgress(console, tasks) as progress:
         workers.wait_ready()
-        _Sweep(job, workers, progress, points, todo).run(fresh)
+        _Sweep(job, workers, progress, points, todo, steps).run(fresh)
 
 
 class _Sweep:
+    """steps: K of the points that have a round. checked: the newest record of those that this session has checked."""
+
     def __init__(
-        self, job: Job, workers: Workers, progress: SweepProgress, points: Sequence[Placed], todo: dict[str, list[int]]
+        self,
+        job: Job,
+        workers: Workers,
+        progress: SweepProgress,
+        points: Sequence[Placed],
+        todo: dict[str, list[int]],
+        steps: dict[str, int],
     ):
-        self.job, self.workers, self.progress, self.todo = job, workers, progress, todo
+        self.job, self.workers, self.progress, self.todo, self.steps = job, workers, progress, todo, steps
         self.points = {point.point: point for point in points}
         self.ready: set[str] = set()
         self.failed: set[str] = set()
+        self.checked: dict[str, PointRecord] = {}
         self.unreported: dict[str, list[str]] = {}  # failed points by reason
 
     def run(self, fresh: Sequence[int]) -> None:
         """fresh: the rounds that start with new processes."""
-        self.prepare_all()
+        self.prepare_all(self.points)
         random_order = random.Random(f"{self.job.config['seed']}/{self.job.session}")
         for number in range(self.job.rounds):
             if number in fresh:
-                self.ready.clear()
-                self.workers.renew()
-                self.prepare_all()
+                again = [name for name, point in self.points.items() if not point.oversubscribed]
+                self.ready.difference_update(again)
+                self.workers.renew(again)
+                self.prepare_all(again)
             names = [name for name in self.points if number in self.todo[name]]
             random_order.shuffle(names)
             for name in names:
@@ -170,45 +209,98 @@ class _Sweep:
                 self.trace(name)
         self.report_failures()
 
-    def prepare_all(self) -> None:
-        for name, point in self.points.items():
-            if name not in self.failed:
-                self.prepare(point)
+    def prepare_all(self, names: Iterable[str]) -> None:
+        """Processes work at the same time on what was checked before, and on points whose times claim nothing; the
+        others are prepared one by one, because finding the length of their blocks times a step."""
+        names = [name for name in names if name not in self.failed]
+        again = [name for name in names if name in self.checked and name in self.steps]
+        for name in again:
+            self.workers.send_ahead(name, self.again(name))
+        for name in again:
+            self.prepare_again(name)
+        new = [name for name in names if name not in self.ready and name not in self.failed]
+        sharing = [name for name in new if self.points[name].oversubscribed]
+        for name in new:
+            if name not in sharing:
+                self.prepare(name)
+        requests = {name: self.new(name) for name in sharing}
+        for name, request in requests.items():
+            self.workers.send_ahead(name, request)
+        for name, request in requests.items():
+            self.prepare(name, request)
         self.report_failures()
+        note_workers(self.job.run, self.workers)
 
-    def prepare(self, point: Placed) -> None:
-        text = f"compile and check {point.text}"
-        if self.attempt("prepare", point, text, {"do": "prepare", "point": point.to_json()}):
-            self.ready.add(point.point)
+    def new(self, name: str) -> dict[str, Any]:
+        """The request to prepare a point for the first time. Every point has the loss of the first."""
+        loss = next((record.loss for record in self.checked.values()), "")
+        return {"do": "prepare", "point": self.points[name].to_json(), **({"loss": loss} if loss else {})}
+
+    def again(self, name: str) -> dict[str, Any]:
+        """The request to prepare a point that another process has checked."""
+        about = {"program_sha256": self.checked[name].program_sha256, "steps": self.steps[name]}
+        return {"do": "prepare_again", "point": self.points[name].to_json(), **about}
+
+    def prepare_again(self, name: str) -> None:
+        """Another program, as a compiler that tries variants may make, is prepared and checked like a new point."""
+        answer = self.attempt(AGAIN, name, f"compile {self.points[name].text} again", self.again(name))
+        first = self.checked.pop(name)
+        if answer is not None and answer["same"]:
+            self.checked[name] = first
+            made = first.checked_by or first.worker
+            self.job.run.append(dataclasses.replace(first, worker=self.workers.name(name), checked_by=made))
+            self.ready.add(name)
+
+    def prepare(self, name: str, request: dict[str, Any] | None = None) -> None:
+        """request: that of `new`, if it was sent ahead."""
+        answer = self.attempt("prepare", name, f"compile and check {self.points[name].text}", request or self.new(name))
+        if answer is not None:
+            record = self.append(answer)
+            if isinstance(record, PointRecord):
+                self.checked[name] = record
+            self.ready.add(name)
 
     def measure(self, name: str, number: int) -> None:
         point = self.points[name]
         if name not in self.ready and name not in self.failed:
-            self.progress.add("prepare", name)  # it was lost with the worker that another point killed
-            self.prepare(point)
-        if name in self.ready:
-            text = f"round {number + 1}/{self.job.rounds}: {point.text}"
-            self.attempt("round", point, text, {"do": "round", "point": name, "round": number})
+            self.prepare(name)  # it was lost with the worker that another point killed
+        if name not in self.ready:
+            return
+        text = f"round {number + 1}/{rounds_of(point, self.job.rounds)}: {point.text}"
+        request = {"do": "round", "point": name, "round": number}
+        if isinstance(point, Point) and name in self.steps:  # blocks of other lengths would be other samples
+            request["steps"] = self.steps[name]
+        answer = self.attempt("round", name, text, request)
+        if answer is not None:
+            record = self.append(answer)
+            assert isinstance(record, RoundRecord)
+            self.steps[name] = record.steps
+
+    def append(self, answer: dict[str, Any]) -> schema.Record:
+        record = schema.from_json(answer["record"])
+        self.job.run.append(record)
+        return record
 
     def trace(self, name: str) -> None:
         """Runs last, so that no after-effect of the tracer reaches a measurement."""
         folder = self.job.run.path / "profiles" / name.replace("/", "-")
-        self.progress.add("profile", name)
         request = {"do": "profile", "point": name, "folder": str(folder.resolve())}
-        self.attempt("profile", self.points[name], f"trace {self.points[name].text}", request)
+        answer = self.attempt("profile", name, f"trace {self.points[name].text}", request)
+        if answer is not None:
+            self.append(answer)
 
-    def attempt(self, kind: str, point: Placed, text: str, request: dict[str, Any]) -> bool:
-        self.progress.begin(kind, point.point, text)
+    def attempt(self, kind: str, name: str, text: str, request: dict[str, Any]) -> dict[str, Any] | None:
+        """The worker's answer; None if it fails, which is recorded."""
+        self.progress.begin(kind, name, text)
         try:
-            answer = self.workers.ask(point.point, request)
+            answer = self.workers.ask(name, request)
         except WorkerError as error:
-            self.fail(point, error)
-            return False
+            self.fail(self.points[name], error)
+            return None
         finally:
             self.ready -= self.workers.lost()
-        self.job.run.append(schema.from_json(answer["record"]))
-        self.progress.end(kind, point.point)
-        return True
+        self.progress.end(kind, name)
+        return answer
 
     def report_failures(self) -> None:
         """Warns of each reason once, with the points that failed for it."""

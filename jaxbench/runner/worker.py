@@ -2,10 +2,13 @@
 """The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
 
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it also has
-"cores": the cores that the one device may use. "concurrent_collectives" is explained at `start.threads`. With "target"
-the process compiles for absent hardware, and accepts only "compile_for". The requests are
+"cores": how many cores the one device may use. "order": the cores to take first. "concurrent_collectives" is explained
+at `start.threads`. With "target" the process compiles for absent hardware, and accepts only "compile_for". The requests
+are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
+                                                      to "prepare" optionally "loss", its kind, which takes a second
+    {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
     {"do": "describe"}
     {"do": "run_within", "point": {...}, "limit_bytes": n}
     {"do": "round", "point": id, "round": r}          for a training optionally "steps", the block length to use
@@ -33,13 +36,28 @@ from jaxbench.machine import source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
 
+VARIABLES = (
+    "NPROC",
+    "XLA_",
+    "JAX_",
+    "TF_",
+    "MALLOC_",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "NCCL_",
+    "CUDA_",
+    "TPU_",
+    "LIBTPU_",
+)
+
 
 def serve(requests: Iterator[str], answers: TextIO) -> None:
     """Answers the requests one after the other; `requests` never ends."""
     setup = json.loads(next(requests))
     cores, target = setup.get("cores"), setup.get("target")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        pin_to_cores(cores or setup["devices"])
+        pin_to_cores(cores or setup["devices"], setup.get("order", ()))
     from jaxbench.machine import start
     from jaxbench.machine.target import devices as target_devices
 
@@ -60,11 +78,17 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
         return Bench(setup["config"], setup["experiment"], devices, setup["worker"])
 
     bench, answer = _attempt(begin)
-    _send(answers, {**(answer or {"ready": True}), "source": source.HERE})
+    _send(answers, {**(answer or {"ready": True, **surroundings()}), "source": source.HERE})
     for line in requests if bench else ():
         request = json.loads(line)
         result, answer = _attempt(lambda request=request: handle(bench, request))  # type: ignore[misc]
         _send(answers, answer or result)
+
+
+def surroundings() -> dict[str, Any]:
+    """What this process has, and the parent has not: the CPUs that it may use, and variables that change its speed."""
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return {"cpus": cpus, "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(VARIABLES)}}
 
 
 def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -85,6 +109,10 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"record": schema.to_json(bench.compile_for(request["point"]))}
     if request["do"] == "compile":
         return bench.compile_only(request["point"])
+    if request["do"] == "prepare_again":
+        return {"same": bench.prepare_again(request["point"], request["program_sha256"], request["steps"])}
+    if "loss" in request:
+        bench.proof.take(request["loss"])
     return {"record": schema.to_json(bench.prepare(request["point"]))}
 
 

@@ -35,3 +35,47 @@ def test_a_quota_below_the_cores_wins(monkeypatch):
     monkeypatch.setattr(cores, "physical_cores", lambda: list(range(64)))
     monkeypatch.setattr(cores, "quota", lambda: 2.5)
     assert cores.available_cores() == 2
+
+
+def machine_of_four(monkeypatch, loads):
+    """A machine of four cores, each with one thread, that were busy for `loads` seconds of the last second."""
+    readings = iter([{cpu: cores.load.CpuTime(busy_s=7.0, steal_s=1.0) for cpu in loads}, None])
+    later = {cpu: cores.load.CpuTime(busy_s=7.0 + busy, steal_s=1.0 + steal) for cpu, (busy, steal) in loads.items()}
+    monkeypatch.setattr(cores.load, "cpu_times", lambda: next(readings) or later)
+    monkeypatch.setattr(cores, "physical_cores", lambda: [0, 1, 2, 3])
+    monkeypatch.setattr(cores, "siblings", lambda cpu: frozenset({cpu, cpu + 4}))
+
+
+@pytest.mark.parametrize(
+    ("loads", "order"),
+    [
+        ({cpu: (0.0, 0.0) for cpu in range(8)}, [0, 1, 2, 3]),
+        ({0: (0.9, 0.0), 1: (0.0, 0.0), 2: (0.5, 0.0), 3: (0.0, 0.0)}, [1, 3, 2, 0]),
+        ({0: (0.04, 0.0), 1: (0.03, 0.0), 2: (0.0, 0.0), 3: (0.0, 0.0)}, [0, 1, 2, 3]),  # as good as idle
+        ({0: (0.0, 0.3), 1: (0.0, 0.0), 2: (0.0, 0.0), 3: (0.0, 0.0)}, [1, 2, 3, 0]),  # stolen
+        ({0: (0.0, 0.0), 4: (0.9, 0.0), 1: (0.5, 0.0), 2: (0.0, 0.0), 3: (0.0, 0.0)}, [2, 3, 1, 0]),  # its other thread
+        ({}, [0, 1, 2, 3]),  # a system that does not say
+    ],
+)
+def test_the_least_loaded_cores_come_first(monkeypatch, loads, order):
+    machine_of_four(monkeypatch, loads)
+    slept = []
+    assert cores.free_cores(1.0, slept.append) == order and slept == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("count", "order", "pinned"),
+    [(1, (), {0}), (2, (3, 1, 0, 2), {3, 1}), (2, (3,), {3, 0}), (9, (3,), {0, 1, 2, 3}), (1, (7, 2), {2})],
+)
+def test_a_process_is_pinned_in_that_order(monkeypatch, count, order, pinned):
+    seen = []
+    monkeypatch.setattr(cores, "physical_cores", lambda: [0, 1, 2, 3])
+    monkeypatch.setattr(cores.os, "sched_setaffinity", lambda pid, chosen: seen.append(set(chosen)), raising=False)
+    assert cores.pin_to_cores(count, order) and seen == [pinned]
+
+
+@pytest.mark.parametrize(("text", "threads"), [("0,64", {0, 64}), ("0-3", {0, 1, 2, 3}), ("", {0}), ("0", {0})])
+def test_hardware_threads_of_a_core(tmp_path, text, threads):
+    (tmp_path / "cpu0" / "topology").mkdir(parents=True)
+    (tmp_path / "cpu0" / "topology" / "thread_siblings_list").write_text(text + "\n")
+    assert cores.siblings(0, tmp_path) == threads

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxbench.machine.load import Sample
 from jaxbench.measure.clock import Timer
 
 
@@ -101,3 +102,34 @@ def test_a_host_transfer_in_the_timed_region_raises():
 
     with pytest.raises(Exception, match="[Dd]isallowed host-to-device"):
         Timer(blocks=1).round(leaky, jnp.zeros(()), None, 1)
+
+
+class Loaded(FakeMachine):
+    """Each step takes 0.2 s of processor time; others run 0.3 s and the hypervisor takes 0.1 s in each block."""
+
+    known = True
+
+    def sample(self, blocks=0):
+        self.blocks = getattr(self, "blocks", 0) + blocks
+        busy, steal = 0.2 * self.steps + 0.3 * self.blocks, 0.1 * self.blocks
+        told = (busy, steal) if self.known else (None, None)
+        return Sample(cpu_s=0.2 * self.steps, switches=3 * self.blocks, busy_s=told[0], steal_s=told[1], cpus=2)
+
+    def timer(self, **options):
+        return super().timer(before=self.sample, after=lambda: self.sample(1), **options)
+
+
+def test_each_timed_block_has_its_load():
+    machine = Loaded(fence_s=0.5)
+    measured = machine.timer(blocks=2).round(machine.step, 0, None, 4)
+    assert measured.block_s == (1.5, 1.5) and measured.double_block_s == (2.5, 2.5)
+    assert measured.cpu_s == pytest.approx((0.8, 1.6, 0.8, 1.6))  # in the order in which they were timed
+    assert measured.others_s == pytest.approx(4 * (0.3,)) and measured.steal_s == pytest.approx(4 * (0.1,))
+    assert measured.switches == (3, 3, 3, 3) and measured.cpus == 2
+
+
+def test_what_the_system_does_not_say_is_not_recorded():
+    machine = Loaded()
+    machine.known = False
+    measured = machine.timer().round(machine.step, 0, None, 4)
+    assert measured.others_s == measured.steal_s == () and len(measured.cpu_s) == 2

@@ -15,7 +15,7 @@ from workload_cases import experiment_workload, linear_workload
 
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure import loss_kind, needed
-from jaxbench.measure.loss_kind import ACROSS, HIDDEN, MEAN, PARTLY, SUM, WEIGHTED
+from jaxbench.measure.loss_kind import ACROSS, HIDDEN, MEAN, PARTLY, SUM, UNTRIED, WEIGHTED, LossKind
 from jaxbench.parallel.strategies import jit_auto, pmap, shard_map
 from jaxbench.runner import pieces
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean, gathered
@@ -139,3 +139,8 @@ def test_with_the_helper_all_can_but_micro_batches_cannot() -> None:
     several = dataclasses.replace(workload, micro_batches=2)
     with pytest.raises(Unsupported, match="accumulate=1"):
         pieces.require(several, shard_map.build(several, devices), found)
+
+
+@pytest.mark.parametrize("kind", [LossKind(name=MEAN), LossKind(name=ACROSS, gathers=True), LossKind(name=UNTRIED)])
+def test_what_is_said_of_a_loss_names_its_kind(kind):
+    assert LossKind.of(kind.said) == kind

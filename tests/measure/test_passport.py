@@ -42,3 +42,15 @@ def test_formula_equals_the_jaxpr(name, monkeypatch):
 def test_parameter_count(name, parameters):
     params, _ = jax.eval_shape(experiment_workload(name, tiny=False).init, KEY)
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == parameters
+
+
+def test_a_program_is_the_same_whoever_has_it_compiled():
+    def compiled(width=5):
+        workload = linear_workload()
+        program = parallel.build("jit_auto", workload, jax.devices()[:2])
+        return compile_step(workload, program, 8 * width)
+
+    first = compiled()
+    again = compiled()  # from another line, which the text of the program names
+    assert first.hlo != again.hlo and first.sha256 == again.sha256
+    assert compiled(6).sha256 != first.sha256

@@ -6,6 +6,7 @@ import pytest
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
+from jaxbench.records import schema
 from jaxbench.runner import plan, sweep
 
 CPU = {"platform": "cpu", "devices": 1, "cores": 2, "device_kind": "cpu", "device_kinds": ["cpu"]}
@@ -105,6 +106,28 @@ def test_rounds_are_divided_among_processes(rounds, processes, fresh):
     asked = {"measure": {"rounds": rounds, "processes": processes}}
     job = sweep.Job(run=None, points=[], config=asked, experiment="", session=0)  # type: ignore[arg-type]
     assert job.fresh == fresh
+
+
+def test_devices_that_share_cores_get_the_least_that_proves_them_right():
+    points = {p.devices: p for p in plan.make(settings(scaling="strong"), CPU)}
+    assert {n: plan.rounds_of(point, 10) for n, point in points.items()} == {1: 10, 2: 10, 4: 3, 8: 3}
+    assert [plan.rounds_of(points[n], 2) for n in (2, 8)] == [2, 2]
+    assert [plan.block_s_of(points[n], 0.5) for n in (2, 8)] == [0.5, 0.02]
+    assert plan.block_s_of(points[8], 0.001) == 0.001
+    done = [round_of(name, r) for name in ("jit_auto/strong/1", "jit_auto/strong/8") for r in range(3)]
+    missing = sweep.missing_rounds(done, list(points.values()), 5)
+    assert missing == {
+        "jit_auto/strong/1": [3, 4],
+        "jit_auto/strong/2": [0, 1, 2, 3, 4],
+        "jit_auto/strong/4": [0, 1, 2],
+    }
+
+
+def round_of(point, number):
+    return schema.RoundRecord(
+        point=point, round=number, steps=1, block_s=(1.0,), double_block_s=(2.0,), warmup_block_s=(), settled=True,
+        compilations=0, worker="session0/cpu1",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("processes", [11])

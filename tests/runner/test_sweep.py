@@ -13,7 +13,7 @@ from doorway import QUICK_MLP, command, environment, jaxbench
 from rich.console import Console
 from thin import thin
 
-from jaxbench.records.store import RunFolder
+from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import sweep
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
@@ -118,6 +118,8 @@ class Refusing:
     def ask(self, point, request):
         raise WorkerError("no memory." if point == "p8" else "no such lever.", stage="build")
 
+    surroundings = {}
+
     def lost(self):
         return set()
 
@@ -131,8 +133,9 @@ def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch
     job = sweep.Job(
         run=RunFolder.begin(tmp_path / "run", config), points=points, config=config, experiment="mlp", session=0
     )
+    write_json(job.run.path / MANIFEST, {})
     with SweepProgress(Console(quiet=True), [("prepare", p.point) for p in points]) as progress:
-        one = sweep._Sweep(job, Refusing(), progress, points, {p.point: [0, 1] for p in points})
+        one = sweep._Sweep(job, Refusing(), progress, points, {p.point: [0, 1] for p in points}, {})
         one.run([])
     assert said == ["p0 and 7 more points failed: no such lever.", "p8 failed: no memory."]
     job.run.close()

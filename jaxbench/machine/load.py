@@ -1,0 +1,89 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What else the processor did while a block was timed: this process's processor time and switches, others, steal.
+
+Read just before and just after a block, so that reading costs the block nothing. No jax.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+STAT = Path("/proc/stat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Counters since some fixed time.
+
+    Attributes:
+      cpu_s: processor time of this process, all threads, in user and system mode.
+      switches: how often the system took a CPU from a thread of this process (involuntary context switches).
+      busy_s, steal_s: summed over the CPUs that this process may use: the seconds in which any process ran, and in
+        which the hypervisor ran another machine. None where the system does not say.
+      cpus: how many CPUs this process may use.
+    """
+
+    cpu_s: float
+    switches: int
+    busy_s: float | None
+    steal_s: float | None
+    cpus: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuTime:
+    """Seconds of one CPU since the system started. busy: in any process or interrupt."""
+
+    busy_s: float
+    steal_s: float
+
+
+def cpu_times(stat: Path = STAT) -> dict[int, CpuTime]:
+    """The times of every CPU, by number, in steps of a clock tick (10 ms). {} where the system does not say."""
+    try:
+        lines = stat.read_text().splitlines()
+        tick = 1 / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, AttributeError):
+        return {}
+    times = {}
+    for line in lines:
+        name, _, counts = line.partition(" ")
+        if not (name.startswith("cpu") and name[3:].isdigit()):
+            continue
+        user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (*map(int, counts.split()), *8 * (0,))
+        times[int(name[3:])] = CpuTime(busy_s=(user + nice + system + irq + softirq) * tick, steal_s=steal * tick)
+    return times if any(time.busy_s for time in times.values()) else {}  # a sandbox may show zeros only
+
+
+def before() -> Sample:
+    """The counters, those of this process last: call it just before a block starts."""
+    return _sample(*_system())
+
+
+def after() -> Sample:
+    """The counters, those of this process first: call it just after a block has ended."""
+    own = _own()
+    return _sample(*_system(), own=own)
+
+
+def _sample(busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, int] | None = None) -> Sample:
+    cpu_s, switches = own or _own()
+    return Sample(cpu_s=cpu_s, switches=switches, busy_s=busy_s, steal_s=steal_s, cpus=cpus)
+
+
+def _own() -> tuple[float, int]:
+    return time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def _system() -> tuple[float | None, float | None, int]:
+    """(busy, steal, how many): of the CPUs that this process may use."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    times = cpu_times()
+    if not allowed <= times.keys():
+        return None, None, len(allowed)
+    mine = [times[cpu] for cpu in allowed]
+    return sum(time.busy_s for time in mine), sum(time.steal_s for time in mine), len(allowed)
