@@ -21,6 +21,7 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
         reference = one_device(workload, batch)
     actual = check.train(program, compiled.call, KEY, batch)
     parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
+    parameters = check.judge_each(parameters, actual, reference, lambda: reference.end)
     parameters = parameters if optimizer.ok or not parameters.ok else optimizer
     passport = compiled.passport
     return parameters, closed_form.judge(workload, program, passport, BATCH), passport

@@ -30,6 +30,10 @@ class Round:
     settled: bool
     compilations: int
 
+    def blocks(self) -> int:
+        """How many blocks of K steps ran, the warm-up included."""
+        return len(self.warmup_block_s) + len(self.block_s) + 2 * len(self.double_block_s)
+
 
 @dataclass(frozen=True)
 class Loops:

@@ -173,6 +173,7 @@ class RoundRecord(Line):
     loop_steps: int = 0  # iterations of a jitted loop whose body is the step; 0: the point has no such loop
     loop_s: tuple[float, ...] = ()  # seconds of the loop of `loop_steps` iterations, started and fenced once
     double_loop_s: tuple[float, ...] = ()  # the same for 2 x loop_steps iterations
+    checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first round, else the failed ones
     kind: str = "round"
 
 
@@ -218,8 +219,9 @@ def from_json(line: dict[str, Any]) -> Record:
     kind, fields = line["kind"], dict(line)
     if kind not in _KINDS:
         raise KeyError(f"unknown record kind '{kind}'")
-    if kind in ("point", "compiled", "case"):
-        fields["checks"] = tuple(Verdict(**verdict) for verdict in line["checks"])
+    if kind in ("point", "compiled", "case", "round"):
+        verdicts = line.get("checks", ()) if kind == "round" else line["checks"]
+        fields["checks"] = tuple(Verdict(**verdict) for verdict in verdicts)
     if kind == "point":
         fields["passport"] = Passport(**{**line["passport"], "collectives": _collectives(line["passport"])})
     elif kind == "compiled":
