@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -79,48 +79,45 @@ def judge(
     return _verdict("parameters", ok, reason, distance=distance, limit=limit)
 
 
-def judge_each(verdict: Verdict, actual: Trained, expected: Reference, again: Callable[[], Trained]) -> Verdict:
+def judge_each(verdict: Verdict, actual: Trained, expected: Reference, others: Iterable[Trained]) -> Verdict:
     """The verdict on the parameters, which also fails if a single one (a leaf) does not agree with one device to within
     SHARE of its own update. The distance over all of them does not show a small one whose gradient was never reduced.
 
-    again: as in `farthest`. A reference from the host, which rounds otherwise, proves no single parameter.
+    others: as in `farthest`. A reference from the host, which rounds otherwise, proves no single parameter.
     """
     if not verdict.ok or expected.note:
         return verdict
-    name, share = farthest(actual, expected, again)
-    reason = f"the update of each parameter by itself is within {SHARE} of one device's"
-    if not share <= SHARE:
-        reason = (
-            f"but that of '{name}' by itself is {share:.1e} of its update, NOT within {SHARE}: is it never reduced?"
-        )
-        return _verdict(verdict.name, False, f"{verdict.reason}, {reason}", distance=share, limit=SHARE)
-    return dataclasses.replace(verdict, reason=f"{verdict.reason}; {reason}")
+    name, share = farthest(actual, expected, others)
+    if share <= SHARE:
+        return dataclasses.replace(verdict, reason=f"{verdict.reason}; each parameter's update is within {SHARE} too")
+    reason = f"but '{name}' by itself is {share:.1e} of its update away, NOT within {SHARE}: is it never reduced?"
+    return _verdict(verdict.name, False, f"{verdict.reason}, {reason}", distance=share, limit=SHARE)
 
 
-def each_proven(actual: Trained, expected: Reference, again: Callable[[], Trained]) -> bool:
+def each_proven(actual: Trained, expected: Reference, others: Iterable[Trained]) -> bool:
     """Whether each parameter by itself agrees with one device, to within SHARE of its own update."""
-    return farthest(actual, expected, again)[1] <= SHARE
+    return farthest(actual, expected, others)[1] <= SHARE
 
 
-def farthest(actual: Trained, expected: Reference, again: Callable[[], Trained]) -> tuple[str, float]:
+def farthest(actual: Trained, expected: Reference, others: Iterable[Trained]) -> tuple[str, float]:
     """(path, |p - q| / |q - start|) of the parameter that is farthest from one device in units of its own update.
 
-    again: a second one-device reference, computed only when a parameter is beyond SHARE. The gradient of a bias before
-    a normalization, or of an attention's keys, is zero except for rounding, which Adam scales up to full-size steps.
-    Such a parameter may differ by ROUNDING times as much as it does between the two references.
+    others: further results of one device (`oracle.nudged`), computed only while a parameter is beyond SHARE. The
+    gradient of a bias before a normalization, or of an attention's keys, is zero except for rounding, which Adam scales
+    up to full-size steps. Such a parameter may differ by ROUNDING times as much as another result does.
     """
-    paths = [
-        jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in jax.tree.leaves_with_path(actual.params)
-    ]
+    paths = [path for path, _ in jax.tree.leaves_with_path(actual.params)]
     trees = [jax.tree.leaves(tree) for tree in (actual.params, expected.end.params, expected.start)]
     shares = [_share(*leaves) for leaves in zip(*trees, strict=True)]
-    if not all(share <= SHARE for share in shares):
-        others = jax.tree.leaves(again().params)
-        for index, (after, right, other) in enumerate(zip(*trees[:2], others, strict=True)):
-            if relative_l2([after], [right]) <= ROUNDING * relative_l2([other], [right]):
-                shares[index] = min(shares[index], SHARE)
+    more = iter(others)
+    while (far := [i for i, share in enumerate(shares) if not share <= SHARE]) and (other := next(more, None)):
+        rounded = jax.tree.leaves(other.params)
+        for i in far:
+            after, right = trees[0][i], trees[1][i]
+            if relative_l2([after], [right]) <= ROUNDING * relative_l2([rounded[i]], [right]):
+                shares[i] = SHARE
     index = max(range(len(shares)), key=lambda i: math.inf if math.isnan(shares[i]) else shares[i])
-    return paths[index], shares[index]
+    return jax.tree_util.keystr(paths[index], simple=True, separator="/"), shares[index]
 
 
 def _share(after: np.ndarray, right: np.ndarray, before: np.ndarray) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from jaxbench.workloads.weighted import WeightedMean
 Answer = TypeVar("Answer")
 
 STEPS = 3
+NUDGES = 3  # a parameter of one number rounds the same way by chance
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
 SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
 HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine that has accelerators
@@ -280,6 +281,25 @@ def again(
     in_reverse = platform != "cpu" and not lies.draws
     batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
     return Updates(workload, device, lies=lies, jit=jax.jit, apart=bool(expected.how))(state, batch, count)
+
+
+def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Trained]:
+    """Further results of one device, by the same programs, whose initial parameters differ in the last bit (at random).
+
+    A parameter's update that changes as much as it is long has no other cause than rounding. state: the initial one.
+    """
+    assert expected.updates is not None
+
+    def nudge(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        if not jnp.issubdtype(x.dtype, jnp.inexact):
+            return x
+        signs = random.choice(np.array([-1.0, 1.0]), x.shape)
+        return np.asarray(x * (1 + float(jnp.finfo(x.dtype).eps) * signs)).astype(x.dtype)
+
+    for seed in range(NUDGES):
+        random = np.random.default_rng(seed)
+        params = jax.tree.map(lambda x, random=random: nudge(np.asarray(x), random), state.params)
+        yield expected.updates(dataclasses.replace(state, params=params), batch)
 
 
 def trained(state: TrainState) -> Trained:

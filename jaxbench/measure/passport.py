@@ -87,8 +87,7 @@ def compile_step(
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )
-    calls = host_calls.find(hlo, traced.jaxpr if traced is not None else None)
-    return CompiledStep(compiled, passport, hlo, (state, batch), calls)
+    return CompiledStep(compiled, passport, hlo, (state, batch), host_calls.find(hlo, traced and traced.jaxpr))
 
 
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
