@@ -212,14 +212,13 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
 
 def _with_statistics(numbers: float, least: float, most: float, step: Step) -> tuple[float, float]:
     """The bounds on what is summed, with as many whole repeats of the batch statistics as fit the numbers; with one if
-    none fits."""
-    if numbers < least and step.equal is not None:
-        least = max(0.0, least - step.equal())
-    for extra, scalars in step.statistics.sums(step.platform):
-        if least + extra <= numbers <= most + extra + scalars:
-            return least + extra, most + extra + scalars
-    extra = step.statistics.floats
-    return least + extra, most + extra
+    none fits. What is sent of equal gradients may be missing."""
+    for fewer in (lambda: 0, step.equal or (lambda: 0)):
+        low = max(0.0, least - fewer())
+        for extra, scalars in step.statistics.sums(step.platform):
+            if low + extra <= numbers <= most + extra + scalars:
+                return low + extra, most + extra + scalars
+    return least + step.statistics.floats, most + step.statistics.floats
 
 
 def _beyond(numbers: float, least: float, most: float) -> float:

@@ -6,12 +6,16 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import pytest
+from broken_strategies import communication
+from strategy_cases import verdicts
 from workload_cases import experiment_workload, linear_workload
 
 from jaxbench.measure.closed_form import Step, data_parallel, verify
 from jaxbench.measure.needed import equal_gradients, scalars_of_examples
 from jaxbench.measure.statistics_sent import Statistics
+from jaxbench.parallel.strategies import shard_map
 from jaxbench.records.schema import Collective
 
 FORM = {"all-reduce": (8, 8)}
@@ -62,9 +66,27 @@ def test_batch_statistics_are_summed_whole_times_and_gradients_once():
     assert verify([summed(15, scalars=1)], FORM, counters).ok and not verify([summed(17)], FORM, counters).ok
 
 
+@pytest.mark.parametrize("fault", ["", "doubled"])
+def test_a_program_with_batch_statistics_that_reduces_its_gradients_again(fault):
+    plain = linear_workload()
+
+    def loss(params, model_state, batch, key):
+        value, (_, metrics) = plain.loss(params, {}, batch, key)
+        return value, ({"mean": jnp.mean(batch["x"], 0)}, metrics)
+
+    init = lambda key: (plain.init(key)[0], {"mean": jnp.zeros(3)})  # noqa: E731
+    workload, devices = dataclasses.replace(plain, init=init, loss=loss, independent=True), jax.devices()[:2]
+    program = communication.build(workload, devices, fault) if fault else shard_map.build(workload, devices)
+    parameters, census, _ = verdicts(workload, program)
+    assert parameters.ok and census.ok is not bool(fault)
+    assert not fault or "19 numbers by all-reduce, but the closed form is 11" in census.reason
+
+
 def test_equal_gradients_need_not_be_sent_twice():
     step = Step(devices=2, equal=lambda: 2)
     assert verify([summed(6)], FORM, step).ok and not verify([summed(5)], FORM, step).ok
+    stateful = dataclasses.replace(step, statistics=Statistics(floats=5))
+    assert verify([summed(11)], FORM, stateful).ok and not verify([summed(10)], FORM, stateful).ok
 
 
 @pytest.mark.parametrize(("name", "equal"), [("cnn", 0), ("resnet18", 16)])
