@@ -7,7 +7,7 @@ import jax
 from workload_cases import KEY, one_device
 
 from jaxbench import parallel
-from jaxbench.measure import check, closed_form
+from jaxbench.measure import check, closed_form, oracle
 from jaxbench.measure.passport import compile_step
 from jaxbench.workloads.base import TrainWorkload
 
@@ -21,6 +21,8 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
         reference = one_device(workload, batch)
     actual = check.train(program, compiled.call, KEY, batch)
     parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
+    start = oracle.initial_state(workload, KEY, device=jax.devices()[0])
+    parameters = check.judge_each(parameters, actual, reference, oracle.nudged(reference, start, batch))
     parameters = parameters if optimizer.ok or not parameters.ok else optimizer
     passport = compiled.passport
     return parameters, closed_form.judge(workload, program, passport, BATCH), passport

@@ -41,6 +41,12 @@ _VERDICTS = {
     "collectives": "The compiled step sends exactly the bytes of the strategy's closed form, and nothing else.",
     "products": "The matrix products of a 16-bit step are in 16 bits.",
     "part": "A part of a step computes the same as that part on one device.",
+    "host": "Nothing comes from the host while a step runs.",
+    "devices": "Each device that was asked for works, on its own share of the batch or of the model.",
+    "inputs": "The batch is not all zeros.",
+    "finite": "The parameters are finite after the timed steps.",
+    "steps": "Each timed step is one update.",
+    "timed update": "One more update of the timed state equals that of one device.",
 }
 _STEADY = "Nothing is compiled while steps are timed."
 _CLOCKS = "Two clocks agree: one more step costs as much as the step time says."
@@ -109,7 +115,12 @@ def _unknown(expected: str, why: str) -> Item:
 
 def _verdicts(rows: Sequence[Row]) -> list[Item]:
     """One item for each kind of check that any point has, and always the first three, which every point should have."""
-    checks = [(row.point.point, check) for row in rows if row.point.record for check in row.point.record.checks]
+    checks = [
+        (row.point.point, check)
+        for row in rows
+        if row.point.record
+        for check in (*row.point.record.checks, *(check for r in row.point.rounds for check in r.checks))
+    ]
     alone = bool(rows) and all(row.point.devices == 1 for row in rows)
     names = dict.fromkeys([*list(_VERDICTS)[:3], *(check.name for _, check in checks)])
     items = []

@@ -18,6 +18,7 @@ from jaxbench.records.schema import (
     ProfileRecord,
     Record,
     RoundRecord,
+    Verdict,
 )
 from jaxbench.records.store import RunFolder
 
@@ -114,10 +115,14 @@ def check(lines: Lines) -> tuple[bool | None, str]:
     compiled = sum(r.compilations for r in rounds)
     if compiled:
         wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
+    late = [(fault, r.round) for r in rounds for fault in failed(r.checks)]
+    wrong.extend(f"{fault}, in round {number}" for fault, number in late[:1])
+    wrong.extend([f"{len(late) - 1} more checks after rounds failed"] * (len(late) > 1))
     if wrong:
         return False, "; ".join(wrong)
     checks = [check for record in lines.passports[-1:] for check in record.checks]
-    unchecked = [f"{check.name}: {check.reason}" for check in checks if check.unchecked]
+    after = [check for r in rounds for check in r.checks]
+    unchecked = [f"{check.name}: {check.reason}" for check in (*checks, *after) if check.unchecked]
     return (True, "") if checks and not unchecked else (None, "; ".join(unchecked))
 
 
@@ -131,7 +136,12 @@ def repetition(lines: Lines) -> str:
 
 def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
     """The failed checks of a passport, as clauses."""
-    failed = [f"{v.name}: {v.reason}" for v in record.checks if not v.ok and not v.unchecked]
-    yield from failed
-    if isinstance(record, CaseRecord) and record.wrong and not failed:
+    wrong = failed(record.checks)
+    yield from wrong
+    if isinstance(record, CaseRecord) and record.wrong and not wrong:
         yield f"result: {record.wrong} of its values are wrong"
+
+
+def failed(checks: Iterable[Verdict]) -> list[str]:
+    """The failed ones, as clauses."""
+    return [f"{v.name}: {v.reason}" for v in checks if not v.ok and not v.unchecked]

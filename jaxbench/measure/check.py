@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -48,11 +49,12 @@ def judge(
     *,
     platform: str = "cpu",
     rounding: Callable[[], float] = lambda: 0.0,
+    updates: int = STEPS,
 ) -> Verdict:
-    """The verdict on a program's parameters. NaN never passes.
+    """The verdict on a program's parameters, all of them as one vector. NaN never passes.
 
     rounding: the relative L2 distance between two one-device references (`oracle.again`); called only when the program
-    exceeds the limit.
+    exceeds the limit. updates: how many were made.
     """
     limit, why = workload.tolerance, workload.tolerance_reason
     if platform != "cpu" and limit < REDUCED_PRECISION:
@@ -64,7 +66,7 @@ def judge(
     elif distance > limit and (alone := rounding()) * ROUNDING > limit:
         limit = doubt = ROUNDING * alone
         why = f"{ROUNDING} times the {alone:.1e} between two one-device references, which is rounding"
-    message = f"relative L2 distance to {expected.how or 'one device'} after {STEPS} updates is {distance:.1e}"
+    message = f"relative L2 distance to {expected.how or 'one device'} after {updates} updates is {distance:.1e}"
     if not distance <= limit:
         ok, reason = False, f"{message}, NOT within {limit:.0e} ({why})"
     elif not doubt < SHARE * moved:
@@ -77,24 +79,51 @@ def judge(
     return _verdict("parameters", ok, reason, distance=distance, limit=limit)
 
 
-def each_proven(actual: Trained, expected: Reference, again: Callable[[], Trained]) -> bool:
-    """Whether each parameter by itself agrees with one device, to within SHARE of its own update. The distance over all
-    parameters does not show a small parameter whose gradient was never reduced.
+def judge_each(verdict: Verdict, actual: Trained, expected: Reference, others: Iterable[Trained]) -> Verdict:
+    """The verdict on the parameters, which also fails if a single one (a leaf) does not agree with one device to within
+    SHARE of its own update. The distance over all of them does not show a small one whose gradient was never reduced.
 
-    again: a second one-device reference, computed only when a parameter disagrees. The gradient of a bias before a
-    normalization, or of an attention's keys, is zero except for rounding, which Adam scales up to full-size steps.
-    Such a parameter may differ by ROUNDING times as much as it does between the two references.
+    others: as in `farthest`. A reference from the host, which rounds otherwise, proves no single parameter.
     """
-    trees = jax.tree.leaves(actual.params), jax.tree.leaves(expected.end.params), jax.tree.leaves(expected.start)
-    far = [
-        (index, relative_l2([after], [right]))
-        for index, (after, right, before) in enumerate(zip(*trees, strict=True))
-        if not relative_l2([after], [right]) <= SHARE * relative_l2([before], [right])
-    ]
-    if not far:
-        return True
-    others = jax.tree.leaves(again().params)
-    return all(distance <= ROUNDING * relative_l2([others[index]], [trees[1][index]]) for index, distance in far)
+    if not verdict.ok or expected.note:
+        return verdict
+    name, share = farthest(actual, expected, others)
+    if share <= SHARE:
+        return dataclasses.replace(verdict, reason=f"{verdict.reason}; each parameter's update is within {SHARE} too")
+    reason = f"but '{name}' by itself is {share:.1e} of its update away, NOT within {SHARE}: is it never reduced?"
+    return _verdict(verdict.name, False, f"{verdict.reason}, {reason}", distance=share, limit=SHARE)
+
+
+def each_proven(actual: Trained, expected: Reference, others: Iterable[Trained]) -> bool:
+    """Whether each parameter by itself agrees with one device, to within SHARE of its own update."""
+    return farthest(actual, expected, others)[1] <= SHARE
+
+
+def farthest(actual: Trained, expected: Reference, others: Iterable[Trained]) -> tuple[str, float]:
+    """(path, |p - q| / |q - start|) of the parameter that is farthest from one device in units of its own update.
+
+    others: further results of one device (`oracle.nudged`), computed only while a parameter is beyond SHARE. The
+    gradient of a bias before a normalization, or of an attention's keys, is zero except for rounding, which Adam scales
+    up to full-size steps. Such a parameter may differ by ROUNDING times as much as another result does.
+    """
+    paths = [path for path, _ in jax.tree.leaves_with_path(actual.params)]
+    trees = [jax.tree.leaves(tree) for tree in (actual.params, expected.end.params, expected.start)]
+    shares = [_share(*leaves) for leaves in zip(*trees, strict=True)]
+    more = iter(others)
+    while (far := [i for i, share in enumerate(shares) if not share <= SHARE]) and (other := next(more, None)):
+        rounded = jax.tree.leaves(other.params)
+        for i in far:
+            after, right = trees[0][i], trees[1][i]
+            if relative_l2([after], [right]) <= ROUNDING * relative_l2([rounded[i]], [right]):
+                shares[i] = SHARE
+    index = max(range(len(shares)), key=lambda i: math.inf if math.isnan(shares[i]) else shares[i])
+    return jax.tree_util.keystr(paths[index], simple=True, separator="/"), shares[index]
+
+
+def _share(after: np.ndarray, right: np.ndarray, before: np.ndarray) -> float:
+    """|after - right| / |right - before|; 0 where nothing moved and nothing differs."""
+    distance, moved = relative_l2([after], [right]), relative_l2([before], [right])
+    return distance / moved if moved else math.inf if distance else distance
 
 
 def unchecked(reason: str) -> Verdict:
@@ -129,6 +158,21 @@ def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Ver
     ok = share >= MOSTLY
     reason += "" if ok else f", NOT the {100 * MOSTLY:.0f} % that precision={precision} promises"
     return (Verdict(name="products", ok=ok, reason=reason, value=share, limit=MOSTLY),)
+
+
+def judge_inputs(batch: Batch) -> Verdict:
+    """Whether the batch has values. Products of zeros take less power and, on some devices, less time.
+
+    The largest field and the largest one of floating point must not be all zeros; a mask or a weight may be constant.
+    """
+    by_size = sorted(batch, key=lambda name: -batch[name].size)
+    floats = [name for name in by_size if jnp.issubdtype(batch[name].dtype, jnp.floating)]
+    inputs = dict.fromkeys([*by_size[:1], *floats[:1]])
+    empty = [name for name in inputs if not np.any(np.asarray(batch[name]))]
+    reason = f"the inputs {', '.join(inputs)} of the batch have values other than zero"
+    if empty:
+        reason = f"every input value of the batch is zero: '{empty[0]}', so what is timed is NOT training on data"
+    return Verdict(name="inputs", ok=not empty, reason=reason, value=len(empty), limit=0)
 
 
 def judge_part(

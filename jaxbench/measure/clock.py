@@ -38,6 +38,10 @@ class Round:
     steal_s: tuple[float, ...] = ()
     cpus: int = 0
 
+    def blocks(self) -> int:
+        """How many blocks of K steps ran, the warm-up included."""
+        return len(self.warmup_block_s) + len(self.block_s) + 2 * len(self.double_block_s)
+
 
 @dataclass(frozen=True)
 class Loops:

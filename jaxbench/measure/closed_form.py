@@ -16,12 +16,12 @@ from functools import partial
 import jax
 
 from jaxbench.measure import needed
+from jaxbench.measure.statistics_sent import Statistics
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer_need import unused_gradients
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import Collective, Passport, Verdict
 from jaxbench.workloads.base import KEY, CollectiveBounds, PyTree, TrainWorkload
-from jaxbench.workloads.levers.freeze import stateful
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
 BORDER = 0.06  # of the numbers scattered: what a TPU's compiler may send in addition, see `_as_sums`
@@ -34,8 +34,9 @@ class Step:
     devices: in its mesh. platform: what it is compiled for. metrics: scalars that it returns, including the loss.
     fewer: the least number of them that devices must sum (one that depends on no example need not be); called only
     when it matters. sums: how many mesh axes each is summed over, one after the other. sizes: of the axes with more
-    than one device. stateful: the step may also reduce batch statistics. widest: bytes of the widest number that may
-    travel. weights: additional scalars, by which means are divided.
+    than one device. statistics: of batches, which the step may also reduce.
+    equal: the numbers of the gradient that are equal to others, which need not be sent; called only when it matters.
+    widest: bytes of the widest number that may travel. weights: additional scalars, by which means are divided.
     """
 
     devices: int
@@ -44,7 +45,8 @@ class Step:
     fewer: Callable[[], int] | None = None
     sums: int = 1
     sizes: tuple[int, ...] = ()
-    stateful: bool = False
+    statistics: Statistics = Statistics()
+    equal: Callable[[], int] | None = None
     widest: int = 4
     weights: int = 0
 
@@ -63,14 +65,15 @@ def judge(
     own: bool = True,
     proven: Callable[[], bool] = lambda: False,
     across: bool = False,
+    devices: int | None = None,
 ) -> Verdict:
     """The verdict on a compiled step, from the census in its passport.
 
     own: it is one of the suite's own models, for which more than the closed form is an error. proven: whether every
     parameter by itself was shown to be correct; called only when it matters. across: the loss looks across examples
-    without the suite's helpers, so what it needs from other devices is unknown.
+    without the suite's helpers, so what it needs from other devices is unknown. devices: as in `of`.
     """
-    bounds, step, single = of(workload, program, passport.metrics, global_batch)
+    bounds, step, single = of(workload, program, passport.metrics, global_batch, devices)
     verdict = verify(passport.collectives, bounds, step, single=single)
     if verdict.ok or own:
         return verdict
@@ -94,21 +97,29 @@ def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], 
 
 
 def of(
-    workload: TrainWorkload, program: Program, metrics: int, global_batch: int
+    workload: TrainWorkload, program: Program, metrics: int, global_batch: int, devices: int | None = None
 ) -> tuple[CollectiveBounds, Step, int]:
-    """The arguments of `verify`: (the closed form, the Step, the number of parameters of rank 0)."""
+    """The arguments of `verify`: (the closed form, the Step, the number of parameters of rank 0).
+
+    devices: that were asked for; None: those of the mesh. A program on other ones than were asked for must send what
+    data parallelism over those sends, whatever its own closed form says.
+    """
     params, model_state = jax.eval_shape(workload.init, KEY)
-    if program.mesh.size == 1:
+    devices = devices or program.mesh.size
+    if devices == 1:
         return {}, Step(devices=1), 0
+    if program.mesh.size != devices:
+        program = dataclasses.replace(program, expected=None)
     step = Step(
-        devices=program.mesh.size,
+        devices=devices,
         platform=program.mesh.devices.flat[0].platform,
         metrics=metrics,
         weights=needed.weights(workload),
         fewer=partial(needed.scalars_of_examples, workload),
         sums=program.sums,
         sizes=tuple(size for size in program.mesh.shape.values() if size > 1),
-        stateful=stateful(model_state),
+        statistics=Statistics.of(workload, model_state),
+        equal=partial(needed.equal_gradients, workload),
         widest=program.widest,
     )
     unused = unused_gradients(workload, canonical_avals(workload)) if program.expected is None else frozenset()
@@ -164,7 +175,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     """
     if step.devices == 1:  # a collective over one device, if the compiler left one in, sends nothing
         return Verdict(name="collectives", ok=True, reason="one device: nothing to communicate", value=0, limit=0)
-    collectives = tuple(collectives)
+    collectives = tuple(each for each in collectives if each.group != 1)  # over one device: it sends nothing
     by_kind = _by_kind(collectives)
     counted = {kind: _numbers(each, step) for kind, each in by_kind.items()}
     allowed = {kind: (float(least), float(most)) for kind, (least, most) in bounds.items()}
@@ -175,10 +186,11 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
         least, most = least + _least_metrics(counted, least, step), most + (step.metrics + step.weights) * step.sums
     # Numbers packed in pairs fill whole tiles, and the program's text does not say how much of them is padding.
     padding = by_kind[SUM].packed if SUM in by_kind else 0
-    allowed[SUM] = least, math.inf if step.stateful else most + padding
+    allowed[SUM] = least, most + padding
     rewritten = ""
     if step.platform == "tpu":
         counted, allowed, rewritten = _as_sums(collectives, counted, allowed, step)
+    allowed[SUM] = _with_statistics(counted.get(SUM, 0), *allowed[SUM], step)
     sent = _described(by_kind) + rewritten
     beyond = {kind: _beyond(counted.get(kind, 0), *allowed.get(kind, (0, 0))) for kind in {**counted, **allowed}}
     wrong = [
@@ -196,6 +208,17 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
         reason += f" ({sent})"
     value, limit = sum(counted.values()), _upper(allowed)
     return Verdict(name="collectives", ok=not wrong, reason=reason, value=value, limit=limit, excess_bytes=excess)
+
+
+def _with_statistics(numbers: float, least: float, most: float, step: Step) -> tuple[float, float]:
+    """The bounds on what is summed, with as many whole repeats of the batch statistics as fit the numbers; with one if
+    none fits. What is sent of equal gradients may be missing."""
+    for fewer in (lambda: 0, step.equal or (lambda: 0)):
+        low = max(0.0, least - fewer())
+        for extra, scalars in step.statistics.sums(step.platform):
+            if low + extra <= numbers <= most + extra + scalars:
+                return low + extra, most + extra + scalars
+    return least + step.statistics.floats, most + step.statistics.floats
 
 
 def _beyond(numbers: float, least: float, most: float) -> float:

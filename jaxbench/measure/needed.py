@@ -12,7 +12,7 @@ from jaxbench.parallel.draws import PARTS
 from jaxbench.workloads import examples, sharding_context, weighted
 from jaxbench.workloads.adapters.pure import zeros
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.workloads.jaxprs import equations, reached
+from jaxbench.workloads.jaxprs import equations, numbered, reached
 
 
 def draws(workload: TrainWorkload) -> bool:
@@ -35,6 +35,21 @@ def without_gradient(workload: TrainWorkload) -> PyTree:
     jaxpr = jax.make_jaxpr(gradient)(batch, params, KEY).jaxpr
     hits = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
     return jax.tree.unflatten(jax.tree.structure(params), [not hit for hit in hits])
+
+
+def equal_gradients(workload: TrainWorkload) -> int:
+    """How many numbers of the gradient are computed a second time, such as that of the biases of two normalizations
+    whose results are added. A compiler may reduce both as one."""
+    params, model_state = jax.eval_shape(workload.init, KEY)
+
+    def gradient(params: PyTree, batch: Batch, key: jax.Array) -> PyTree:
+        return jax.grad(workload.mean_loss, has_aux=True)(params, zeros(model_state), batch, key)[0]
+
+    jaxpr = jax.make_jaxpr(gradient)(params, workload.batch_avals(2), KEY).jaxpr
+    values = numbered(jaxpr)
+    first = {value: at for at, value in reversed([*enumerate(values)])}
+    leaves = jax.tree.leaves(params)
+    return sum(leaves[at].size for at, value in enumerate(values) if first[value] != at)
 
 
 def scalars_of_examples(workload: TrainWorkload) -> int:

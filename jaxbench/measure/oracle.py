@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from jaxbench.workloads.weighted import WeightedMean
 Answer = TypeVar("Answer")
 
 STEPS = 3
+NUDGES = 3  # a parameter of one number rounds the same way by chance
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
 SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
 HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine that has accelerators
@@ -31,7 +33,7 @@ HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine
 
 @dataclass(frozen=True)
 class Trained:
-    """The state after STEPS updates, as host arrays."""
+    """The state after some updates, as host arrays."""
 
     params: PyTree
     opt_state: PyTree
@@ -46,6 +48,16 @@ class Reference:
     model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
     note: str = ""  # says that the host computed it, if it does not fit on one device
     how: str = ""  # IN_PARTS or SCALED, if it was computed part by part
+    updates: Updates | None = None  # what computed it, for other states
+
+    def of(self, state: TrainState, batch: Batch, count: int) -> Reference:
+        """The result of `count` updates of another state (host arrays), computed in the same way."""
+        assert self.updates is not None
+        end = self.updates(state, batch, count)
+        return dataclasses.replace(self, start=state.params, end=end, model_state=state.model_state)
+
+    def without_arrays(self) -> Reference:
+        return dataclasses.replace(self, start=(), end=Trained((), ()), model_state={})
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,39 @@ def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device
         return jax.device_get(jit_once(lambda k: create_state(workload, k))(key))
 
 
+class Updates:
+    """Plain updates on one device: no mesh, no sharding, no strategy, the whole batch. Its programs are compiled by the
+    first call and kept; it keeps no arrays.
+
+    apart: instead, the parts of the batch one after the other. That takes less memory, but gives the same result only
+    for some losses (`loss_kind`), and for a model with state only if that is `independent`.
+    """
+
+    def __init__(
+        self,
+        workload: TrainWorkload,
+        device: jax.Device,
+        *,
+        lies: Lies = Lies(),
+        apart: bool = False,
+        jit: Callable[..., Any] = jit_once,
+    ):
+        drawn = lies.draws and lies.keys is not None
+        self._workload, self._device, self._lies = by_parts(workload) if drawn else workload, device, lies
+        self._gradient = (_apart if apart else _whole)(self._workload, lies, device, jit)
+        self._step = jit(lambda state, grads, model_state: update(self._workload, state, grads, model_state))
+
+    def __call__(self, state: TrainState, batch: Batch, count: int = STEPS) -> Trained:
+        """The result of `count` updates of `state` (host arrays). Raises Unfit on a CPU with too little memory."""
+        state, batch = self._lies.prepared(self._workload, state, batch)
+        with jax.default_device(self._device):
+            state = jax.device_put(state, self._device)
+            gradient = self._gradient(batch)
+            for _ in range(count):
+                state = jax.block_until_ready(self._step(state, *gradient(state)))
+        return trained(state)
+
+
 def reference(
     workload: TrainWorkload,
     state: TrainState,
@@ -111,44 +156,36 @@ def reference(
     apart: bool = False,
     jit: Callable[..., Any] = jit_once,
 ) -> Reference:
-    """STEPS plain updates of `state` (host arrays) on one device: no mesh, no sharding, no strategy, the whole batch.
-
-    apart: instead, the parts of the batch one after the other. That takes less memory, but gives the same result only
-    for some losses (`loss_kind`), and for a model with state only if that is `independent`.
-
-    Raises Unfit on a CPU with too little memory.
-    """
-    before = state
-    drawn, batch = lies.prepared(workload, state, batch)
-    workload = workload if drawn is state else by_parts(workload)
-    step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
-    with jax.default_device(device):
-        state = jax.device_put(drawn, device)
-        if apart:
-            gradient = _apart(workload, lies, batch, device, jit)
-        else:
-            gradient = _whole(workload, lies, state, jax.device_put(batch, device), jit)
-        for _ in range(STEPS):
-            state = jax.block_until_ready(step(state, *gradient(state)))
-    return Reference(before.params, trained(state), before.model_state)
+    """STEPS `Updates` of `state` (host arrays) on one device. Raises Unfit on a CPU with too little memory."""
+    updates = Updates(workload, device, lies=lies, apart=apart, jit=jit)
+    return Reference(state.params, updates(state, batch), state.model_state, updates=updates)
 
 
 Gradient = Callable[[TrainState], tuple[PyTree, PyTree]]
+OfBatch = Callable[[Batch], Gradient]
 
 
-def _whole(workload: TrainWorkload, lies: Lies, state: TrainState, batch: Batch, jit: Callable[..., Any]) -> Gradient:
-    """state -> (gradients, model_state) of the whole batch."""
+def _whole(workload: TrainWorkload, lies: Lies, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
+    """batch -> state -> (gradients, model_state) of the whole batch."""
 
     def of_batch(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
         with sharding_context.over(parts=1 if state.key.ndim > 1 else lies.parts):
             return gradients(workload, state, batch)[:2]
 
-    compiled = jit(of_batch).lower(state, batch).compile()
-    memory.require(compiled, jax.tree.leaves(state.params)[0].device.platform)
-    return lambda state: compiled(state, batch)
+    compiled: Any = None
+
+    def gradient(batch: Batch, state: TrainState) -> tuple[PyTree, PyTree]:
+        nonlocal compiled
+        if compiled is None:
+            program = jit(of_batch).lower(state, batch).compile()
+            memory.require(program, device.platform)
+            compiled = program
+        return compiled(state, batch)
+
+    return lambda batch: functools.partial(gradient, jax.device_put(batch, device))
 
 
-def _apart(workload: TrainWorkload, lies: Lies, batch: Batch, device: jax.Device, jit: Callable[..., Any]) -> Gradient:
+def _apart(workload: TrainWorkload, lies: Lies, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
     """The same, computed part by part; each part counts with its weight."""
 
     def loss(*args: Any) -> Any:
@@ -166,9 +203,9 @@ def _apart(workload: TrainWorkload, lies: Lies, batch: Batch, device: jax.Device
 
     compiled, add = jit(of_part), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
     split = jit(lambda total, model, weight: (_over(total, weight), _over(model, lies.parts)))
-    size = len(jax.tree.leaves(batch)[0]) // lies.parts
 
-    def gradient(state: TrainState) -> tuple[PyTree, PyTree]:
+    def gradient(batch: Batch, state: TrainState) -> tuple[PyTree, PyTree]:
+        size = len(jax.tree.leaves(batch)[0]) // lies.parts
         total: Any = None
         for at in range(0, lies.parts * size, size):
             part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), device)
@@ -176,7 +213,7 @@ def _apart(workload: TrainWorkload, lies: Lies, batch: Batch, device: jax.Device
             total = result if total is None else add(total, result)
         return split(*total)
 
-    return gradient
+    return lambda batch: functools.partial(gradient, batch)
 
 
 def _over(total: PyTree, count: Any) -> PyTree:
@@ -227,6 +264,8 @@ def again(
     device: jax.Device,
     lies: Lies,
     platform: str = "cpu",
+    state: TrainState | None = None,
+    count: int = STEPS,
 ) -> Trained:
     """A second one-device reference, from another program for the same formulas: the two differ by rounding only.
 
@@ -235,10 +274,32 @@ def again(
 
     A large model on large inputs amplifies rounding: at a near-tie of a ReLU or a maximum, the last bit decides which
     way a gradient goes. A strategy is not at fault for a difference that one device shows too.
+
+    state: before the `count` updates (host arrays); None: the initial state.
     """
-    state, in_reverse = initial_state(workload, key, device=device), platform != "cpu" and not lies.draws
+    state = initial_state(workload, key, device=device) if state is None else state
+    in_reverse = platform != "cpu" and not lies.draws
     batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
-    return reference(workload, state, batch, device=device, lies=lies, jit=jax.jit, apart=bool(expected.how)).end
+    return Updates(workload, device, lies=lies, jit=jax.jit, apart=bool(expected.how))(state, batch, count)
+
+
+def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Trained]:
+    """Further results of one device, by the same programs, whose initial parameters differ in the last bit (at random).
+
+    A parameter's update that changes as much as it is long has no other cause than rounding. state: the initial one.
+    """
+    assert expected.updates is not None
+
+    def nudge(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        if not jnp.issubdtype(x.dtype, jnp.inexact):
+            return x
+        signs = random.choice(np.array([-1.0, 1.0]), x.shape)
+        return np.asarray(x * (1 + float(jnp.finfo(x.dtype).eps) * signs)).astype(x.dtype)
+
+    for seed in range(NUDGES):
+        random = np.random.default_rng(seed)
+        params = jax.tree.map(lambda x, random=random: nudge(np.asarray(x), random), state.params)
+        yield expected.updates(dataclasses.replace(state, params=params), batch)
 
 
 def trained(state: TrainState) -> Trained:

@@ -13,11 +13,11 @@ from typing import Any
 
 import jax
 
-from jaxbench.measure import census, closed_form, products
-from jaxbench.parallel.program import Program
+from jaxbench.measure import census, closed_form, host_calls, products
+from jaxbench.parallel.program import Program, TrainState
 from jaxbench.records.schema import Passport
 from jaxbench.workloads import flops
-from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
 _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
@@ -25,11 +25,17 @@ _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """The executable, which cannot retrace, and its passport (`first_run_s` is still 0)."""
+    """The executable, which cannot retrace, and its passport (`first_run_s` is still 0).
+
+    hlo: of the optimized module. inputs: the shapes and shardings of state and batch that it takes. host_calls: what it
+    asks of the host.
+    """
 
     call: Callable[[Any, Any], tuple[Any, Any]]
     passport: Passport
-    hlo: str = ""  # of the optimized module
+    hlo: str = ""
+    inputs: tuple[TrainState, Batch] | None = None
+    host_calls: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -49,11 +55,12 @@ def compile_step(
     global_batch: int,
     *,
     options: dict[str, Any] | None = None,
+    asked: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CompiledStep:
     """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
 
-    options: compiler options.
+    options: compiler options. asked: the devices that the point has; None: those of the mesh.
     """
     devices = program.mesh.size
     with jax.set_mesh(program.mesh):
@@ -80,7 +87,7 @@ def compile_step(
         flops_per_step=example_flops(workload, global_batch) * global_batch,
         compiler_flops_per_step=_counted(compiled, "flops", devices),
         collectives=census.read(hlo, program.mesh.shape),
-        expected_gradient_bytes=closed_form.gradient_bytes(params, devices),
+        expected_gradient_bytes=closed_form.gradient_bytes(params, asked or devices),
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,
@@ -91,7 +98,7 @@ def compile_step(
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )
-    return CompiledStep(compiled, passport, hlo)
+    return CompiledStep(compiled, passport, hlo, (state, batch), host_calls.find(hlo, traced and traced.jaxpr))
 
 
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:

@@ -189,6 +189,7 @@ class RoundRecord(Line):
     others_s: tuple[float, ...] = ()  # processor time of others on the CPUs that it may use
     steal_s: tuple[float, ...] = ()  # time that the hypervisor took from those CPUs
     cpus: int = 0  # how many CPUs it may use; 0: unknown
+    checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first round, else the failed ones
     kind: str = "round"
 
 
@@ -235,8 +236,9 @@ def from_json(line: dict[str, Any]) -> Record:
     kind, fields = line["kind"], dict(line)
     if kind not in _KINDS:
         raise KeyError(f"unknown record kind '{kind}'")
-    if kind in ("point", "compiled", "case"):
-        fields["checks"] = tuple(_verdict(verdict) for verdict in line["checks"])
+    if kind in ("point", "compiled", "case", "round"):
+        verdicts = line.get("checks", ()) if kind == "round" else line["checks"]
+        fields["checks"] = tuple(_verdict(verdict) for verdict in verdicts)
     if kind == "point":
         fields["passport"] = Passport(**{**line["passport"], "collectives": _collectives(line["passport"])})
     elif kind == "compiled":

@@ -93,7 +93,7 @@ def _tables(entry: Entry) -> Iterator[Table]:
     if row.gates:
         yield fill(GATES, row.gates)
     if record is not None:
-        yield fill(CHECKS, record.checks)
+        yield fill(CHECKS, (*record.checks, *(check for r in row.point.rounds for check in r.checks)))
         yield facts(_case_facts(record) if isinstance(record, CaseRecord) else _training_facts(row, record))
     if isinstance(record, PointRecord):
         found = record.passport.collectives

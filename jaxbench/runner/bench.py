@@ -21,11 +21,11 @@ from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import closed_form, first_step, memory, profile, short_training, state_facts
+from jaxbench.measure import closed_form, first_step, memory, profile, short_training, state_facts, timed_state
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.measure.passport import CompiledStep, compile_step
-from jaxbench.parallel.program import Program, jit_once, without
+from jaxbench.parallel.program import Program, TrainState, jit_once, without
 from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import pieces
 from jaxbench.runner.arm import Arms, build_program, disabled_passes, inspected
@@ -64,8 +64,9 @@ class Bench:
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.prepared: dict[str, Prepared] = {}
+        self._checked: set[str] = set()  # points whose timed state was compared with one device's
         own = experiment in discovery.experiments()
-        self.proof = Proof(self.arms, self.plain, devices[0], self.key, own=own, keep=worker == "try")
+        self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=worker == "try")
 
     def _grown(self, point: Point) -> int:
         """The device count for which the model is enlarged."""
@@ -100,7 +101,7 @@ class Bench:
                 pieces.require(workload, program, kind)
         with stage("compile"):
             options = {**without(disabled_passes(point.levers, program)), **(extra or {})}
-            compiled = compile_step(workload, program, point.global_batch, options=options)
+            compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
             require_threads(point.devices, concurrent_collectives(compiled.hlo))
             return workload, program, compiled
 
@@ -129,7 +130,7 @@ class Bench:
             mesh=dict(program.mesh.shape),
             compile_s=(passport.trace_s or 0) + passport.lower_s + passport.compile_s,
             collectives=passport.collectives,
-            checks=(closed_form.judge(workload, program, passport, point.global_batch),),
+            checks=(closed_form.judge(workload, program, passport, point.global_batch, devices=point.devices),),
             peak_bytes=passport.peak_bytes,
             compiler_peak_bytes=passport.compiler_peak_bytes,
             temp_bytes=passport.temp_bytes,
@@ -208,9 +209,27 @@ class Bench:
         steps = steps or ready.steps
         levers = ready.point.levers
         guard = "allow" if EXECUTION.of(levers) == "eager" or _fed(ready.point) else "disallow"
-        with stage("measure"), self._running(ready) as (call, state, supply):
-            measured, _ = self._timer(ready.point).round_and_state(call, state, supply, steps, guard=guard)
-        return RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **dataclasses.asdict(measured))
+        with stage("measure"):
+            with self._running(ready) as (call, state, supply):
+                measured, state = self._timer(ready.point).round_and_state(call, state, supply, steps, guard=guard)
+            del supply  # the checks need its memory
+            checks = self._after_round(ready, state, steps * measured.blocks())
+        times = dataclasses.asdict(measured)
+        return RoundRecord(point=point, round=number, steps=steps, worker=self.worker, checks=checks, **times)
+
+    def _after_round(self, ready: Prepared, state: TrainState, steps: int) -> tuple[Verdict, ...]:
+        """The verdicts on the state that `steps` steps left, which this may donate: all of them after a point's first
+        round, later those that failed."""
+        point = ready.point
+        counted = steps if PART.of(point.levers) in ("step", "local") else 0
+        checks = timed_state.judge(state, counted)
+        if point.point in self._checked:
+            return tuple(verdict for verdict in checks if not verdict.ok)
+        if all(verdict.ok for verdict in checks):
+            self._checked.add(point.point)
+            about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
+            checks += self.proof.after_round(*about)
+        return checks
 
     def profile(self, point: str, folder: str) -> ProfileRecord:
         """Traces one block of a prepared point into `folder`. Raises StageError."""

@@ -3,15 +3,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 
+from jaxbench import parallel
+from jaxbench.levers.mesh import MESH
 from jaxbench.levers.part import PART
-from jaxbench.measure import check, closed_form, loss_kind, memory, needed, oracle
+from jaxbench.measure import (
+    check,
+    closed_form,
+    devices_used,
+    host_calls,
+    loss_kind,
+    memory,
+    needed,
+    oracle,
+    timed_state,
+)
 from jaxbench.measure.loss_kind import LossKind
 from jaxbench.measure.passport import CompiledStep
+from jaxbench.parallel import axes
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.records.schema import Verdict
 from jaxbench.runner import pieces
@@ -31,10 +46,19 @@ class Proof:
     """
 
     def __init__(
-        self, arms: Arms, plain: TrainWorkload, device: jax.Device, key: jax.Array, *, own: bool, keep: bool = False
+        self,
+        arms: Arms,
+        plain: TrainWorkload,
+        devices: list[jax.Device],
+        key: jax.Array,
+        *,
+        own: bool,
+        keep: bool = False,
     ):
-        self.arms, self.plain, self.device, self.key, self.own, self.keep = arms, plain, device, key, own, keep
+        self.arms, self.plain, self.devices, self.key, self.own, self.keep = arms, plain, devices, key, own, keep
+        self.device = devices[0]
         self._references: dict[tuple[Any, ...], oracle.Reference] = {}  # by everything that changes the result
+        self._timed: dict[tuple[Any, ...], oracle.Reference] = {}  # of all points, without their arrays
         self._starts: dict[int, TrainState] = {}  # by workload
 
     @functools.cached_property
@@ -75,44 +99,94 @@ class Proof:
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
         """What is right, wrong or could not be checked."""
-        workload = self.arms.reference(point.levers, grown, draws=self.draws)
-        lies, platform = oracle.Lies.of(program, draws=self.draws), self.device.platform
+        assert compiled.inputs is not None
+        asked = self.devices[: point.devices]
+        parts = axes.batch_parts(parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)))
+        return (
+            *self._results(point, grown, program, compiled, batch),
+            host_calls.judge(compiled.host_calls),
+            devices_used.judge(asked, parts, *compiled.inputs, compiled.passport.collectives),
+            check.judge_inputs(batch),
+        )
+
+    def _results(
+        self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
+    ) -> tuple[Verdict, ...]:
+        """Whether it computes and sends what it must."""
         part, passport = PART.of(point.levers), compiled.passport
-        about: dict[str, Any] = {"key": self.key, "batch": batch}
-        if part not in ("step", "local") or (part == "local" and point.devices > 1):
-            flops = passport.flops_per_step
-            return (check.judge_part(part, program, compiled.call, workload, **about, flops=flops, draws=self.draws),)
+        workload, lies, about = self._about(point, grown, program, batch)
+        if not _updates(point):
+            about = {"key": self.key, "batch": batch, "flops": passport.flops_per_step, "draws": self.draws}
+            return (check.judge_part(part, program, compiled.call, workload, **about),)
         measured = self.arms.workload(point.levers, grown)
         products = check.judge_products(measured, point.levers)
         across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
         census = functools.partial(
-            closed_form.judge, measured, program, passport, point.global_batch, own=self.own, across=across
-        )
+            closed_form.judge, measured, program, passport, point.global_batch,
+            own=self.own, across=across, devices=point.devices,
+        )  # fmt: skip
+        key = self._reference_key(workload, point, lies)
         try:
-            expected = self._expected(workload, batch, point, lies, passport.flops_per_step)
+            expected = self._expected(key, workload, batch, lies, passport.flops_per_step)
         except oracle.Unfit as error:
             return check.unchecked(str(error)), *products, census()
         memory.give_back()
         actual = check.train(program, compiled.call, self.key, batch)
-        about |= {"device": self.device, "lies": lies, "platform": platform}
-        again = functools.cache(functools.partial(oracle.again, expected, workload, **about))
 
         def rounding() -> float:
-            return oracle.relative_l2(again().params, expected.end.params)
+            return oracle.relative_l2(oracle.again(expected, workload, **about).params, expected.end.params)
 
-        parameters = check.judge(actual, expected, workload, platform=platform, rounding=rounding)
+        def others() -> Iterator[oracle.Trained]:
+            state = self._starts.get(id(workload)) or oracle.initial_state(workload, self.key, device=self.device)
+            yield from oracle.nudged(expected, state, batch)
+
+        parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=rounding)
+        parameters = check.judge_each(parameters, actual, expected, others())
         optimizer = check.judge_optimizer(actual, expected)
 
         def proven() -> bool:
-            return parameters.ok and optimizer.ok and check.each_proven(actual, expected, again)
+            return parameters.ok and optimizer.ok and check.each_proven(actual, expected, others())
 
         return parameters, optimizer, *products, census(proven=proven)
 
+    def after_round(
+        self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState
+    ) -> tuple[Verdict, ...]:
+        """Whether one more update of the timed state, which this donates, is right. call: the timed step."""
+        if not _updates(point):
+            return ()
+        workload, lies, about = self._about(point, grown, program, batch)
+        reference = self._timed.get(self._reference_key(workload, point, lies))
+        if reference is None:
+            reason = "there is no result of one device to compare the timed steps with"
+            return (dataclasses.replace(check.unchecked(reason), name=timed_state.UPDATE),)
+
+        def again(expected: oracle.Reference, state: TrainState, count: int) -> oracle.Trained:
+            return oracle.again(expected, workload, **about, state=state, count=count)
+
+        return (
+            timed_state.judge_update(
+                program, call, state, batch, key=self.key, reference=reference, workload=workload,
+                platform=self.device.platform, again=again,
+            ),
+        )  # fmt: skip
+
+    def _about(
+        self, point: Point, grown: int, program: Program, batch: Batch
+    ) -> tuple[TrainWorkload, oracle.Lies, dict[str, Any]]:
+        """(the workload that one device trains, how the program lays out its batch, arguments of `oracle.again`)."""
+        lies = oracle.Lies.of(program, draws=self.draws)
+        about = {"key": self.key, "batch": batch, "device": self.device, "lies": lies, "platform": self.device.platform}
+        return self.arms.reference(point.levers, grown, draws=self.draws), lies, about
+
+    def _reference_key(self, workload: TrainWorkload, point: Point, lies: oracle.Lies) -> tuple[Any, ...]:
+        """Everything that changes the result of one device."""
+        return point.global_batch, id(workload), *self._layout(workload, point, lies)
+
     def _expected(
-        self, workload: TrainWorkload, batch: Batch, point: Point, lies: oracle.Lies, flops: float
+        self, key: tuple[Any, ...], workload: TrainWorkload, batch: Batch, lies: oracle.Lies, flops: float
     ) -> oracle.Reference:
         """The result of one device, kept for the next points, which may have the same."""
-        key: tuple[Any, ...] = (point.global_batch, id(workload), *self._layout(workload, point, lies))
         if key not in self._references:
             if not self.keep:
                 self._references.clear()
@@ -127,6 +201,7 @@ class Proof:
                 apart=functools.partial(self._in_parts, workload),
                 start=self._starts.get(id(workload)),
             )
+            self._timed[key] = self._references[key].without_arrays()
         return self._references[key]
 
     def _layout(self, workload: TrainWorkload, point: Point, lies: oracle.Lies) -> tuple[Any, ...]:
@@ -143,3 +218,9 @@ class Proof:
 
     def _model_state(self, workload: TrainWorkload) -> Any:
         return jax.eval_shape(workload.init, self.key)[1]
+
+
+def _updates(point: Point) -> bool:
+    """Whether all devices together make an update that one device could make."""
+    part = PART.of(point.levers)
+    return part == "step" or (part == "local" and point.devices == 1)

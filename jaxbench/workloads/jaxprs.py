@@ -41,3 +41,30 @@ def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
             hit = reached(called, [called.invars[i] for i in given])
         tainted.update(id(out) for out, is_hit in zip(equation.outvars, hit, strict=True) if is_hit)
     return [id(out) in tainted for out in jaxpr.outvars]
+
+
+def numbered(jaxpr: Any) -> list[Any]:
+    """One key for each result of a jaxpr: equal keys are the same operations on the same values (value numbering)."""
+    keys: dict[Any, int] = {}
+    return _numbered(jaxpr, [("argument", place) for place, _ in enumerate(jaxpr.invars)], [], keys)
+
+
+def _numbered(jaxpr: Any, given: Sequence[Any], constants: Sequence[Any], keys: dict[Any, int]) -> list[Any]:
+    values = {id(var): value for var, value in zip(jaxpr.invars, given, strict=True)}
+    for place, var in enumerate(jaxpr.constvars):
+        values[id(var)] = ("constant", id(constants[place]) if place < len(constants) else id(var))
+
+    def of(var: Any) -> Any:
+        return ("literal", str(var.aval), str(var.val)) if hasattr(var, "val") else values[id(var)]
+
+    for equation in jaxpr.eqns:
+        inputs, bodies = [of(var) for var in equation.invars], inner(equation)
+        if equation.primitive.name in CALLS and len(bodies) == 1 and len(bodies[0][0].invars) == len(inputs):
+            body, held = bodies[0]
+            outputs = _numbered(body, inputs, held, keys)
+        else:
+            key = (equation.primitive.name, str(equation.params), *inputs)
+            number = keys.setdefault(key, len(keys))
+            outputs = [(number, place) for place, _ in enumerate(equation.outvars)]
+        values.update((id(var), value) for var, value in zip(equation.outvars, outputs, strict=True))
+    return [of(var) for var in jaxpr.outvars]

@@ -51,6 +51,8 @@ def _late(number: int) -> schema.RoundRecord:
     return _round(number, worker="session1/w")
 
 
+LATE = schema.Verdict(name="steps", ok=False, reason="NOT counted")
+NO_ANSWER = schema.Verdict(name="timed update", ok=False, unchecked=True, reason="who knows")
 CASES = {
     "ok": ((POINT, _round(0), _round(1)), "ok", True, ""),
     "partial": ((POINT, _round(1)), "partial", True, "1 of 2 rounds"),
@@ -70,6 +72,8 @@ CASES = {
     "mended in place": ((WRONG, POINT, _round(0), _round(1)), "ok", False, "in an earlier passport"),
     "wrong at last": ((POINT, _round(0), WRONG_AGAIN), "partial", False, "1 of 2"),
     "retraced": ((POINT, _round(0), _round(1, compilations=2)), "ok", False, "retrace: 2 programs"),
+    "wrong in a round": ((POINT, _round(0, checks=(LATE,)), _round(1)), "ok", False, "steps: NOT counted, in round 0"),
+    "unchecked in a round": ((POINT, _round(0, checks=(NO_ANSWER,)), _round(1)), "ok", None, "timed update: who knows"),
     "unchecked": ((dataclasses.replace(POINT, checks=()), _round(0), _round(1)), "ok", None, ""),
 }
 

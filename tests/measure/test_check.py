@@ -5,14 +5,16 @@ import dataclasses
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from broken_strategies import naive
+from broken_strategies import communication, naive
 from workload_cases import KEY, linear_workload, one_device
 
 from jaxbench.measure import check, oracle
 from jaxbench.parallel.strategies import pmap
+from jaxbench.records.schema import Verdict
 from jaxbench.workloads.levers import precision
 
 START = {"w": np.zeros(4, np.float32)}
@@ -104,7 +106,7 @@ def test_the_rounding_of_a_linear_model_excuses_no_wrong_strategy(passes):
     with jax.set_mesh(program.mesh):
         wrong = check.train(program, program.step, KEY, batch)
     assert not check.judge(wrong, expected, workload, rounding=lambda: alone).ok
-    assert not check.each_proven(wrong, expected, lambda: again)
+    assert not check.each_proven(wrong, expected, [again])
 
 
 def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
@@ -128,11 +130,84 @@ def test_a_parameter_whose_gradient_is_rounding_alone_is_judged_by_one_device_it
     expected = oracle.Reference(start, oracle.Trained(right, ()))
 
     def proven(found, again):
-        return check.each_proven(oracle.Trained(found, ()), expected, lambda: oracle.Trained(again, ()))
+        return check.each_proven(oracle.Trained(found, ()), expected, [oracle.Trained(again, ())])
 
     noise = {**right, "b": np.full(2, -0.1)}
     assert proven(right, None) and proven(noise, {**right, "b": np.zeros(2)})
     assert not proven(noise, right) and not proven({**right, "w": np.ones(4)}, {**right, "w": np.full(4, 1.999)})
+
+
+def test_a_small_parameter_that_is_never_reduced():
+    """One norm over all parameters does not see it: its update is small, and so is the whole difference."""
+    plain = linear_workload()
+
+    def loss(params, model_state, batch, key):
+        return plain.loss({**params, "b": 1e-4 * params["b"]}, model_state, batch, key)
+
+    workload = dataclasses.replace(plain, loss=loss)
+    batch = workload.synthetic(KEY, 16)
+    expected = one_device(workload, batch)
+
+    def verdicts(program):
+        actual = check.train(program, program.step, KEY, batch)
+        whole = check.judge(actual, expected, workload)
+        return whole, check.judge_each(whole, actual, expected, ())
+
+    whole, each = verdicts(communication.build(workload, jax.devices()[:2], "dropped"))
+    assert whole.ok and not each.ok and each.name == "parameters"
+    assert "but 'b' by itself is" in each.reason and "NOT within 0.1: is it never reduced?" in each.reason
+    assert each.value > each.limit == check.SHARE
+    whole, each = verdicts(pmap.build(workload, jax.devices()[:2]))
+    assert whole.ok and each.ok and "each parameter's update is within 0.1 too" in each.reason
+
+
+def test_a_parameter_whose_update_is_rounding_alone_is_found_by_nudging_one_device():
+    """The keys' bias of an attention has no gradient: Adam makes full-size steps of its rounding."""
+    plain = linear_workload(optax.adam(0.1))
+
+    def loss(params, model_state, batch, key):
+        shift = params["b"][0]  # added before a softmax, which does not see it
+        return -jnp.mean(jax.nn.log_softmax(batch["x"] @ params["w"] + shift) * batch["y"]), (model_state, {})
+
+    workload = dataclasses.replace(plain, loss=loss)
+    batch, device = workload.synthetic(KEY, 16), jax.devices()[0]
+    state = oracle.initial_state(workload, KEY, device=device)
+    expected = one_device(workload, batch)
+    others = list(oracle.nudged(expected, state, batch))
+    moved = [oracle.relative_l2(other.params["w"], expected.end.params["w"]) for other in others]
+    assert len(others) == oracle.NUDGES and all(0 < far < 1e-5 for far in moved)
+    noise = [abs(other.params["b"] - expected.end.params["b"])[0] for other in others]
+    assert max(noise) > 0.01
+    actual = oracle.Trained({**expected.end.params, "b": expected.end.params["b"] + np.float32([max(noise), 0])}, ())
+    assert check.each_proven(actual, expected, others) and not check.each_proven(actual, expected, ())
+
+
+def test_a_reference_from_the_host_proves_no_single_parameter():
+    expected = oracle.Reference(START, oracle.Trained(ONE_DEVICE, ()), note="on the host")
+    actual = oracle.Trained({"w": np.full(4, 1.5, np.float32)}, ())
+    verdict = Verdict(name="parameters", ok=True, reason="near")
+    assert check.judge_each(verdict, actual, expected, ()) == verdict
+    expected = dataclasses.replace(expected, note="")
+    assert not check.judge_each(verdict, actual, expected, ()).ok
+
+
+IMAGES, LABELS, ZEROS = np.ones((2, 3), np.float32), np.array([0, 1]), np.zeros((2, 3), np.float32)
+BATCHES = [
+    ({"image": IMAGES, "label": LABELS}, True),
+    ({"image": ZEROS, "label": LABELS}, False),
+    ({"image": IMAGES, "label": np.zeros(2, int)}, True),  # labels of one class
+    ({"tokens": np.zeros((2, 8), int), "weight": np.ones((2, 8), np.float32)[:, :7]}, False),
+    ({"tokens": np.ones((2, 8), int), "weight": np.ones((2, 7), np.float32)}, True),
+    ({"ids": np.ones((2, 8), int), "dense": ZEROS}, False),
+    ({"tokens": np.zeros((2, 8), int)}, False),
+]
+
+
+@pytest.mark.parametrize(("batch", "right"), BATCHES)
+def test_inputs_that_are_all_zeros(batch, right):
+    verdict = check.judge_inputs(batch)
+    assert verdict.ok is right and verdict.ok == (verdict.value <= verdict.limit)
+    assert ("every input value of the batch is zero" in verdict.reason) is not right
 
 
 def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():

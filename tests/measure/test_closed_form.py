@@ -6,11 +6,16 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import pytest
-from workload_cases import linear_workload
+from broken_strategies import communication
+from strategy_cases import verdicts
+from workload_cases import experiment_workload, linear_workload
 
 from jaxbench.measure.closed_form import Step, data_parallel, verify
-from jaxbench.measure.needed import scalars_of_examples
+from jaxbench.measure.needed import equal_gradients, scalars_of_examples
+from jaxbench.measure.statistics_sent import Statistics
+from jaxbench.parallel.strategies import shard_map
 from jaxbench.records.schema import Collective
 
 FORM = {"all-reduce": (8, 8)}
@@ -43,10 +48,51 @@ def test_the_width_is_the_compilers_choice_and_the_number_is_not():
 
 
 def test_batch_statistics_of_a_stateful_model_may_be_summed_too():
-    stateful = Step(devices=2, metrics=2, stateful=True)
+    stateful = Step(devices=2, metrics=2, statistics=Statistics(floats=4))
     assert verify([summed(12)], FORM, stateful).ok
     assert not verify([summed(12)], FORM, CPU).ok
     assert not verify([summed(12)], {"all-reduce": (16, 16)}, stateful).ok
+
+
+def test_batch_statistics_are_summed_whole_times_and_gradients_once():
+    """Gradients that are reduced three times pass where a model has state, if that may be any number."""
+    own = Step(devices=2, metrics=2, statistics=Statistics(floats=5))
+    of_all = Step(devices=2, metrics=2, statistics=Statistics(floats=5, repeats=4))
+    assert verify([summed(8)], FORM, own).ok and verify([summed(13)], FORM, own).ok
+    assert not verify([summed(24)], FORM, own).ok and not verify([summed(24)], FORM, of_all).ok
+    assert not verify([summed(12)], FORM, own).ok and not verify([summed(18)], FORM, own).ok
+    assert verify([summed(28)], FORM, of_all).ok and not verify([summed(33)], FORM, of_all).ok
+    counters = Step(devices=2, platform="gpu", metrics=0, statistics=Statistics(floats=5, others=2, scalars=1))
+    assert verify([summed(15, scalars=1)], FORM, counters).ok and not verify([summed(17)], FORM, counters).ok
+
+
+@pytest.mark.parametrize("fault", ["", "doubled"])
+def test_a_program_with_batch_statistics_that_reduces_its_gradients_again(fault):
+    plain = linear_workload()
+
+    def loss(params, model_state, batch, key):
+        value, (_, metrics) = plain.loss(params, {}, batch, key)
+        return value, ({"mean": jnp.mean(batch["x"], 0)}, metrics)
+
+    init = lambda key: (plain.init(key)[0], {"mean": jnp.zeros(3)})  # noqa: E731
+    workload, devices = dataclasses.replace(plain, init=init, loss=loss, independent=True), jax.devices()[:2]
+    program = communication.build(workload, devices, fault) if fault else shard_map.build(workload, devices)
+    parameters, census, _ = verdicts(workload, program)
+    assert parameters.ok and census.ok is not bool(fault)
+    assert not fault or "19 numbers by all-reduce, but the closed form is 11" in census.reason
+
+
+def test_equal_gradients_need_not_be_sent_twice():
+    step = Step(devices=2, equal=lambda: 2)
+    assert verify([summed(6)], FORM, step).ok and not verify([summed(5)], FORM, step).ok
+    stateful = dataclasses.replace(step, statistics=Statistics(floats=5))
+    assert verify([summed(11)], FORM, stateful).ok and not verify([summed(10)], FORM, stateful).ok
+
+
+@pytest.mark.parametrize(("name", "equal"), [("cnn", 0), ("resnet18", 16)])
+def test_which_gradients_are_equal(name, equal):
+    """A block of resnet18 adds two normalizations, whose biases have the same gradient."""
+    assert equal_gradients(experiment_workload(name)) == equal
 
 
 @pytest.mark.parametrize("step", [GPU, TPU], ids=["gpu", "tpu"])
@@ -104,7 +150,7 @@ def test_pairs_of_16_bits_may_be_filled_up_and_not_be_sent_twice():
 
 def test_a_tpu_may_send_the_borders_of_what_it_scatters_and_no_more():
     form = {"reduce-scatter": (400, 400), "all-gather": (800, 800)}
-    step = Step(devices=2, platform="tpu", metrics=0, sizes=(2,), stateful=True)
+    step = Step(devices=2, platform="tpu", metrics=0, sizes=(2,), statistics=Statistics(floats=4))
     right = [summed(800), summed(800, kind="all-gather")]
     assert verify([*right, summed(40, kind="collective-permute")], form, step).ok
     assert not verify([*right, summed(80, kind="collective-permute")], form, step).ok

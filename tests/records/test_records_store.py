@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 def _round() -> schema.RoundRecord:
     return schema.RoundRecord(
         point="a/strong/1", round=0, steps=2, block_s=(0.1, 0.2), double_block_s=(), warmup_block_s=(0.3,),
-        settled=True, compilations=0, worker="w",
+        settled=True, compilations=0, worker="w", checks=(schema.Verdict(name="steps", ok=True, reason="counted"),),
     )  # fmt: skip
 
 
@@ -33,6 +33,13 @@ def _failure() -> schema.FailureRecord:
 @pytest.mark.parametrize("record", [fabricate.point_record(), _round(), _failure()], ids=lambda r: r.kind)
 def test_record_round_trip(record: schema.Record) -> None:
     assert schema.from_json(json.loads(json.dumps(schema.to_json(record)))) == record
+
+
+def test_a_round_of_an_earlier_version_has_no_checks() -> None:
+    line = schema.to_json(_round())
+    del line["checks"]
+    read = schema.from_json(line)
+    assert isinstance(read, schema.RoundRecord) and read.checks == ()
 
 
 def test_append_then_read(tmp_path: Path) -> None:

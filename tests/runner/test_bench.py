@@ -86,9 +86,11 @@ def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypat
     monkeypatch.setattr(oracle, "HOST_FLOPS", 1.0)
     mine = bench("mlp", jax.devices()[1:3])
     record = mine.prepare(point(2).to_json())
-    parameters, census = record.checks
+    parameters, census, *_ = record.checks
     assert parameters.unchecked and not parameters.ok and "would take the host too long" in parameters.reason
-    assert census.ok and mine.round("p", 0).block_s
+    measured = mine.round("p", 0)
+    assert census.ok and measured.block_s
+    assert [(v.name, v.ok, v.unchecked) for v in measured.checks][-1] == ("timed update", False, True)
     about = records_by_point.Lines(passports=[record])
     assert records_by_point.check(about) == (None, f"parameters: {parameters.reason}")
     assert not list(records_by_point.faults(record))

@@ -201,6 +201,6 @@ def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s
 @pytest.mark.parametrize(("kind", "independent"), [("device", True), ("global", False)])
 def test_only_statistics_of_their_own_may_be_found_part_by_part(kind, independent):
     mine = dataclasses.replace(workload(kind), independent=independent)
-    proof = Proof(None, mine, jax.devices()[0], KEY, own=True)
+    proof = Proof(None, mine, jax.devices()[:1], KEY, own=True)
     proof.loss_kind = loss_kind.LossKind(name=loss_kind.MEAN)  # as it may seem: it is told by four examples
     assert proof._in_parts(mine) == independent

@@ -55,10 +55,12 @@ def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
 
 def stateful(model_state: PyTree) -> bool:
     """Whether a model has state, such as batch statistics, besides frozen parameters."""
-    without_frozen = (
-        {k: v for k, v in model_state.items() if k != "frozen"} if isinstance(model_state, dict) else model_state
-    )
-    return bool(jax.tree.leaves(without_frozen))
+    return bool(jax.tree.leaves(not_frozen(model_state)))
+
+
+def not_frozen(model_state: PyTree) -> PyTree:
+    """A model's state without its frozen parameters."""
+    return {k: v for k, v in model_state.items() if k != "frozen"} if isinstance(model_state, dict) else model_state
 
 
 def paths(params: PyTree) -> list[str]:

@@ -1,0 +1,64 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether a compiled step waits for the host: the claim of a timed block is that nothing comes from there.
+
+A step that calls back into Python, or is fed or read by the host while it runs, can be as slow or as fast as the host
+pleases. Compilers implement ordinary operations by custom calls too; those are not counted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jaxbench.measure.hlo import Instruction, parse
+from jaxbench.records.schema import Verdict
+from jaxbench.workloads.jaxprs import equations
+
+# jax's callbacks: xla_ffi_python_cpu_callback, xla_ffi_partitioned_python_gpu_callback, xla_python_cpu_callback.
+_CALLBACK = re.compile(r'custom_call_target="\w*python\w*callback"')
+_OPERATION = re.compile(r'op_name="(?:[^"]*/)?([^"/]+)"')
+_FEEDS = frozenset({"infeed", "outfeed"})
+_SENDS = frozenset({"send", "recv"})  # between devices, unless they are marked
+
+
+def find(hlo: str, jaxpr: Any = None) -> tuple[str, ...]:
+    """What the program asks of the host, each once: the operation, and the names of the Python functions if `jaxpr`, of
+    the same step, has them.
+
+    hlo: optimized text of one module.
+    """
+    operations = dict.fromkeys(map(_operation, filter(_of_host, parse(hlo).instructions.values())))
+    names = _functions(jaxpr) if jaxpr is not None and operations else {}
+    return tuple(f"{name} of '{', '.join(names[name])}'" if name in names else name for name in operations)
+
+
+def judge(calls: tuple[str, ...]) -> Verdict:
+    """The verdict "host". calls: as `find` returns them."""
+    reason = "the compiled step has no callback, infeed or outfeed: nothing comes from the host"
+    if calls:
+        reason = f"the compiled step does NOT run by itself, it waits for the host: {', '.join(calls)}"
+    return Verdict(name="host", ok=not calls, reason=reason, value=len(calls), limit=0)
+
+
+def _of_host(line: Instruction) -> bool:
+    if line.opcode == "custom-call":
+        return _CALLBACK.search(line.rest) is not None
+    return line.opcode in _FEEDS or (line.opcode in _SENDS and "is_host_transfer=true" in line.rest)
+
+
+def _operation(line: Instruction) -> str:
+    """The primitive that an instruction comes from, such as pure_callback; its opcode if the text does not say."""
+    named = _OPERATION.search(line.rest)
+    return named[1] if named and line.opcode == "custom-call" else line.opcode
+
+
+def _functions(jaxpr: Any) -> dict[str, list[str]]:
+    """The Python functions that a step calls back, by primitive."""
+    names: dict[str, list[str]] = {}
+    for equation in equations(jaxpr):
+        function = getattr(equation.params.get("callback"), "callback_func", None)
+        if function is not None:
+            found = names.setdefault(equation.primitive.name, [])
+            name = getattr(function, "__name__", type(function).__name__)
+            found.extend([name] if name not in found else [])
+    return names

@@ -1,0 +1,41 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Wrong strategies that pass the check of the first updates, or need not do the work that is timed."""
+
+import dataclasses
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxbench import parallel
+
+FAULTS = ("skips", "counts", "idle", "replicates")
+
+
+def build(workload, devices, fault):
+    """skips: after three updates the step returns the state that it was given. counts: it counts, and does no more.
+    idle: one of the devices has nothing to do. replicates: each device does all the work."""
+    if fault == "idle":
+        return parallel.build("shard_map", workload, devices[:1])
+    if fault == "replicates":
+        return _replicated(workload, devices)
+    right = parallel.build("shard_map", workload, devices)
+
+    def step(state, batch):
+        def lie(state):
+            _, metrics = jax.eval_shape(right.step, state, batch)
+            unmeasured = jax.tree.map(lambda x: jax.numpy.zeros(x.shape, x.dtype), metrics)
+            return (dataclasses.replace(state, step=state.step + 1) if fault == "counts" else state), unmeasured
+
+        return jax.lax.cond(state.step < 3, lambda state: right.step(state, batch), lie, state)
+
+    whole = right.state_sharding
+    return dataclasses.replace(right, step=jax.jit(step, donate_argnums=0, out_shardings=(whole, whole)))
+
+
+def _replicated(workload, devices):
+    """Results are right, and a closed form of its own says that nothing need be sent."""
+    right = parallel.build("jit_auto", workload, devices)
+    whole = NamedSharding(right.mesh, PartitionSpec())
+    return dataclasses.replace(
+        right, batch_sharding=whole, put=lambda batch: jax.device_put(batch, whole), expected=lambda _: {}
+    )

@@ -1,0 +1,91 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Devices that were asked for, and those that work; what a program asks of the host, by its text."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import io_callback
+from strategy_cases import BATCH
+from thin import thin
+from workload_cases import experiment_workload, linear_workload
+
+from jaxbench import parallel
+from jaxbench.measure import devices_used, host_calls
+from jaxbench.measure.passport import compile_step
+from jaxbench.parallel import axes
+from jaxbench.records.schema import Collective
+
+SENT = Collective(kind="all-reduce", count=1, bytes=32, elements=8)
+SCALAR = Collective(kind="all-reduce", count=1, bytes=4, elements=0, scalars=1)
+
+
+def judge(strategy, workload, *, collectives=(SENT,), asked=2):
+    devices = jax.devices()[:2]
+    program = parallel.build(strategy, workload, devices)
+    inputs = compile_step(workload, program, BATCH).inputs
+    parts = axes.batch_parts(parallel.mesh_sizes(strategy, 2))
+    return devices_used.judge(jax.devices()[:asked], parts, *inputs, collectives)
+
+
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), ["jit_auto", "pmap", "fsdp"]))
+def test_strategies_that_split_the_batch_split_it(strategy):
+    verdict = judge(strategy, linear_workload())
+    assert verdict.ok and verdict.value == 0
+    assert verdict.reason == "the compiled step uses the 2 devices asked for, each with 1/2 of the batch"
+
+
+@pytest.mark.parametrize("strategy", thin(["context", "tensor", "pipeline", "expert"], ["context", "tensor"]))
+def test_strategies_that_split_the_model_or_its_positions(strategy):
+    workload = experiment_workload("moe" if strategy == "expert" else "gpt")
+    assert judge(strategy, workload).ok
+    alone = judge(strategy, workload, collectives=(SCALAR,))
+    assert alone.ok is (strategy != "context")  # it has neither its own examples nor its own parameters
+    assert alone.ok or "so they do NOT share the work" in alone.reason
+
+
+@pytest.mark.parametrize("asked", [1, 3])
+def test_other_devices_than_were_asked_for(asked):
+    verdict = judge("shard_map", linear_workload(), asked=asked)
+    assert not verdict.ok and verdict.value > verdict.limit
+    assert f"uses 2 devices, NOT the {asked} that were asked for" in verdict.reason
+
+
+def test_what_a_program_asks_of_the_host():
+    def told(x):
+        pass
+
+    def step(x):
+        jax.debug.callback(told, x[0])
+        y = io_callback(np.asarray, jax.ShapeDtypeStruct(x.shape, x.dtype), x, ordered=True)
+        return jax.lax.top_k(y @ jnp.eye(3), 2)
+
+    traced = jax.jit(step).trace(jnp.ones(3))
+    found = host_calls.find(traced.lower().compile().as_text(), traced.jaxpr)
+    assert sorted(found) == ["debug_callback", "io_callback of 'asarray'"]
+    verdict = host_calls.judge(found)
+    assert not verdict.ok and verdict.name == "host" and "io_callback of 'asarray'" in verdict.reason
+
+
+GPU = '%c = f32[3] custom-call(%x), custom_call_target="xla_ffi_python_gpu_callback"'
+TEXTS = {
+    f'{GPU}, metadata={{op_name="jit(step)/pure_callback"}}': "pure_callback",
+    GPU: "custom-call",
+    '%c = f32[3] custom-call(%x), custom_call_target="xla_ffi_partitioned_python_cpu_callback"': "custom-call",
+    "%i = (f32[3], token[]) infeed(%t)": "infeed",
+    "%o = token[] outfeed(%x, %t)": "outfeed",
+    "%s = (f32[3], u32[], token[]) send(%x, %t), channel_id=1, is_host_transfer=true": "send",
+    "%s = (f32[3], u32[], token[]) send(%x, %t), channel_id=1": None,
+    '%c = f32[3,3] custom-call(%x, %y), custom_call_target="__cublas$lt$matmul"': None,
+    '%c = f32[3] custom-call(%x), custom_call_target="TopK"': None,
+    '%c = f32[3] custom-call(%x), custom_call_target="annotate_device_placement"': None,
+}
+
+
+@pytest.mark.parametrize("line", TEXTS)
+def test_calls_of_the_host_among_other_custom_calls(line):
+    assert host_calls.find(f"HloModule m\n\nENTRY %main (x: f32[3]) -> f32[3] {{\n  {line}\n}}\n") == (
+        (TEXTS[line],) if TEXTS[line] else ()
+    )

@@ -1,0 +1,158 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Lies about what is timed, each told by a real program on two devices; each was once a measured speed-up."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+from broken_strategies import timed
+from workload_cases import TINY
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, levers
+from jaxbench.analysis import records_by_point
+from jaxbench.records import schema
+from jaxbench.runner import bench as bench_module
+from jaxbench.runner.bench import Bench
+from jaxbench.runner.plan import Point
+
+MODEL = '''"""Least squares."""
+import time
+import jax
+import jax.numpy as jnp
+import optax
+from ml_collections import ConfigDict
+from jaxbench.workloads import Field, TrainWorkload
+
+
+def get_config():
+    return ConfigDict({"lie": "", "batch": 16})
+
+
+def sleepy(x):
+    time.sleep(0.001)
+    return x
+
+
+def build(config):
+    def init(key):
+        return {"w": jax.random.normal(key, (3, 2)), "b": jnp.zeros(2)}, {}
+
+    def loss(params, model_state, batch, key):
+        x = batch["x"]
+        if config.lie == "sleeps":
+            x = jax.pure_callback(sleepy, jax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method="expand_dims")
+        return jnp.mean((x @ params["w"] + params["b"] - batch["y"]) ** 2), (model_state, {})
+
+    late = optax.scale_by_schedule(lambda count: jnp.where(count >= 9, jnp.nan, 1.0))
+    zeros = lambda key, batch: jnp.zeros((batch, 3))
+    return TrainWorkload(
+        name="squares", init=init, loss=loss,
+        optimizer=optax.chain(optax.sgd(0.3), late if config.lie == "nan" else optax.identity()),
+        example={"x": Field((3,), draw=zeros if config.lie == "zeros" else None), "y": Field((2,))},
+    )
+'''
+
+
+class Measured:
+    """The records of a point that was measured in two rounds, and what a report makes of it."""
+
+    def __init__(self, record: schema.PointRecord, rounds: list[schema.RoundRecord]):
+        self.record, self.rounds = record, rounds
+        self.checks = {v.name: v for v in record.checks}
+        self.after = {v.name: v for v in rounds[0].checks}
+        lines = [schema.from_json(schema.to_json(line)) for line in (record, *rounds)]
+        self.ok, self.reason = records_by_point.check(records_by_point.collect(lines)["p"])
+
+    @property
+    def wrong(self) -> set[str]:
+        return {v.name for v in (*self.record.checks, *self.rounds[0].checks) if not v.ok}
+
+
+def measure(folder: Path, monkeypatch: Any, *, lie: str = "", fault: str = "", steps: int = 4) -> Measured:
+    """steps: of a block; a round has five blocks' worth."""
+    path = folder / "squares.py"
+    path.write_text(MODEL)
+    config = config_lib.compose("squares", discovery.load_experiment(str(path)), TINY)
+    with config.unlocked():
+        config.lie = lie
+    if fault:
+        wrong = lambda workload, strategy, devices, levers: timed.build(workload, devices, fault)  # noqa: E731
+        monkeypatch.setattr(bench_module, "build_program", wrong)
+    mine, ticks = Bench(config_lib.plain(config), str(path), jax.devices()[:2], "session0/w"), itertools.count(1)
+    mine.timer = dataclasses.replace(mine.timer, clock=lambda: 1e-9 * next(ticks), max_steps=steps, warmup_blocks=2)
+    (arm,) = levers.arms(levers.defaults())
+    point = Point(
+        point="p", strategy="shard_map", scaling="strong", oversubscribed=False, platform="cpu", devices=2,
+        global_batch=16, levers=arm.levers,
+    )  # fmt: skip
+    record = mine.prepare(point.to_json())
+    return Measured(record, [mine.round("p", 0), mine.round("p", 1)])
+
+
+def test_the_truth_passes_and_says_what_was_checked(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch)
+    assert found.ok is True, found.reason
+    assert {*found.checks} == {"parameters", "optimizer", "collectives", "host", "devices", "inputs"}
+    assert {*found.after} == {"finite", "steps", "timed update"} and found.rounds[1].checks == ()
+    assert found.after["steps"].reason == "the state counted 20 updates in 20 steps"
+    assert "from the state after 20 timed steps: relative L2" in found.after["timed update"].reason
+    assert "one device after 1 updates" in found.after["timed update"].reason
+
+
+def test_a_model_that_has_learnt_its_batch_is_asked_from_its_first_state(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch, steps=64)
+    assert found.ok is True, found.reason
+    assert "from the first state as step 320, because the timed one hardly moves" in found.after["timed update"].reason
+
+
+def test_parameters_that_are_no_numbers_after_the_ninth_update(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch, lie="nan")
+    assert found.wrong == {"finite"} and found.ok is False
+    assert "finite: after the timed steps 2 values of the parameter 'b' are NOT finite" in found.reason
+    assert "in round 0; 1 more checks after rounds failed" in found.reason
+
+
+def test_a_step_that_does_nothing_after_the_checked_updates(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch, fault="skips")
+    assert found.wrong == {"steps"} and found.ok is False
+    assert "steps: the state counted 3 updates in 20 steps, NOT one for each" in found.reason
+
+
+@pytest.mark.parametrize("steps", [4, 64])
+def test_a_step_that_only_counts_after_the_checked_updates(tmp_path, monkeypatch, steps):
+    """With many steps one device has learnt the batch, and moves no further than this step does."""
+    found = measure(tmp_path, monkeypatch, fault="counts", steps=steps)
+    assert found.wrong == {"timed update"} and found.ok is False
+    assert "NOT within 1e-05" in found.after["timed update"].reason
+
+
+def test_a_batch_of_zeros(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch, lie="zeros")
+    assert not found.checks["inputs"].ok and found.ok is False
+    assert "inputs: every input value of the batch is zero: 'x'" in found.reason
+
+
+def test_a_step_that_calls_back_to_the_host(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch, lie="sleeps")
+    assert found.wrong == {"host"} and found.ok is False
+    assert "it waits for the host: pure_callback of 'sleepy'" in found.reason
+
+
+def test_one_device_that_is_called_two(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch, fault="idle")
+    assert found.wrong == {"devices"} and found.ok is False
+    assert "devices: the compiled step uses 1 devices, NOT the 2 that were asked for" in found.reason
+    assert found.record.passport.expected_gradient_bytes == 32
+    assert "0 numbers by all-reduce, but the closed form is 8" in found.checks["collectives"].reason
+
+
+def test_two_devices_of_which_each_does_all_the_work(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch, fault="replicates")
+    assert found.wrong == {"devices"} and found.ok is False
+    assert "devices: the batch lies in 1 parts on 2 devices, NOT in 2" in found.reason
