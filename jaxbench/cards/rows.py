@@ -13,7 +13,8 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.summary import state as state_of
 from jaxbench.cards.layout import Card
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.report.figures.cards import Line, Mark
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.figures.cards import Line
 from jaxbench.report.verdicts.words import clean
 
 
@@ -171,17 +172,13 @@ def lines(rows: Sequence[Shown]) -> list[Line]:
         Line(
             machine=group[0].machine,
             experiment=group[0].experiment,
-            strategy=group[0].strategy,
-            scaling=group[0].scaling,
-            marks=tuple(
-                Mark(
-                    devices=row.devices,
-                    efficiency=row.efficiency,
-                    oversubscribed=row.oversubscribed,
-                    wrong=row.state == "wrong",
-                )
-                for row in group
-            ),
+            strategy=strategy,
+            scaling=scaling,
+            marks=tuple(Mark(at=row.devices, value=row.efficiency.times(100), state=_mark(row)) for row in group),
         )
-        for group in found.values()
+        for (_, strategy, scaling), group in found.items()
     ]
+
+
+def _mark(row: Shown) -> str:
+    return "wrong" if row.state == "wrong" else "hollow" if row.oversubscribed else "solid"

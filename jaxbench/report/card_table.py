@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -100,6 +100,14 @@ def headlines(card: dict[str, Any]) -> list[str]:
         if link["devices"] == count and "x" not in str(link.get("mesh") or "")
     ]
     return sentences + ([f"Collectives of S bytes on {devices(count)}: {'; '.join(parts)}."] if parts else [])
+
+
+def machine_name(machine: Mapping[str, Any]) -> str:
+    """The accelerator or processor, and how many there are."""
+    if machine.get("platform") != "cpu":
+        return f"{machine.get('devices')} x {machine.get('device_kind')}"
+    cores = machine.get("cores")
+    return f"{machine.get('cpu_model') or 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
 
 
 def table(card: dict[str, Any]) -> Table:

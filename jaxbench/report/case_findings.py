@@ -48,7 +48,7 @@ class CaseFindings(Findings):
 
     @property
     def title(self) -> str:
-        return TITLES.get(self.view, self.view)
+        return f"{self.experiment}: {TITLES.get(self.view, self.view)}"
 
     def entries(self) -> list[Entry]:
         return summary.entries(self.rows, fits=self.fits)

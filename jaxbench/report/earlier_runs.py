@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -10,13 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records.store import MANIFEST
+from jaxbench.report.drawing.marks import exact
 from jaxbench.report.drawing.roofline_points import Spot
 
 MOST = 40  # folders that are read, the newest first
 _SAME = ("platform", "device_kind", "cores", "cpu_model")
-_FLOPS = ("flops", "flops_per_step")
 
 
 def spots(path: Path) -> list[Spot]:
@@ -39,28 +39,23 @@ def _of_folder(folder: Path, this_machine: dict[str, Any]) -> Iterator[Spot]:
     manifest = _manifest(folder)
     if manifest is None or any(manifest.get(name) != this_machine.get(name) for name in _SAME):
         return
-    try:
+    with contextlib.suppress(OSError, ValueError, csv.Error):
         with open(folder / "summary.csv", newline="", encoding="utf-8") as file:
-            lines = list(csv.DictReader(file))
-    except (OSError, ValueError, csv.Error):
-        return
-    for line in lines:
-        if (spot := _spot(line)) is not None:
-            yield spot
+            yield from filter(None, map(_spot, list(csv.DictReader(file))))
 
 
 def _spot(line: dict[str, str]) -> Spot | None:
     """None for a row that is wrong, oversubscribed or refused, or without FLOPs or bytes."""
     good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
-    flops = next((value for name in _FLOPS if (value := _number(line.get(name))) > 0), 0.0)
+    flops = _number(line.get("flops")) or _number(line.get("flops_per_step"))
     moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))
     if not good or line.get("gate") == "refused" or not (flops > 0 and moved > 0 and rate > 0):
         return None
     platform = line.get("platform") or ""
     share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
     return Spot(
-        label=line.get("experiment") or "", intensity=flops / moved, flop_per_s=Estimate(value=rate / share),
-        platform=platform, mark="earlier",
+        label=line.get("experiment") or "", at=flops / moved, value=exact(rate / share), platform=platform,
+        kind="earlier",
     )  # fmt: skip
 
 

@@ -97,13 +97,6 @@ def _answer(answer: str | None) -> Cell:
     return Cell(answer, _KINDS[answer]) if answer else Cell("")
 
 
-def machine_name(machine: Mapping[str, Any]) -> str:
-    """The accelerator or processor, and how many there are."""
-    if machine.get("platform") != "cpu":
-        return f"{machine.get('devices')} x {machine.get('device_kind')}"
-    return f"{machine.get('cpu_model') or 'CPU'}, {machine.get('cores')} cores"
-
-
 def machine(document: Mapping[str, Any]) -> Table:
     """The machine, its software, and its measured peaks."""
     about, versions = document["machine"], document["machine"].get("versions", {})

@@ -36,7 +36,6 @@ from jaxbench.report.findings import (
     Findings,
     excused,
     legend,
-    names,
     notes,
     of_folder,
     timed,
@@ -82,7 +81,7 @@ class LeverFindings(Findings):
 
     @property
     def title(self) -> str:
-        return TITLES[self.view]
+        return f"{self.experiment}: {TITLES[self.view]}"
 
     def entries(self) -> list[Entry]:
         calls = [latency for _, found in self.latencies for latency in found]
@@ -175,8 +174,4 @@ def baselines(places: Sequence[Place]) -> list[str]:
 
 def unclear(found: Sequence[Arm]) -> list[str]:
     """The arms whose comparison is inconclusive, by reason."""
-    points: dict[str, list[str]] = {}
-    for arm in found:
-        if arm.verdict == "cannot tell":
-            points.setdefault(arm.why, []).append(arm.point.point)
-    return [f"{names(members)}: {why}." for why, members in points.items()]
+    return notes(found, lambda arm: [arm.why] if arm.verdict == "cannot tell" else [])

@@ -71,7 +71,7 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
         Section(heading="Is this normal?", sentences=normal),
         Section(heading="Notes", sentences=_of_runs(runs, lambda findings: findings.repairs)),
     ]
-    name = _name(card)
+    name = card_table.machine_name(card["machine"])
     return Page(
         name=name,
         heading=f"{name}: what this machine can do",
@@ -84,15 +84,6 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
         sources=[("The machine's card", card)],
         made_from="machine.json and the runs that it links to",
     )
-
-
-def _name(card: dict[str, Any]) -> str:
-    """The accelerator or processor, and how many there are."""
-    machine = card["machine"]
-    if machine.get("platform") != "cpu":
-        return f"{machine.get('devices')} x {machine.get('device_kind')}"
-    cores = machine.get("cores")
-    return f"{machine.get('cpu_model') or 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
 
 
 def _address(folder: Path, run: Path) -> str:
@@ -114,7 +105,7 @@ def _shortfalls(runs: Sequence[Run]) -> list[str]:
 def _roofline(folder: Path, runs: Sequence[Run], card: dict[str, Any]) -> list[Picture]:
     """Every kernel of all runs under the card's ceilings."""
     spots = of_cases([row for _, findings in runs for row in findings.rows])
-    title = f"{_name(card)}: kernels under this machine's ceilings"
+    title = f"{card_table.machine_name(card['machine'])}: kernels under this machine's ceilings"
     files = canvas.render(lambda: roofline.under(spots, card=card, title=title, dtype="float32"))
     canvas.write(files, folder / "figures", "roofline")
     return [Picture(name="roofline", svg=files["svg"], caption=roofline.CAPTION)] if files else []

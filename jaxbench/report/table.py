@@ -25,9 +25,10 @@ Get = str | tuple[str, ...] | Callable[[Any], Any]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
 ALWAYS, DISTINCT = 9, 8  # on the terminal; DISTINCT: unless all lines have the same value
 TEXT_MAX = 24  # if room is short, the terminal wraps longer texts before it drops columns
-_ALARMS = ("wrong", "failed", "no")
-_STYLES = {"ok": "green", "passed": "green", "unsupported": "dim"} | dict.fromkeys(_ALARMS, "bold red")
-_STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused"), "yellow")
+_ALARMS = ("wrong", "failed", "no", "bad")
+_STYLES = dict.fromkeys(_ALARMS, "bold red") | dict.fromkeys(("ok", "passed", "good"), "green")
+_STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused", "doubtful"), "yellow")
+_STYLES |= dict.fromkeys(("unsupported", "unknown"), "dim")
 
 
 class Part(enum.IntEnum):

@@ -188,9 +188,9 @@ def test_notes_say_where_the_spread_comes_from_only_where_it_is_used() -> None:
 @pytest.mark.parametrize("case", ["normal", "one point", "hundred"])
 def test_levels_add_up_to_alpha(case: str) -> None:
     answers = CASES[case].answers
-    used = notes.levels(answers)
-    assert used.point and used.overall
-    assert math.isclose(len(answers.points) * (1 - used.point) + (1 - used.overall), judge.ALPHA)
+    point, overall = (level.decides for level in notes.levels(answers))
+    assert point and overall
+    assert math.isclose(len(answers.points) * (1 - point) + (1 - overall), judge.ALPHA)
 
 
 @pytest.mark.parametrize(("module", "paired"), [(judge, False), (sequential, True)])
@@ -206,10 +206,10 @@ def test_levels_are_those_that_decide(
 
     monkeypatch.setattr(module, "decide", spy)
     answers = compared(factors, paired=paired).answers
-    used = notes.levels(answers)
-    assert used.point and used.overall
-    assert all(math.isclose(alpha, 1 - used.point) for alpha in alphas[: len(factors)])
-    assert math.isclose(alphas[-1], 1 - used.overall)
+    point, overall = (level.decides for level in notes.levels(answers))
+    assert point and overall
+    assert all(math.isclose(alpha, 1 - point) for alpha in alphas[: len(factors)])
+    assert math.isclose(alphas[-1], 1 - overall)
 
 
 def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:

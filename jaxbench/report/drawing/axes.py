@@ -66,6 +66,12 @@ def zero_axis(
     axis.set_major_formatter(FuncFormatter(lambda value, _: (show or plain)(value) if value > 0 else "0"))
 
 
+def whole_zero(axes: Axes) -> None:
+    """A linear y axis from just below 0, so that a point at 0 is seen whole."""
+    top = axes.dataLim.y1 if axes.dataLim.y1 > 0 else 1.0
+    axes.set_ylim(-0.04 * top, 1.12 * top)
+
+
 def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show | None = None, room: float = 0.17, most: int = 8) -> float:
     """The x axis of horizontal bars, with room for a text beside the longest. Returns where the bars begin.
 
@@ -127,24 +133,23 @@ def empty(axes: Axes, why: str, *, which: str = "y") -> None:
 
 def si(value: float) -> str:
     """ "10k", "2.5M"; small values as they are."""
-    for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size * 0.999999:
-            return f"{value / size:.3g}{prefix}"
-    return f"{value:.3g}"
+    return _in_unit(value, ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")))
 
 
 def bytes_tick(value: float) -> str:
     """ "20 MB", "1.5 GB"; for ticks, which are round."""
-    size, prefix = next(((s, p) for s, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if value >= s), (1.0, ""))
-    return f"{value / size:.3g} {prefix}B" if value else "0"
+    return _in_unit(value, ((1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (0.0, " B"))) if value else "0"
 
 
 def seconds_tick(value: float) -> str:
     """ "10 µs", "1 ms"; for ticks, which are round."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size * 0.999999:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"
+    return _in_unit(value, ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns")))
+
+
+def _in_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
+    """In the first unit that is not larger, else the last. 0 is the size of a unit without a prefix."""
+    size, unit = next(((size, unit) for size, unit in units if value >= size * 0.999999), units[-1])
+    return f"{value / (size or 1):.3g}{unit}"
 
 
 def plain(value: float) -> str:

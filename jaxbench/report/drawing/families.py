@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -34,6 +34,12 @@ def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bool = False, between: Any = "-") -> None:
     """`value` over devices."""
     marks.line(axes, marks.of(rows, lambda row: row.point.devices, value, exact=exact), place=place, between=between)
+
+
+def lines(axes: Axes, found: Mapping[str, Sequence[Row]], value: Value, **look: Any) -> None:
+    """A `line` for each family. look: passed to `line`."""
+    for place, rows in enumerate(found.values()):
+        line(axes, rows, value, place=place, **look)
 
 
 def counts(rows: Iterable[Row]) -> list[int]:

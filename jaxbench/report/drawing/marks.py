@@ -272,6 +272,11 @@ def handle(place: int, label: str, *, between: Any = "-") -> Line2D:
     return Line2D([], [], color=colour, marker=marker, linestyle=between, label=label)
 
 
+def style_handle(label: str, **style: Any) -> Line2D:
+    """The legend entry of a line style or marker, whatever the colours of the series that have it."""
+    return Line2D([], [], label=label, **{"color": "black", **style})
+
+
 def published_handle(shape: str, label: str) -> Line2D:
     return Line2D([], [], marker=shape, label=label, **PUBLISHED)
 

@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.alpha_beta import Fit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, seconds_tick
-from jaxbench.report.drawing.bands import bands
-from jaxbench.report.drawing.canvas import short
+from jaxbench.report.drawing.kit import Axes, Figure, entitle, extent, log_axis, seconds_tick, short
 from jaxbench.report.drawing.series import Series, payload
 
 VIEWS = ("cases/transfer", "cases/collectives")
@@ -36,7 +32,7 @@ def draw(run: CaseFindings) -> Figure | None:
     if not rows:
         return None
     every = series.split(rows, ("group", "pair", "dtype"), size=payload)
-    sheet, pairs = bands(series.operations(rows), across=3, heights=(1.95, 1.15))
+    sheet, pairs = series.bands(rows, across=3, heights=(1.95, 1.15))
     for op, (above, below) in pairs.items():
         for one in series.of_op(every, op):
             one.draw(above, payload, series.time, between="none")

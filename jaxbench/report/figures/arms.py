@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.drawing import marks, notes, places
-from jaxbench.report.drawing.axes import entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Figure, Mark, Sheet, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/arms",)

@@ -5,14 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.batches import Knee
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, exact, short
 from jaxbench.report.findings import unit
 from jaxbench.report.lever_findings import LeverFindings
 

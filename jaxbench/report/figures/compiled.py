@@ -6,16 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from jaxbench.analysis.compiled import CompiledRow, gigabytes
+from jaxbench.analysis.compiled import gigabytes
 from jaxbench.records.schema import COLLECTIVES, CompiledRecord
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, short
+from jaxbench.report.findings import Findings
 
-VIEWS = ()  # `compiled_page` draws it: such a run has no findings
+VIEWS = ("compiled",)
 CAPTION = (
     "Compiled for hardware that is not here; nothing was run. Left: the memory that a step needs on one device; "
     "dashed: a device's capacity. Right: the bytes that one device sends in a step, by kind of collective; a cross "
@@ -24,9 +21,9 @@ CAPTION = (
 MOST = 48  # points that a figure has room for
 
 
-def draw(rows: Sequence[CompiledRow], *, title: str) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Two panels with a bar a point. None when nothing compiled."""
-    compiled = [(row, row.record) for row in rows if row.record is not None]
+    compiled = [(row, row.record) for row in run.rows if row.record is not None]
     if not compiled:
         return None
     shown = compiled[:MOST]
@@ -43,7 +40,7 @@ def draw(rows: Sequence[CompiledRow], *, title: str) -> Figure | None:
     for axes in (memory, wire):
         sheet.names(axes, [short(row.name, 44) for row, _ in shown], shown=axes is memory)
     handles: list[Any] = [marks.bar_handle(look, kind) for look, kind in enumerate(["memory per device", *kinds])]
-    return sheet.finish(title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
+    return sheet.finish(run.title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
 
 
 def _sent(record: CompiledRecord) -> dict[str, float]:

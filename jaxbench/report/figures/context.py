@@ -6,19 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis import max_sequence as search
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain, seconds_tick
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import GREY
+from jaxbench.report.drawing.kit import GREY, Axes, Figure, Line2D, Sheet, short
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/context", "levers/context")
 CAPTION = (
@@ -29,7 +23,7 @@ CAPTION = (
 _BETWEEN: Any = ("-", ":", "--", "-.")  # of strategies, where there are several: a marker says the device count
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Up to three panels. None when there was neither a search nor a time."""
     longest = search.read(run.path)
     found: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
@@ -53,7 +47,7 @@ def _strategies(timed: Sequence[Row]) -> list[Line2D]:
     """The line styles of the strategies, if there are several."""
     names = list(families.families(timed))
     styles = [_BETWEEN[place % len(_BETWEEN)] for place in range(len(names) if len(names) > 1 else 0)]
-    return [Line2D([], [], color=GREY, linestyle=s, label=short(n, 28)) for s, n in zip(styles, names, strict=False)]
+    return [marks.style_handle(short(n, 28), color=GREY, linestyle=s) for s, n in zip(styles, names, strict=False)]
 
 
 def _longest(axes: Axes, found: Sequence[dict[str, Any]], counts: Sequence[int]) -> None:

@@ -7,14 +7,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.crossings import Crossing, Knee
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, seconds_tick, short, si
 from jaxbench.report.drawing.series import Series, believed, elements, per_second
 
 VIEWS = ("cases/curves",)

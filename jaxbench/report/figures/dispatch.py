@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.headline import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import time_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Figure, Mark, Sheet, short, time_axis
 
 VIEWS = ("cases/dispatch",)
 CAPTION = (

@@ -5,15 +5,11 @@ from __future__ import annotations
 
 import math
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.summary import gradient_bytes
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import bytes_tick, entitle, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Figure, Sheet, bytes_tick, entitle, exact, short, zero_axis
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/freeze",)

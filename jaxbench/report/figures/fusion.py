@@ -6,10 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import seconds
@@ -17,8 +13,7 @@ from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import Show, entitle, log_axis, plain, seconds_tick, si, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, exact, short
 from jaxbench.report.drawing.series import Series, elements
 
 VIEWS = ("cases/fusion",)

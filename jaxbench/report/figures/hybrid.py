@@ -6,19 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks
-from jaxbench.report.drawing.axes import empty, entitle, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.families import fact, received_bytes
-from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, empty, entitle, exact, short, zero_axis
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/hybrid", "levers/hybrid")
 CAPTION = (
@@ -27,7 +21,7 @@ CAPTION = (
 )
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Three panels that share their rows. None when no mesh was compiled."""
     rows = ranked(families.compiled(run.rows))
     if not rows:

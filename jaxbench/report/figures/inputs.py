@@ -6,15 +6,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.lever_headline import bound
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Figure, Sheet, entitle, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/inputs",)
@@ -50,7 +46,7 @@ def draw(run: LeverFindings) -> Figure | None:
     entitle(right, "input-bound share of the step, %")
     for axes in (left, right):
         sheet.names(axes, places.ticks(run.places), beside=len(run.places), shown=axes is left)
-    seen = [Line2D([], [], **style, label="measured waiting")] if waits else []
+    seen = [marks.style_handle("measured waiting", **style)] if waits else []
     remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     title = f"{run.experiment}: is the step waiting for data?"
     return sheet.finish(title, [*places.handles(run.places), *seen], [*remarks, *places.remarks(run.places)])

@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.arms import Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import bar_axis, entitle
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, bar_axis, entitle, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/ladder",)
@@ -33,7 +28,7 @@ def draw(run: LeverFindings) -> Figure | None:
         entitle(axes, place.name if len(found) > 1 else "")
     entitle(sheet.panels[-1, 0], x="speed-up over the first rung")
     what = "rung: speed-up over the rung before it, with its 95 % interval; ?: the interval contains 1"
-    return sheet.finish(f"{run.experiment}: the ladder", notes=[what, *places.remarks(found)])
+    return sheet.finish(f"{run.experiment}: what each rung gains", notes=[what, *places.remarks(found)])
 
 
 def factors(place: Place) -> list[Estimate]:

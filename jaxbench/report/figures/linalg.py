@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain, seconds_tick
-from jaxbench.report.drawing.bands import bands
+from jaxbench.report.drawing.kit import Figure, entitle, extent, log_axis, plain, seconds_tick
 from jaxbench.report.drawing.series import elements, time_over
 
 VIEWS = ("cases/linalg",)
@@ -25,7 +22,7 @@ def draw(run: CaseFindings) -> Figure | None:
     if not rows:
         return None
     every = series.split(rows, ("impl", "dtype", "platform", "cores"), size=elements)
-    sheet, pairs = bands(series.operations(rows), across=4, heights=(1.8, 1.2))
+    sheet, pairs = series.bands(rows, across=4, heights=(1.8, 1.2))
     for op, (above, below) in pairs.items():
         for one in series.of_op(every, op):
             one.draw(above, elements, series.time)

@@ -6,17 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, short
 from jaxbench.report.drawing.series import Series, naming
 
 VIEWS = ("cases/matmul",)

@@ -7,17 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, empty, entitle, log_axis, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.families import fact, received
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, exact, short
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/moe", "levers/moe")
 CAPTION = (
@@ -28,7 +23,7 @@ CAPTION = (
 KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Two panels. None when nothing was compiled."""
     rows = families.compiled(run.rows)
     if not rows:
@@ -57,8 +52,7 @@ def _kinds(rows: Sequence[Row]) -> dict[str, int]:
 def _state(axes: Axes, found: Mapping[str, Sequence[Row]]) -> None:
     rows = [row for mine in found.values() for row in mine]
     counts = families.counts(rows)
-    for place, mine in enumerate(found.values()):
-        families.line(axes, mine, lambda row: exact(fact(row, "state_bytes")), place=place, exact=True)
+    families.lines(axes, found, lambda row: exact(fact(row, "state_bytes")), exact=True)
     whole = [fact(row, "state_bytes") for row in rows if row.point.devices == counts[0]]
     whole = [size for size in whole if math.isfinite(size)]
     if whole and len(counts) > 1:

@@ -5,15 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.phases import NAMES, PARTS, Phases
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, seconds_tick, short, zero_axis
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/phases",)

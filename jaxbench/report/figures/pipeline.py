@@ -6,10 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
@@ -18,11 +14,9 @@ from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, empty, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.families import fact
-from jaxbench.report.drawing.marks import GREY, exact
+from jaxbench.report.drawing.kit import GREY, Axes, Figure, Line2D, Sheet, exact
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/pipeline", "levers/pipeline")
 CAPTION = (
@@ -39,7 +33,7 @@ _FIRST = 4  # the first look of schedules, so that no schedule looks like a numb
 _UNMATCHED = "*"  # published for a number of micro-batches that was not measured here
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Three panels. None when no pipeline was compiled."""
     rows = [row for row in families.compiled(run.rows) if row.point.strategy == "pipeline"]
     if not rows:
@@ -175,7 +169,7 @@ def _between(low: float, high: float) -> list[float]:
 def _handles(looks: Mapping[int, int], schedules: Sequence[str], *, compared: bool) -> list[Line2D]:
     found = [marks.handle(look, f"M = {parts}") for parts, look in looks.items()]
     found += [marks.handle(_look(name), name, between=_BETWEEN[name]) for name in schedules]
-    found.append(Line2D([], [], color=GREY, linewidth=0.6, label="idle slots alone"))
+    found.append(marks.style_handle("idle slots alone", color=GREY, linewidth=0.6))
     if compared:
         found.append(marks.published_handle(marks.look(0)[1], "Huang et al., same markers"))
         unmatched = [m for m, *_ in others() if m not in looks]

@@ -6,18 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.quantities import scaled
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
-from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, exact, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/precision",)
@@ -51,7 +45,7 @@ def draw(run: LeverFindings) -> Figure | None:
         sheet.names(panels[3], _differences(panels[3], run.places))
         panels[3].tick_params(axis="y", labelsize=6.5)
         handles += [
-            Line2D([], [], color=marks.look(0)[0], marker="o", linestyle="none", label="measured"),
+            marks.style_handle("measured", color=marks.look(0)[0], marker="o", linestyle="none"),
             marks.published_handle("o", "mixed precision minus float32, published"),
         ]
         remarks.append("accuracy: one short training per arm, so no interval; a difference may be due to the seed")

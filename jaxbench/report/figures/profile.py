@@ -5,16 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.schema import ProfileRecord
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Figure, Sheet, entitle, seconds_tick, short, zero_axis
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training", "levers")
 ORDER = 3
@@ -25,7 +21,7 @@ CAPTION = (
 )
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """A stacked bar of the time per step for each profiled point. None where nothing was profiled."""
     found = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]
     if not found:

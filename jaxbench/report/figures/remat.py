@@ -8,16 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.memory_by_depth import Law
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
-from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, bytes_tick, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/remat",)

@@ -6,15 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis import ceilings, quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, plain
 from jaxbench.report.drawing.series import believed
 
 VIEWS = ("cases/stream",)

@@ -6,20 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes
-from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle, log_axis, plain, whole_zero
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, exact
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/tensor", "levers/tensor")
 CAPTION = (
@@ -33,7 +27,7 @@ _STRONG_SHAPE, _STRONG_NAME = "P", "Megatron: strong"
 _STYLES = {"strong": "-", "weak": ":"}
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Up to three panels: weak and strong scaling where they were timed, and bytes. None when nothing was measured."""
     sent = [row for row in families.compiled(run.rows) if math.isfinite(families.received_bytes(row))]
     if not sent:
@@ -65,9 +59,8 @@ def base(rows: Sequence[Row]) -> int:
 def _weak(axes: Axes, found: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
     """Ours and both published series. Returns the published ones' entries in the legend."""
     marks.unity(axes, at=100, along="y")
-    for place, rows in enumerate(found.values()):
-        percent = lambda row: row.efficiency.times(100)  # noqa: E731
-        families.line(axes, _of(rows, "weak"), percent, place=place, between=_STYLES["weak"])
+    weak = {name: _of(rows, "weak") for name, rows in found.items()}
+    families.lines(axes, weak, lambda row: row.efficiency.times(100), between=_STYLES["weak"])
     frame, counts = published.read(WEAK).frame, set(families.counts(timed))
     for column, shape, _ in _WEAK_COLUMNS:
         marks.published(axes, frame[f"{column}_gpus"], frame[f"{column}_scaling_pct"], shape=shape)
@@ -82,8 +75,7 @@ def _weak(axes: Axes, found: dict[str, list[Row]], timed: Sequence[Row]) -> list
 def _strong(axes: Axes, found: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
     """Ours, y = x, and the published series where ours are over one device as theirs is."""
     smallest, counts, handles = base(timed), set(families.counts(timed)), []
-    for place, mine in enumerate(found.values()):
-        families.line(axes, _of(mine, "strong"), lambda row: row.speedup, place=place)
+    families.lines(axes, {name: _of(rows, "strong") for name, rows in found.items()}, lambda row: row.speedup)
     if smallest == 1:
         frame = published.read(STRONG).frame
         marks.published(axes, frame["gpus"], frame["speedup"], shape=_STRONG_SHAPE)
@@ -101,8 +93,7 @@ def _sent(axes: Axes, found: dict[str, list[Row]]) -> None:
     for place, rows in enumerate(found.values()):
         for scaling, between in _STYLES.items():
             families.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
-    top = axes.dataLim.y1 or 1.0
-    axes.set_ylim(-0.04 * top, 1.12 * top)  # a point at 0 is seen whole
+    whole_zero(axes)
     entitle(axes, "MB received per device and step")
     devices_axis(axes, families.counts(row for rows in found.values() for row in rows))
 

@@ -7,16 +7,12 @@ import math
 from collections.abc import Sequence
 
 from matplotlib import font_manager
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
 
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, round_ticks
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import COLOURS, GREY
+from jaxbench.report.drawing.kit import COLOURS, GREY, Axes, Figure, Line2D, Sheet, short
 from jaxbench.report.verdicts import notes as how
 from jaxbench.report.verdicts import words
 from jaxbench.verdicts.comparison import Comparison

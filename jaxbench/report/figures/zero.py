@@ -9,20 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain, round_ticks
-from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.families import fact
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, exact, short
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/zero", "levers/zero")
 CAPTION = (
@@ -80,7 +75,7 @@ def mixed(row: Row) -> bool:
     return row.point.levers.get("precision") == "mixed"
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """One panel. None when no gradients were measured."""
     rows = [row for row in families.compiled(run.rows) if math.isfinite(per_parameter(row))]
     if not rows:
@@ -88,8 +83,7 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
     sheet = Sheet(heights=2.7)
     axes = sheet.only()
     found = families.families(_once(rows))
-    for place, mine in enumerate(found.values()):
-        families.line(axes, mine, lambda row: exact(per_parameter(row)), place=place, exact=True)
+    families.lines(axes, found, lambda row: exact(per_parameter(row)), exact=True)
     overlay = all(mixed(row) for row in rows)
     if overlay:
         _published(axes)
