@@ -86,9 +86,9 @@ def ask(workers: Sequence[subprocess.Popen[bytes]], seconds: float, limit_s: flo
     return np.array(answers)
 
 
-def spread(count: int, limit: int = SAMPLED) -> list[int]:
-    """At most `limit` of `count` indices, evenly spread, including the first and the last."""
-    return sorted({round(index) for index in np.linspace(0, count - 1, min(count, limit))})
+def spread(count: int) -> list[int]:
+    """At most SAMPLED of `count` indices, evenly spread, including the first and the last."""
+    return sorted({round(index) for index in np.linspace(0, count - 1, min(count, SAMPLED))})
 
 
 def measure(cores: Sequence[int], seconds: float) -> Rates:

@@ -31,13 +31,13 @@ def measure(platform: str, seconds: float, command: Sequence[str] | None = None)
     return ask(words, limit_s=START_LIMIT_S + seconds, TF_CPP_MIN_LOG_LEVEL="2")
 
 
-def block_means(began_s: np.ndarray, took_s: np.ndarray, block_s: float = BLOCK_S) -> np.ndarray:
+def block_means(began_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
     """Means over the calls that began in each block of wall time. Both (n,) seconds, in order; returns (blocks,).
 
     A last block that is not full is left out, and so are blocks in which no call began.
     """
-    block = np.floor(began_s / block_s).astype(int)
-    full = block < math.floor((began_s[-1] + took_s[-1]) / block_s + 1e-9)
+    block = np.floor(began_s / BLOCK_S).astype(int)
+    full = block < math.floor((began_s[-1] + took_s[-1]) / BLOCK_S + 1e-9)
     counts = np.bincount(block[full])
     sums = np.bincount(block[full], weights=took_s[full])
     return sums[counts > 0] / counts[counts > 0]

@@ -32,16 +32,7 @@ from jaxbench.levers import LEVERS
 from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
-from jaxbench.report.findings import (
-    Findings,
-    excused,
-    legend,
-    notes,
-    of_folder,
-    timed,
-    unit,
-    utilisation,
-)
+from jaxbench.report.findings import Findings, excused, legend, notes, of_folder, timed, unit, utilisation
 from jaxbench.report.page import Kind, Section
 from jaxbench.report.table import Table
 

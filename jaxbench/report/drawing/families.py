@@ -47,9 +47,9 @@ def counts(rows: Iterable[Row]) -> list[int]:
     return sorted({row.point.devices for row in rows})
 
 
-def handles(names: Iterable[str], *, limit: int = 28) -> list[Line2D]:
+def handles(names: Iterable[str]) -> list[Line2D]:
     """One entry of the legend for each family."""
-    return [marks.handle(place, short(name, limit)) for place, name in enumerate(names)]
+    return [marks.handle(place, short(name, 28)) for place, name in enumerate(names)]
 
 
 def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import interval
 from jaxbench.report.drawing import marks, notes, places
 from jaxbench.report.drawing.kit import Figure, Mark, Sheet, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
@@ -47,8 +48,7 @@ def cost(arm: Arm) -> Estimate:
 def _text(arm: Arm, value: Estimate) -> str:
     if arm.row is arm.baseline:
         return "baseline"
-    between = f" [{value.lo:.2f}, {value.hi:.2f}]" if value.has_interval else ""
-    return f"{value.value:.2f}{between}{'  inconclusive' if arm.verdict == 'cannot tell' else ''}"
+    return interval(value, "{:.2f}".format) + ("  inconclusive" if arm.verdict == "cannot tell" else "")
 
 
 def _name(place: Place, arm: Arm, run: LeverFindings) -> str:

@@ -96,11 +96,7 @@ def _crossings(line: Sequence[Axes], crossings: Sequence[Crossing]) -> None:
     """A dotted line with a letter through both panels, behind the data."""
     for size, letter in _letters(crossings).items():
         for axes in line:
-            axes.axvline(size, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
-            marks.write(
-                axes, size, 0.995, letter, size=6.3, xycoords=("data", "axes fraction"), xytext=(2, 0), va="top",
-                color="#222222", zorder=1.9,
-            )  # fmt: skip
+            marks.boundary(axes, size, letter, y=0.995, va="top", color="#222222", zorder=1.9)
 
 
 def _knees(axes: Axes, knees: Sequence[Knee], mine: Sequence[Series]) -> None:

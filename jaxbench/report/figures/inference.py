@@ -31,10 +31,7 @@ def draw(run: LeverFindings) -> Figure | None:
             marks.line(left, made, place=place, **style)
         batch, arms = (lambda arm: arm.point.global_batch), [one.arm for one in many]
         marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
-    for axes, show, title in (
-        (left, seconds_tick, "latency of one call"),
-        (right, si, f"{short(unit(run.rows))}/s"),
-    ):
+    for axes, show, title in ((left, seconds_tick, "latency of one call"), (right, si, f"{short(unit(run.rows))}/s")):
         log_axis(axes, "x", base=2, show=plain, most=6)
         log_axis(axes, "y", show=show, most=6)
         entitle(axes, title, x="global batch")

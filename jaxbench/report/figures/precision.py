@@ -74,8 +74,7 @@ def _differences(axes: Axes, found: Sequence[Place]) -> list[str]:
     """Ours above, published below. Returns the names of the rows."""
     ours = [(arm, place, look) for look, place in enumerate(found) for arm in place.arms if difference(arm).known]
     marks.dots(
-        axes,
-        [Mark(at=y, value=difference(a), look=look, state=marks.state(a)) for y, (a, _, look) in enumerate(ours)],
+        axes, [Mark(at=y, value=difference(a), look=look, state=marks.state(a)) for y, (a, _, look) in enumerate(ours)]
     )
     frame = published.read(SERIES).frame
     for y, change in enumerate(frame["mixed"] - frame["fp32"], start=len(ours)):

@@ -81,8 +81,4 @@ def _caches(axes: Axes, cache: int | None) -> None:
     ):
         size = times * (cache or 0)
         if low < size < high:
-            axes.axvline(size, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
-            marks.write(
-                axes, size, 0.02, text, size=6.3, xycoords=("data", "axes fraction"), xytext=(2, 0), rotation=90,
-                color="#333333", va="bottom",
-            )  # fmt: skip
+            marks.boundary(axes, size, text, y=0.02, rotation=90, color="#333333", va="bottom")
