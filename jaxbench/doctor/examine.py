@@ -72,7 +72,7 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
-    rows = [(Cell(each.state, each.state), each.name, f"{each.said}\n{each.advice}".strip()) for each in findings]
+    rows = [(Cell(each.state, each.state), each.name, f"{each.message}\n{each.advice}".strip()) for each in findings]
     console.print(plain({"": TEXT, "what": TEXT, "found": FOLD}, rows).terminal(console.width))
     console.print(Text(verdict(findings), style="bold"))
 

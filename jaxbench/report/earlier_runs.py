@@ -15,7 +15,7 @@ from jaxbench.records.store import MANIFEST
 from jaxbench.report.drawing.marks import exact
 from jaxbench.report.drawing.roofline_points import Spot
 
-MOST = 40  # folders that are read, the newest first
+LIMIT = 40  # folders that are read, the newest first
 _SAME = ("platform", "device_kind", "cores", "cpu_model")
 
 
@@ -29,9 +29,9 @@ def spots(path: Path) -> list[Spot]:
     if this_machine is None:
         return []
     here = path.resolve()
-    found = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
-    runs = [folder for folder in found if folder != here and (folder / MANIFEST).is_file()]
-    newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:MOST]
+    folders = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
+    runs = [folder for folder in folders if folder != here and (folder / MANIFEST).is_file()]
+    newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:LIMIT]
     return [spot for folder in sorted(newest) for spot in _of_folder(folder, this_machine)]
 
 

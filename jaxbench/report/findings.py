@@ -17,7 +17,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.folds import fold
-from jaxbench.report.page import Fold, Kind, Page, Picture, Section
+from jaxbench.report.page import Fold, Page, Picture, Purpose, Section
 from jaxbench.report.table import Table
 
 LEGEND = "Medians with 95 % bootstrap intervals over rounds."
@@ -117,9 +117,9 @@ class TrainingFindings(Findings):
 
     def all_sections(self) -> list[Section]:
         return [
-            Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
+            Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
-            Section(heading="Base", sentences=base_lines(self.rows), kind=Kind.DETAIL),
+            Section(heading="Base", sentences=base_lines(self.rows), purpose=Purpose.DETAIL),
             Section(
                 heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
             ),
@@ -265,7 +265,7 @@ def _families(rows: list[Row]) -> list[tuple[str, list[Row]]]:
     for row in rows:
         note = row.use.note if math.isfinite(row.use.mfu) else ""
         families.setdefault((row.point.strategy, row.point.scaling, note), []).append(row)
-    return [(f"{s} {scaling}", mine[:: max(1, len(mine) - 1)]) for (s, scaling, _), mine in families.items()]
+    return [(f"{s} {scaling}", members[:: max(1, len(members) - 1)]) for (s, scaling, _), members in families.items()]
 
 
 def _measured(row: Row) -> str:

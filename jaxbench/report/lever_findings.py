@@ -33,7 +33,7 @@ from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, excused, legend, notes, of_folder, timed, unit, utilisation
-from jaxbench.report.page import Kind, Section
+from jaxbench.report.page import Purpose, Section
 from jaxbench.report.table import Table
 
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
@@ -75,7 +75,7 @@ class LeverFindings(Findings):
         return f"{self.experiment}: {TITLES[self.view]}"
 
     def entries(self) -> list[Entry]:
-        calls = [latency for _, found in self.latencies for latency in found]
+        calls = [latency for _, many in self.latencies for latency in many]
         return summary.entries(self.rows, arms=self.arms, latencies=calls)
 
     def table(self) -> Table:
@@ -97,7 +97,7 @@ class LeverFindings(Findings):
 
     def all_sections(self) -> list[Section]:
         return [
-            Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
+            Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
             Section(heading="Baseline", sentences=baselines(self.places)),
             Section(heading="Inconclusive", sentences=unclear(self.arms)),
@@ -163,6 +163,6 @@ def baselines(places: Sequence[Place]) -> list[str]:
     return sentences
 
 
-def unclear(found: Sequence[Arm]) -> list[str]:
+def unclear(every: Sequence[Arm]) -> list[str]:
     """The arms whose comparison is inconclusive, by reason."""
-    return notes(found, lambda arm: [arm.why] if arm.verdict == "cannot tell" else [])
+    return notes(every, lambda arm: [arm.why] if arm.verdict == "cannot tell" else [])

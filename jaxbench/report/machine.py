@@ -21,7 +21,7 @@ from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.roofline_points import of_cases
 from jaxbench.report.figures import roofline
-from jaxbench.report.page import Kind, Page, Picture, Section
+from jaxbench.report.page import Page, Picture, Purpose, Section
 
 PAGE = "machine.html"
 # The views whose figures characterise a machine, in the order of the page.
@@ -45,27 +45,27 @@ def write(
       UserError: a run folder is none, is damaged, or `folder` cannot be written.
     """
     folder = Path(folder)
-    found = [(path, case_findings.find(RunFolder(path))) for path in runs]
+    analysed = [(path, case_findings.find(RunFolder(path))) for path in runs]
     try:
-        pictures = [*_roofline(folder, found, card), *_pictures(found)]
-        made = _page(folder, found, card, pictures)
+        pictures = [*_roofline(folder, analysed, card), *_pictures(analysed)]
+        made = _page(folder, analysed, card, pictures)
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
-    sentences = _shortfalls(found) if found else ["No run was measured."]
+    sentences = _shortfalls(analysed) if analysed else ["No run was measured."]
     if console is not None:
         terminal.show(made, console)
     return Outcome(ok=not sentences, sentences=sentences)
 
 
 def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
-    told = _of_runs(runs, lambda findings: findings.headlines)  # page only: the terminal has the table
+    results = _of_runs(runs, lambda findings: findings.headlines)  # page only: the terminal has the table
     normal = _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])
     refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
     sections = [
-        Section(heading="Incomplete or failed", sentences=_shortfalls(runs), kind=Kind.SHORTFALL),
+        Section(heading="Incomplete or failed", sentences=_shortfalls(runs), purpose=Purpose.SHORTFALL),
         Section(heading="Doubts about this card", sentences=machine_card.doubts(card)),
-        Section(heading="Results of the runs", sentences=told, kind=Kind.DETAIL),
+        Section(heading="Results of the runs", sentences=results, purpose=Purpose.DETAIL),
         Section(heading="Refused by the gates", sentences=refused),
         Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),
         Section(heading="Is this normal?", sentences=normal),

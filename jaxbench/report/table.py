@@ -31,8 +31,8 @@ _STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused", "doubtfu
 _STYLES |= dict.fromkeys(("unsupported", "unknown"), "dim")
 
 
-class Part(enum.IntEnum):
-    """The position of a column in a displayed table; within a part, columns keep the order of declaration."""
+class Position(enum.IntEnum):
+    """Where a column stands in a displayed table; within a part, columns keep the order of declaration."""
 
     IDENTITY = 0
     RESULT = 1
@@ -87,7 +87,7 @@ class Column:
     csv: bool = True
     on: Kind = Kind.NONE
     shown: Get | None = None
-    part: Part = Part.RESULT
+    part: Position = Position.RESULT
     views: tuple[str, ...] = ()
 
     @property
@@ -287,11 +287,11 @@ def take(get: Get, row: Any) -> Any:
     if callable(get):
         return get(row)
     for path in (get,) if isinstance(get, str) else get:
-        found = row
+        value = row
         for name in path.split("."):
-            found = getattr(found, name, None)
-        if found is not None:
-            return found
+            value = getattr(value, name, None)
+        if value is not None:
+            return value
     return None
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from jaxbench.report.page import Kind, Page
+from jaxbench.report.page import Page, Purpose
 
 SENTENCES = 6  # shown of a section; the page has all
 
@@ -26,7 +26,7 @@ def show(page: Page, console: Console) -> None:
     console.print()
     console.print(Text(table.note, style="dim"))
     for part in page.sections:
-        if part.kind is Kind.DETAIL:
+        if part.purpose is Purpose.DETAIL:
             continue
         shown, more = list(part.sentences[:SENTENCES]), len(part.sentences) - SENTENCES
         if more > 0:

@@ -242,7 +242,7 @@ def test_ratios_are_written_as_finely_as_they_are_known(value: float, lo: float,
 def test_figure_is_drawn(case: str) -> None:
     made = figure.draw(CASES[case])
     assert made is not None
-    rows = min(len(CASES[case].answers.points), figure.MOST)
+    rows = min(len(CASES[case].answers.points), figure.LIMIT)
     assert len(made.axes[0].get_yticks()) == rows + (rows > 1)
 
 
@@ -256,7 +256,7 @@ def test_figure_renders_any_name_and_each_verdict_has_its_own_mark() -> None:
 def test_many_points_are_chosen_and_said() -> None:
     answers = CASES["hundred"].answers
     shown = figure.selected(answers.points)
-    assert len(shown) == figure.MOST and shown == [p for p in answers.points if p in shown]
+    assert len(shown) == figure.LIMIT and shown == [p for p in answers.points if p in shown]
     assert all(p in shown for p in answers.points if p.verdict == SLOWER)
     made = figure.draw(CASES["hundred"])
     assert made is not None and "40 of 100 points" in str(made._supxlabel.get_text())

@@ -25,10 +25,10 @@ def compiled(rows: Iterable[Row]) -> list[Row]:
 
 def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Rows by strategy and arm, each sorted by devices. They keep the order of the run, and so their looks."""
-    found: dict[str, list[Row]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(", ".join(filter(None, (row.point.strategy, row.point.arm))), []).append(row)
-    return {name: sorted(mine, key=lambda row: row.point.devices) for name, mine in found.items()}
+        groups.setdefault(", ".join(filter(None, (row.point.strategy, row.point.arm))), []).append(row)
+    return {name: sorted(members, key=lambda row: row.point.devices) for name, members in groups.items()}
 
 
 def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bool = False, between: Any = "-") -> None:
@@ -36,9 +36,9 @@ def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bo
     marks.line(axes, marks.of(rows, lambda row: row.point.devices, value, exact=exact), place=place, between=between)
 
 
-def lines(axes: Axes, found: Mapping[str, Sequence[Row]], value: Value, **look: Any) -> None:
+def lines(axes: Axes, groups: Mapping[str, Sequence[Row]], value: Value, **look: Any) -> None:
     """A `line` for each family. look: passed to `line`."""
-    for place, rows in enumerate(found.values()):
+    for place, rows in enumerate(groups.values()):
         line(axes, rows, value, place=place, **look)
 
 

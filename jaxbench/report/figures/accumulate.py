@@ -26,7 +26,7 @@ def draw(run: LeverFindings) -> Figure | None:
     places.line(right, run.places, micro_batches, lambda arm: exact(arm.peak_bytes))
     places.line(right, run.places, micro_batches, lambda arm: exact(arm.temp_bytes), between=marks.DASHED)
     marks.unity(left, along="y")
-    log_axis(right, "y", show=bytes_tick, most=6)
+    log_axis(right, "y", show=bytes_tick, max_ticks=6)
     for axes, title in ((left, f"step time over that of {short(run.arms[0].label, 12)}"), (right, "memory per device")):
         log_axis(axes, "x", base=2, show=plain)
         entitle(axes, title, x="micro-batches per step")

@@ -16,7 +16,7 @@ CAPTION = (
     "left of the dashed line are faster; if an interval crosses the line, the comparison is inconclusive. The scale is "
     "logarithmic."
 )
-MOST = 40
+LIMIT = 40
 
 
 def draw(run: LeverFindings) -> Figure | None:
@@ -24,14 +24,14 @@ def draw(run: LeverFindings) -> Figure | None:
     known = [(place, number, arm) for number, place in enumerate(run.places) for arm in place.arms if arm.ratio.known]
     if not any(arm.row is not arm.baseline for _, _, arm in known):
         return None
-    shown = known[:MOST]
+    shown = known[:LIMIT]
     made = [Mark(at=y, value=cost(arm), state=marks.state(arm), look=look) for y, (_, look, arm) in enumerate(shown)]
     sheet = Sheet()
     axes = sheet.only()
     marks.dots(axes, made)
     marks.unity(axes)
     ends = [end for mark in made for end in (mark.drawn.lo, mark.end)]
-    log_axis(axes, "x", show=plain, most=8, span=[*ends, 1.0])
+    log_axis(axes, "x", show=plain, max_ticks=8, span=[*ends, 1.0])
     sheet.names(axes, [_name(place, arm, run) for place, _, arm in shown])
     for mark, (_, _, arm) in zip(made, shown, strict=True):
         marks.beside(axes, mark.at, _text(arm, mark.drawn))

@@ -21,7 +21,7 @@ _ACROSS = 3  # panels beside each other
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class Curve:
     """One card's strategy in one scaling. marks: efficiency in percent, at devices."""
 
     machine: str
@@ -35,7 +35,7 @@ class Line:
         return self.machine, self.strategy
 
 
-def draw(lines: Sequence[Line], *, title: str, further: Sequence[str] = ()) -> Figure | None:
+def draw(lines: Sequence[Curve], *, title: str, further: Sequence[str] = ()) -> Figure | None:
     """None when no line has two device counts. further: more footnotes."""
     drawn = sorted((line for line in lines if len(line.marks) > 1), key=lambda line: (line.look, line.scaling))
     if not drawn:
@@ -52,7 +52,7 @@ def draw(lines: Sequence[Line], *, title: str, further: Sequence[str] = ()) -> F
     return sheet.finish(title, _handles(drawn, looks), [*_notes(drawn), *further], even=False)
 
 
-def _panel(axes: Axes, lines: Sequence[Line], looks: list[tuple[str, str]], *, title: str) -> None:
+def _panel(axes: Axes, lines: Sequence[Curve], looks: list[tuple[str, str]], *, title: str) -> None:
     marks.unity(axes, at=100, along="y")
     for place, line in enumerate(lines):
         factor, style = marks.dodge(place, len(lines)), _STYLES.get(line.scaling, "-")
@@ -63,7 +63,7 @@ def _panel(axes: Axes, lines: Sequence[Line], looks: list[tuple[str, str]], *, t
     entitle(axes, f"{short(title, 18)}: efficiency, %")
 
 
-def _handles(lines: Sequence[Line], looks: list[tuple[str, str]]) -> list[Line2D]:
+def _handles(lines: Sequence[Curve], looks: list[tuple[str, str]]) -> list[Line2D]:
     names = [f"{short(machine, 34)}: {short(strategy, 34)}" for machine, strategy in looks]
     scalings = [name for name in _STYLES if any(line.scaling == name for line in lines)]
     styles = [marks.style_handle(name, linestyle=_STYLES[name]) for name in scalings]
@@ -71,7 +71,7 @@ def _handles(lines: Sequence[Line], looks: list[tuple[str, str]]) -> list[Line2D
     return [*ours, *(styles if len(styles) > 1 else []), marks.guide_handle("ideal")]
 
 
-def _notes(lines: Sequence[Line]) -> list[str]:
+def _notes(lines: Sequence[Curve]) -> list[str]:
     every = [mark for line in lines for mark in line.marks]
     states = {mark.state for mark in every}
     bars = ["error bars: 95 % intervals"] if any(mark.value.has_interval for mark in every) else []

@@ -18,7 +18,7 @@ CAPTION = (
     "dashed: a device's capacity. Right: the bytes that one device sends in a step, by kind of collective; a cross "
     "marks a point whose communication differs from its closed form."
 )
-MOST = 48  # points that a figure has room for
+LIMIT = 48  # points that a figure has room for
 
 
 def draw(run: Findings) -> Figure | None:
@@ -26,7 +26,7 @@ def draw(run: Findings) -> Figure | None:
     compiled = [(row, row.record) for row in run.rows if row.record is not None]
     if not compiled:
         return None
-    shown = compiled[:MOST]
+    shown = compiled[:LIMIT]
     sent = [_sent(record) for _, record in shown]
     kinds = [kind for kind in COLLECTIVES if any(kind in each for each in sent)]
     sheet = Sheet(1, 2)
@@ -45,10 +45,10 @@ def draw(run: Findings) -> Figure | None:
 
 def _sent(record: CompiledRecord) -> dict[str, float]:
     """MB by kind of collective."""
-    found: dict[str, float] = {}
+    sizes: dict[str, float] = {}
     for each in record.collectives:
-        found[each.kind] = found.get(each.kind, 0) + each.wire_bytes / 1e6
-    return found
+        sizes[each.kind] = sizes.get(each.kind, 0) + each.wire_bytes / 1e6
+    return sizes
 
 
 def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:

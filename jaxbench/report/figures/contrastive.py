@@ -29,32 +29,32 @@ def draw(run: Findings) -> Figure | None:
     rows = [row for row in families.compiled(run.rows) if row.point.scaling == "weak"]
     if not rows:
         return None
-    found = families.families(rows)
+    groups = families.families(rows)
     sheet = Sheet(2, 2)
     work, sent, scratch, time = sheet.panels.flat
-    _growing(work, found, products, "matmul FLOP per device and step", show=si)
-    _growing(sent, found, gathered, "MB gathered per device and step")
-    held = lambda row: exact(families.passport(row, "temp_bytes"))  # noqa: E731
-    _growing(scratch, found, held, "scratch memory per device", show=bytes_tick)
-    _growing(time, found, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
+    _growing(work, groups, products, "matmul FLOP per device and step", show=si)
+    _growing(sent, groups, gathered, "MB gathered per device and step")
+    temporary = lambda row: exact(families.passport(row, "temp_bytes"))  # noqa: E731
+    _growing(scratch, groups, temporary, "scratch memory per device", show=bytes_tick)
+    _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
     title = f"{run.experiment}: each example against the whole global batch, weak scaling"
-    return sheet.finish(title, [*_handles(found), marks.guide_handle(FLAT)], _notes(rows))
+    return sheet.finish(title, [*_handles(groups), marks.guide_handle(FLAT)], _notes(rows))
 
 
-def _looks(found: Families) -> list[tuple[int, Any]]:
+def _looks(groups: Families) -> list[tuple[int, Any]]:
     """(colour and marker, line style) of each family: by strategy and arm; of one strategy by arm alone."""
-    points = [rows[0].point for rows in found.values()]
+    points = [rows[0].point for rows in groups.values()]
     strategies, arms = (list(dict.fromkeys(getattr(p, name) for p in points)) for name in ("strategy", "arm"))
     if len(strategies) == 1:
         return [(place, "-") for place in range(len(points))]
     return [(strategies.index(p.strategy), _STYLES[arms.index(p.arm) % len(_STYLES)]) for p in points]
 
 
-def _handles(found: Families) -> list[Line2D]:
+def _handles(groups: Families) -> list[Line2D]:
     """An entry for each strategy and each arm, not for each pair of them."""
-    points, looks = [rows[0].point for rows in found.values()], _looks(found)
+    points, looks = [rows[0].point for rows in groups.values()], _looks(groups)
     if len({p.strategy for p in points}) == 1:
-        return families.handles(found)
+        return families.handles(groups)
     strategies = {p.strategy: place for p, (place, _) in zip(points, looks, strict=True)}
     arms = {p.arm: style for p, (_, style) in zip(points, looks, strict=True)}
     entries = [marks.handle(place, short(name, 28)) for name, place in strategies.items()]
@@ -76,21 +76,21 @@ def gathered(row: Row) -> Estimate:
 
 
 def _growing(
-    axes: Axes, found: Families, value: Callable[[Row], Estimate], title: str, *,
+    axes: Axes, groups: Families, value: Callable[[Row], Estimate], title: str, *,
     show: Callable[[float], str] | None = None, measured: bool = False,
 ) -> None:  # fmt: skip
     """A line for each family, and its flat reference. show: of a logarithmic axis; None: from 0. measured: a time, so
     that oversubscribed points have no reference."""
-    counts = families.counts(row for rows in found.values() for row in rows)
-    for number, (rows, (place, style)) in enumerate(zip(found.values(), _looks(found), strict=True)):
-        factor = marks.dodge(number, len(found))
+    counts = families.counts(row for rows in groups.values() for row in rows)
+    for number, (rows, (place, style)) in enumerate(zip(groups.values(), _looks(groups), strict=True)):
+        factor = marks.dodge(number, len(groups))
         made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]
         marks.line(axes, made, place=place, between=style)
         known = [row for row in rows if row.believed and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
             marks.guide(axes, counts, [value(known[0]).value] * len(counts))
     if show is not None:
-        log_axis(axes, "y", show=show, most=5)
+        log_axis(axes, "y", show=show, max_ticks=5)
     else:
         whole_zero(axes)
     devices_axis(axes, counts)

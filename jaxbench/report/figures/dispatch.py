@@ -13,7 +13,7 @@ CAPTION = (
     "Time per call of programs that do almost nothing: the overhead of every call. On a logarithmic axis compare the "
     "ends of the bars, not their lengths."
 )
-MOST = 24
+LIMIT = 24
 _PARTS = ("op", "impl", "dtype", "platform", "cores")
 
 
@@ -22,7 +22,7 @@ def draw(run: CaseFindings) -> Figure | None:
     rows = [row for row in run.rows if row.timing.step_s.known]
     if not rows:
         return None
-    shown = rows[:MOST]
+    shown = rows[:LIMIT]
     names = series.naming(rows, _PARTS)
     if len(set(names.values())) < len(rows):
         names = series.naming(rows, ("op", "shape", *_PARTS[1:]))

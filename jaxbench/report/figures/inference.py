@@ -32,16 +32,16 @@ def draw(run: LeverFindings) -> Figure | None:
         batch, arms = (lambda arm: arm.point.global_batch), [one.arm for one in many]
         marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
     for axes, show, title in ((left, seconds_tick, "latency of one call"), (right, si, f"{short(unit(run.rows))}/s")):
-        log_axis(axes, "x", base=2, show=plain, most=6)
-        log_axis(axes, "y", show=show, most=6)
+        log_axis(axes, "x", base=2, show=plain, max_ticks=6)
+        log_axis(axes, "y", show=show, max_ticks=6)
         entitle(axes, title, x="global batch")
-    found = [place for place, _ in run.latencies]
+    inferring = [place for place, _ in run.latencies]
     handles = [
         marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^", linestyle=marks.DASHED)
     ]  # fmt: skip
     title = f"{run.experiment}: inference, latency against throughput"
-    remarks = [*_notes(run), *places.remarks(found, paired=False)]
-    return sheet.finish(title, [*places.handles(found), *handles], remarks)
+    remarks = [*_notes(run), *places.remarks(inferring, paired=False)]
+    return sheet.finish(title, [*places.handles(inferring), *handles], remarks)
 
 
 def _notes(run: LeverFindings) -> list[str]:

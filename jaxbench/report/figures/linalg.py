@@ -31,8 +31,8 @@ def draw(run: CaseFindings) -> Figure | None:
     for number, line in enumerate(zip(*pairs.values(), strict=True)):
         span = [*extent(line, "y"), *([1.0] if number else [])]
         for axes in line:
-            log_axis(axes, "y", show=plain if number else seconds_tick, most=6, span=span)
-            log_axis(axes, "x", base=2, show=plain, most=4, span=map(elements, rows))
+            log_axis(axes, "y", show=plain if number else seconds_tick, max_ticks=6, span=span)
+            log_axis(axes, "x", base=2, show=plain, max_ticks=4, span=map(elements, rows))
             entitle(axes, x="n" if number else "")
     for axes, label in zip(sheet.panels[:, 0], ["time per call", "time / time of jit"] * len(pairs), strict=False):
         entitle(axes, y=label)

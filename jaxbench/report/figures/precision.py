@@ -53,8 +53,8 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: what a number format changes", handles, remarks)
 
 
-def _accuracy(axes: Axes, found: Sequence[Place]) -> None:
-    places.dots(axes, found, lambda arm: exact(arm.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
+def _accuracy(axes: Axes, everywhere: Sequence[Place]) -> None:
+    places.dots(axes, everywhere, lambda arm: exact(arm.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
     low, high = axes.dataLim.x0, axes.dataLim.x1
     pad = max(high - low, 0.002)
     axes.set_xlim(low - 0.25 * pad, high + 1.1 * pad)
@@ -70,9 +70,9 @@ def difference(arm: Arm) -> Estimate:
     return exact(100 * (arm.outcome("final_accuracy") - record.outcome.get("final_accuracy", math.nan)))
 
 
-def _differences(axes: Axes, found: Sequence[Place]) -> list[str]:
+def _differences(axes: Axes, everywhere: Sequence[Place]) -> list[str]:
     """Ours above, published below. Returns the names of the rows."""
-    ours = [(arm, place, look) for look, place in enumerate(found) for arm in place.arms if difference(arm).known]
+    ours = [(arm, place, look) for look, place in enumerate(everywhere) for arm in place.arms if difference(arm).known]
     marks.dots(
         axes, [Mark(at=y, value=difference(a), look=look, state=marks.state(a)) for y, (a, _, look) in enumerate(ours)]
     )

@@ -72,9 +72,9 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
     remarks: list[str] = []
     for axes, (platform, steep) in zip(sheet.panels[:, 0], known.items(), strict=True):
         where = platform if len(known) > 1 else ""
-        mine = [spot for spot in spots if spot.platform == platform]
+        here = [spot for spot in spots if spot.platform == platform]
         flat = roofline_ceilings.flat(card, platform, dtype)
-        inside = [spot for spot in mine if spot.value.value >= _top(flat, mine) / DEPTH] or mine
+        inside = [spot for spot in here if spot.value.value >= _top(flat, here) / DEPTH] or here
         slopes += [(axes, text) for text in _ceilings(axes, flat, steep, inside)]
         for spot in inside:
             if spot.kind != "earlier":
@@ -83,7 +83,7 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
             axes.plot([spot.at], [spot.value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
         _earlier_names(axes, [spot for spot in inside if spot.kind == "earlier"])
         entitle(axes, where)
-        if hidden := len(mine) - len(inside):
+        if hidden := len(here) - len(inside):
             note = f"below the panel, because they show only the overhead of a call: {hidden} of small sizes"
             remarks.append(": ".join(filter(None, (where, note))))
         remarks += [note for word, note in _MEANING.items() if any(word in (spot.state, spot.kind) for spot in inside)]

@@ -125,8 +125,8 @@ def _axes(line: list[Axes], group: list[Series], base: int, *, prefix: str) -> N
     titles = (f"{what}/s", f"speed-up over {devices(base)}", "efficiency, %")
     for axes, title in zip(line, titles, strict=True):
         entitle(axes, f"{prefix}{title}")
-    log_axis(line[0], "y", show=si, least=2)
-    log_axis(line[1], "y", base=2, show=plain, most=9, least=2)
+    log_axis(line[0], "y", show=si, min_span=2)
+    log_axis(line[1], "y", base=2, show=plain, max_ticks=9, min_span=2)
     efficiency_axis(line[2])
 
 

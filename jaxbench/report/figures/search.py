@@ -26,8 +26,8 @@ _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
 def caption(run: Findings) -> str:
     """With the result of the search."""
-    found = max_batch.read(run.path)
-    return CAPTION if found is None else f"{CAPTION} {found.sentence}"
+    search = max_batch.read(run.path)
+    return CAPTION if search is None else f"{CAPTION} {search.sentence}"
 
 
 def draw(run: Findings) -> Figure | None:
@@ -56,7 +56,7 @@ def _predictions(axes: Axes, search: Search) -> None:
     for proof in (*sorted(fitted, key=_batch)[-1:], *sorted(failed, key=_batch)[:1]):
         _verdict(axes, proof.batch, _predicted(search, proof), proof, aside=6)
     log_axis(axes, "x", base=2, show=plain)
-    log_axis(axes, "y", show=bytes_tick, most=6, span=[search.limit_bytes])
+    log_axis(axes, "y", show=bytes_tick, max_ticks=6, span=[search.limit_bytes])
     entitle(axes, "memory per device, predicted", x="global batch")
 
 

@@ -38,8 +38,8 @@ def draw(run: CaseFindings) -> Figure | None:
             one.draw(axes, working_set, lambda row: row.bytes_per_s, scale=1e-9)
     tall, plateau = extent(panels, "y"), False
     for axes, kind in zip(panels, kinds, strict=False):
-        log_axis(axes, "x", base=2, show=quantities.payload, most=6 if columns == 2 else 9)
-        log_axis(axes, "y", show=plain, most=8, span=tall)
+        log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=6 if columns == 2 else 9)
+        log_axis(axes, "y", show=plain, max_ticks=8, span=tall)
         size = run.manifest.get("cache_bytes") if inside[kind][0].point.platform == "cpu" else None
         best = from_memory(inside[kind], size)
         rate = "" if best is None else f"{quantities.per_second(best.bytes_per_s.value)} from memory"

@@ -111,10 +111,10 @@ def _of_pairs(answers: Answers) -> Iterator[str]:
 def _intervals(answers: Answers) -> Iterator[str]:
     """How the intervals are made, which depends on how many processes there were."""
     fewest = min((min(answer.processes) for answer in answers.points), default=0)
-    most = max((max(answer.processes) for answer in answers.points), default=0)
+    largest = max((max(answer.processes) for answer in answers.points), default=0)
     yield "A and B are geometric means over processes of each one's median"
     yield "95 % intervals: Student's t, with Welch's degrees of freedom"
-    if most >= MIN_PROCESSES:
+    if largest >= MIN_PROCESSES:
         where = "" if fewest >= MIN_PROCESSES else f"with {MIN_PROCESSES} or more processes: "
         yield f"{where}standard error by bootstrap over whole processes"
     if fewest < MIN_PROCESSES:
