@@ -217,8 +217,8 @@ def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:
     assert "6 pairs of processes" in text and "3 looks for a verdict" in text
     assert "95 %" not in text and "B / A [interval]" in text
     answers = CASES["pairs"].answers
-    used = notes.levels(answers)
-    assert used.point == used.point_shown == 1 - 0.05 * 6 / (3 * math.pi) ** 2 / 2 / 6
+    point, overall = notes.levels(answers)
+    assert point.decides == point.shown == 1 - 0.05 * 6 / (3 * math.pi) ** 2 / 2 / 6
     assert as_json(CASES["pairs"])["paired"] and as_json(CASES["pairs"])["spread"]["sd"] is None
     assert "after 3 pairs" in terminal(CASES["few pairs"])
 
