@@ -133,11 +133,7 @@ def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]])
 
 
 def _over(base: Drawn, point: Drawn) -> Drawn:
-    return Drawn(
-        value=base.value - point.value,
-        draws=base.draws - point.draws,
-        df=min(base.df, point.df),
-    )
+    return Drawn(value=base.value - point.value, draws=base.draws - point.draws, df=min(base.df, point.df))
 
 
 def _question(found: Ratio, alpha: float, values: list[float]) -> Question:

@@ -34,15 +34,15 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
     asked = rows.read_filters(filters)
     if not folder.is_dir():
         raise UserError(f"there is no folder '{folder}' with result cards: make the first with 'make card RUN=...'.")
-    found, damaged = _read(folder)
-    every = [row for card in found for row in rows.of_card(card)]
+    readable, damaged = _read(folder)
+    every = [row for card in readable for row in rows.of_card(card)]
     shown = [row for row in every if rows.matches(row, asked)]
-    if not found and not damaged:
+    if not readable and not damaged:
         console.print(f"{folder} holds no result card: make the first with 'make card RUN=...'.", soft_wrap=True)
         return 0
     console.print(_table(shown, [path for path, _ in damaged]).terminal(console.width))
     console.print(Text(_legend(shown), style="dim"))
-    sentences = [sentence for _, sentence in damaged] + _twins(found)
+    sentences = [sentence for _, sentence in damaged] + _twins(readable)
     if len(shown) < len(every):
         sentences.append(f"{len(shown)} of {len(every)} rows match {' '.join(filters)}.")
     sentences += _draw(shown, folder, filters)
@@ -53,21 +53,21 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
 
 def _read(folder: Path) -> tuple[list[Card], list[tuple[Path, str]]]:
     """The cards, and each damaged file with what is wrong with it."""
-    found: list[Card] = []
+    readable: list[Card] = []
     damaged: list[tuple[Path, str]] = []
     for path in sorted(folder.glob("*.json")):
         try:
-            found.append(layout.read(path))
+            readable.append(layout.read(path))
         except UserError as error:
             damaged.append((path, str(error)))
-    return found, damaged
+    return readable, damaged
 
 
-def _twins(found: Sequence[Card]) -> list[str]:
+def _twins(readable: Sequence[Card]) -> list[str]:
     """A sentence for each pair of files that hold the same run."""
     sentences = []
-    for place, card in enumerate(found):
-        for other in found[:place]:
+    for place, card in enumerate(readable):
+        for other in readable[:place]:
             names = f"'{other.path.name}' and '{card.path.name}'"
             if card.data["sha256"] == other.data["sha256"]:
                 sentences.append(f"{names} are the same card: delete one.")
@@ -135,4 +135,4 @@ def _draw(shown: Sequence[Shown], folder: Path, filters: Sequence[str]) -> list[
         canvas.write(files, folder, figure.NAME)
     except OSError as error:
         raise UserError(f"cannot write the figure into '{folder}' ({error.strerror}).") from error
-    return [f"Figure: {folder / figure.NAME}.svg, .pdf, .png", *(f"In the figure {said}." for said in left_out)]
+    return [f"Figure: {folder / figure.NAME}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]

@@ -61,17 +61,17 @@ class Card:
             lines = (json.dumps(line, allow_nan=False) for line in self.data["records"])
             (folder / RECORDS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
             try:
-                found = comparable.read(folder)
+                analysed = comparable.read(folder)
             except UserError as error:
-                said = str(error).replace(f"{folder}/", "").replace(str(folder), str(self.path))
-                raise UserError(f"the card '{self.path}' does not hold a run: {said}") from error
-        return dataclasses.replace(found, path=self.path)
+                message = str(error).replace(f"{folder}/", "").replace(str(folder), str(self.path))
+                raise UserError(f"the card '{self.path}' does not hold a run: {message}") from error
+        return dataclasses.replace(analysed, path=self.path)
 
 
 def digest(card: dict[str, Any]) -> str:
     """sha256 of the canonical JSON (sorted names, no spaces) of all but the hash. ValueError: not all is finite."""
-    held = {name: value for name, value in card.items() if name != "sha256"}
-    text = json.dumps(held, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    content = {name: value for name, value in card.items() if name != "sha256"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
@@ -119,10 +119,10 @@ def read(path: Path) -> Card:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         raise ValueError("an object has a name twice")
-    return found
+    return value
 
 
 def _refuse(name: str) -> None:
@@ -135,11 +135,11 @@ def _damaged(path: Path, why: str) -> UserError:
 
 def _require_hash(path: Path, data: dict[str, Any]) -> None:
     try:
-        found = digest(data)
+        actual = digest(data)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, "it holds a number that is not finite") from error
-    if data.get("sha256") != found:
-        raise _damaged(path, f"its content has sha256 {found[:8]}..., but it records {str(data.get('sha256'))[:8]}...")
+    if data.get("sha256") != actual:
+        raise _damaged(path, f"its content has sha256 {actual[:8]}..., but it records {str(data.get('sha256'))[:8]}...")
 
 
 def _require_fields(path: Path, data: dict[str, Any]) -> None:

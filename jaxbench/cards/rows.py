@@ -13,7 +13,8 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.summary import state as state_of
 from jaxbench.cards.layout import Card
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.report.figures.cards import Line, Mark
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.figures.cards import Curve
 from jaxbench.report.verdicts.words import clean
 
 
@@ -144,15 +145,15 @@ def _estimate(point: dict[str, Any], name: str) -> Estimate:
 
 def read_filters(words: Sequence[str]) -> dict[str, list[str]]:
     """`experiment=cnn devices=1,8 strategy=zero*` -> patterns by field. Raises UserError."""
-    found: dict[str, list[str]] = {}
+    filters: dict[str, list[str]] = {}
     for word in words:
         field, equals, patterns = word.partition("=")
         if not equals or not patterns:
             raise UserError(f"'{word}' is not a filter: write field=pattern, such as experiment=cnn or strategy=zero*.")
         if field not in FIELDS:
             raise UserError(f"cards have no field '{field}' to filter by: {did_you_mean(field, FIELDS)}")
-        found.setdefault(field, []).extend(patterns.lower().split(","))
-    return found
+        filters.setdefault(field, []).extend(patterns.lower().split(","))
+    return filters
 
 
 def matches(row: Shown, filters: dict[str, list[str]]) -> bool:
@@ -161,27 +162,23 @@ def matches(row: Shown, filters: dict[str, list[str]]) -> bool:
     return all(any(fnmatchcase(fields[name].lower(), p) for p in patterns) for name, patterns in filters.items())
 
 
-def lines(rows: Sequence[Shown]) -> list[Line]:
+def lines(rows: Sequence[Shown]) -> list[Curve]:
     """The lines of the figure: one for each card, strategy and scaling, of the points with an efficiency."""
-    found: dict[tuple[Any, ...], list[Shown]] = {}
+    groups: dict[tuple[Any, ...], list[Shown]] = {}
     for row in rows:
         if row.efficiency.known and row.state not in ("failed", "missing", "unsupported"):
-            found.setdefault((row.card.path, row.strategy, row.scaling), []).append(row)
+            groups.setdefault((row.card.path, row.strategy, row.scaling), []).append(row)
     return [
-        Line(
+        Curve(
             machine=group[0].machine,
             experiment=group[0].experiment,
-            strategy=group[0].strategy,
-            scaling=group[0].scaling,
-            marks=tuple(
-                Mark(
-                    devices=row.devices,
-                    efficiency=row.efficiency,
-                    oversubscribed=row.oversubscribed,
-                    wrong=row.state == "wrong",
-                )
-                for row in group
-            ),
+            strategy=strategy,
+            scaling=scaling,
+            marks=tuple(Mark(at=row.devices, value=row.efficiency.times(100), state=_mark(row)) for row in group),
         )
-        for group in found.values()
+        for (_, strategy, scaling), group in groups.items()
     ]
+
+
+def _mark(row: Shown) -> str:
+    return "wrong" if row.state == "wrong" else "hollow" if row.oversubscribed else "solid"

@@ -91,8 +91,8 @@ def accelerators(
     hidden = [f"{key}={environment[key]!r}" for key in _HIDING if key in environment]
     advice = f"{' and '.join(hidden)} may hide it: unset." if hidden else missing[0][1]
     names = " and ".join(name for name, _ in missing)
-    said = f"This machine has {names}, but JAX sees {devices if platform != 'cpu' else 'none'}."
-    return Finding("accelerators", "doubtful", said, advice, {"shown": host.nvidia + host.amd + host.tpu})
+    message = f"This machine has {names}, but JAX sees {devices if platform != 'cpu' else 'none'}."
+    return Finding("accelerators", "doubtful", message, advice, {"shown": host.nvidia + host.amd + host.tpu})
 
 
 def _cuda_advice(host: Host, packages: Mapping[str, str]) -> str:

@@ -86,9 +86,9 @@ def ask(workers: Sequence[subprocess.Popen[bytes]], seconds: float, limit_s: flo
     return np.array(answers)
 
 
-def spread(count: int, limit: int = SAMPLED) -> list[int]:
-    """At most `limit` of `count` indices, evenly spread, including the first and the last."""
-    return sorted({round(index) for index in np.linspace(0, count - 1, min(count, limit))})
+def spread(count: int) -> list[int]:
+    """At most SAMPLED of `count` indices, evenly spread, including the first and the last."""
+    return sorted({round(index) for index in np.linspace(0, count - 1, min(count, SAMPLED))})
 
 
 def measure(cores: Sequence[int], seconds: float) -> Rates:
@@ -123,27 +123,30 @@ def examine(seconds: float = 5.0) -> list[Finding]:
     try:
         rates = measure(cores, seconds)
     except Silent:
-        said = "A process that only multiplies matrices died or did not answer within 60 s."
-        return [Finding("cores granted", "unknown", said, "Look for a limit on processes or memory (ulimit -a).")]
+        message = "A process that only multiplies matrices died or did not answer within 60 s."
+        return [Finding("cores granted", "unknown", message, "Look for a limit on processes or memory (ulimit -a).")]
     return [granted(rates), *([side_by_side(rates)] if len(cores) > 1 else []), *evenness(rates)]
 
 
 def granted(rates: Rates) -> Finding:
     """CPU time over wall time, summed over all cores, while one process works on each."""
     count, total = rates.cpu_share.shape[1], float(np.median(rates.cpu_share.sum(axis=1)))
-    said = f"With all {count} cores at work, the system granted the CPU time of {total:.2f}."
+    message = f"With all {count} cores at work, the system granted the CPU time of {total:.2f}."
     advice = "Others use these cores, or a quota pauses them: see other load and quota."
-    return judged("cores granted", graded(1 - total / count, *MISSING), said, advice, granted_cores=total, cores=count)
+    state = graded(1 - total / count, *MISSING)
+    return judged("cores granted", state, message, advice, granted_cores=total, cores=count)
 
 
 def side_by_side(rates: Rates) -> Finding:
     share, rounds = worth(rates), len(rates.alone)
     percent = f"{100 * share.value:.0f} % [{100 * share.lo:.0f}, {100 * share.hi:.0f}]"
-    said = f"With all cores busy, a core runs at {percent} of its speed alone ({rounds} rounds): no program can scale "
-    said += "more efficiently."
+    message = (
+        f"With all cores busy, a core runs at {percent} of its speed alone ({rounds} rounds): no program can scale "
+    )
+    message += "more efficiently."
     advice = "Read scaling against this ceiling; look at turbo, hyper-threads and other load."
     numbers = {"core_worth": share.value, "core_worth_lo": share.lo, "core_worth_hi": share.hi, "rounds": rounds}
-    return judged("cores side by side", graded(1 - share.value, *LOSS), said, advice, **numbers)
+    return judged("cores side by side", graded(1 - share.value, *LOSS), message, advice, **numbers)
 
 
 def evenness(rates: Rates) -> list[Finding]:
@@ -152,9 +155,9 @@ def evenness(rates: Rates) -> list[Finding]:
         return []
     speed = np.median(rates.alone, axis=0)
     ratio = float(speed.min() / speed.max())
-    said = f"Alone, the slowest core runs at {100 * ratio:.0f} % of the speed of the fastest."
+    message = f"Alone, the slowest core runs at {100 * ratio:.0f} % of the speed of the fastest."
     advice = "Devices on unequal cores wait for the slowest: pin to equal ones (taskset)."
-    return [judged("equal cores", graded(1 - ratio, *UNEVEN), said, advice, slowest_core_share=ratio)]
+    return [judged("equal cores", graded(1 - ratio, *UNEVEN), message, advice, slowest_core_share=ratio)]
 
 
 if __name__ == "__main__":

@@ -6,19 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from jaxbench.doctor import accelerators, core_contention, load, processor, resources, stability, versions
 from jaxbench.doctor.finding import Finding, worst
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_json
+from jaxbench.report.table import FOLD, TEXT, Cell, plain
 
 FILE = "doctor.json"
-STYLES = {"good": "green", "doubtful": "yellow", "bad": "bold red", "unknown": "dim"}
 Question = tuple[str, Callable[[], list[Finding]]]  # (progress text, check)
 
 
@@ -74,13 +72,8 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for column in ("", "what", "found"):
-        table.add_column(column)
-    for finding in findings:
-        said = Text(finding.said).append(f"\n{finding.advice}" if finding.advice else "", style="italic")
-        table.add_row(Text(finding.state, style=STYLES[finding.state]), finding.name, said)
-    console.print(table)
+    rows = [(Cell(each.state, each.state), each.name, f"{each.message}\n{each.advice}".strip()) for each in findings]
+    console.print(plain({"": TEXT, "what": TEXT, "found": FOLD}, rows).terminal(console.width))
     console.print(Text(verdict(findings), style="bold"))
 
 

@@ -18,14 +18,14 @@ class Finding:
 
     name: str
     state: State
-    said: str
+    message: str
     advice: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Without NaN and infinity, which JSON does not have."""
         numbers = {name: value for name, value in self.numbers.items() if math.isfinite(value)}
-        return {"name": self.name, "state": self.state, "said": self.said, "advice": self.advice, "numbers": numbers}
+        return {"name": self.name, "state": self.state, "said": self.message, "advice": self.advice, "numbers": numbers}
 
 
 def graded(value: float, good: float, bad: float) -> State:
@@ -39,9 +39,9 @@ def good_if(condition: bool) -> State:
     return "good" if condition else "doubtful"
 
 
-def judged(name: str, state: State, said: str, advice: str, **numbers: float) -> Finding:
+def judged(name: str, state: State, message: str, advice: str, **numbers: float) -> Finding:
     """A finding that gives its advice only if it is not good."""
-    return Finding(name, state, said, "" if state == "good" else advice, numbers)
+    return Finding(name, state, message, "" if state == "good" else advice, numbers)
 
 
 def worst(states: Iterable[State]) -> State:

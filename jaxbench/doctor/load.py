@@ -58,15 +58,15 @@ def others(everywhere: list[np.ndarray], ours: list[np.ndarray], averages: str) 
     """
     share, here = float(_shares(everywhere)[0]), float(_shares(ours)[0])
     numbers = {"busy_cpus": share * len(everywhere), "busy_share": share, "our_busy_share": here}
-    said = f"Other programs keep {share * len(everywhere):.2f} of {len(everywhere)} CPUs busy"
+    message = f"Other programs keep {share * len(everywhere):.2f} of {len(everywhere)} CPUs busy"
     if len(ours) < len(everywhere):
-        said += f", {here * len(ours):.2f} of our {len(ours)}"
+        message += f", {here * len(ours):.2f} of our {len(ours)}"
     if averages:
         numbers["load_average"] = float(averages.split()[0])
-        said += f" (load average {numbers['load_average']:.2f})"
+        message += f" (load average {numbers['load_average']:.2f})"
     state = graded(here, *OTHERS)
     state = "doubtful" if state == "good" and share > OTHERS[0] else state
-    return judged("other load", state, f"{said}.", "Stop other programs (see top) before measuring.", **numbers)
+    return judged("other load", state, f"{message}.", "Stop other programs (see top) before measuring.", **numbers)
 
 
 def own_s() -> float:
@@ -82,15 +82,15 @@ def meanwhile(before: dict[int, np.ndarray], after: dict[int, np.ndarray], spent
         return []
     share = max(0.0, float(np.sum(spent, axis=0)[0] - spent_s * os.sysconf("SC_CLK_TCK"))) / float(total)
     busy = share * len(spent)
-    said = f"While the reference kernel ran, other programs kept {busy:.2f} of {len(spent)} CPUs busy."
+    message = f"While the reference kernel ran, other programs kept {busy:.2f} of {len(spent)} CPUs busy."
     advice = "Stop other programs (see top) and run doctor again: they may cause the scatter and the drift."
-    return [judged("load meanwhile", graded(share, *OTHERS), said, advice, busy_share=share, busy_cpus=busy)]
+    return [judged("load meanwhile", graded(share, *OTHERS), message, advice, busy_share=share, busy_cpus=busy)]
 
 
 def stolen(watched: list[np.ndarray], boot: list[np.ndarray]) -> Finding:
     """Now, and since boot: a neighbour on the host may pause during the second that is watched."""
     now, since_boot = (float(_shares(spent)[2]) for spent in (watched, boot))
     state = worst(graded(share, *STEAL) for share in (now, since_boot))
-    said = f"The hypervisor takes {100 * now:.1f} % of CPU time now, {100 * since_boot:.2f} % since boot."
+    message = f"The hypervisor takes {100 * now:.1f} % of CPU time now, {100 * since_boot:.2f} % since boot."
     advice = "Neighbours on the host compete: use a dedicated host."
-    return judged("steal", state, said, advice, steal_share=now, steal_share_since_boot=since_boot)
+    return judged("steal", state, message, advice, steal_share=now, steal_share_since_boot=since_boot)

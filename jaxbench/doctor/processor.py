@@ -51,14 +51,15 @@ def visible(root: Path, allowed: set[int] | None) -> Finding:
     """The CPUs online and those of the affinity mask. Physical cores count: two threads of one core share it."""
     total = len(parse_list(read(cpus(root) / "online"))) or os.cpu_count() or 1
     if allowed is None:
-        said = f"{total} logical CPUs are visible, but this system does not report which of them this process may use."
-        return Finding("cores", "unknown", said, "Processes cannot be pinned here: expect more noise.", {"cpus": total})
+        message = f"{total} logical CPUs are visible; this system does not report which of them this process may use."
+        advice = "Processes cannot be pinned here: expect more noise."
+        return Finding("cores", "unknown", message, advice, {"cpus": total})
     physical = len(cores.physical_cores(allowed, cpus(root)))
-    said = f"This process may use {physical} physical core{'s' * (physical > 1)} ({len(allowed)} of {total} logical "
-    said += "CPUs by its affinity mask)."
+    message = f"This process may use {physical} physical core{'s' * (physical > 1)} ({len(allowed)} of {total} logical "
+    message += "CPUs by its affinity mask)."
     advice = "One core shows no scaling: grant more (docker --cpuset-cpus, taskset, srun -c)."
     numbers = {"cpus": total, "allowed_cpus": len(allowed), "physical_cores": physical}
-    return judged("cores", good_if(physical > 1), said, advice, **numbers)
+    return judged("cores", good_if(physical > 1), message, advice, **numbers)
 
 
 def quota(root: Path, allowed: set[int] | None) -> Finding:
@@ -72,12 +73,12 @@ def quota(root: Path, allowed: set[int] | None) -> Finding:
     words = (read(cgroup / "cpu.stat") or read(cgroup / "cpu" / "cpu.stat")).split()
     counts = dict(zip(words[::2], map(int, words[1::2]), strict=False))
     share = counts.get("nr_throttled", 0) / counts["nr_periods"] if counts.get("nr_periods") else None
-    said = f"The container may use the CPU time of {limit:g} cores"
-    said += "." if share is None else f", and was paused in {100 * share:.1f} % of its periods."
+    message = f"The container may use the CPU time of {limit:g} cores"
+    message += "." if share is None else f", and was paused in {100 * share:.1f} % of its periods."
     advice = "A quota pauses all cores together: grant whole cores (docker --cpuset-cpus) instead of --cpus."
     state = good_if(share is not None and share <= THROTTLED_GOOD and limit >= len(allowed or ()))
     numbers = {} if share is None else {"throttled_share": share}
-    return judged("quota", state, said, advice, quota_cores=limit, **numbers)
+    return judged("quota", state, message, advice, quota_cores=limit, **numbers)
 
 
 def threads(root: Path, allowed: set[int] | None) -> Finding:
@@ -88,13 +89,13 @@ def threads(root: Path, allowed: set[int] | None) -> Finding:
         return Finding(name, "unknown", "The system does not report which logical CPUs share a core.")
     per_core, outside = max(map(len, siblings)), sorted(set().union(*siblings) - (allowed or set()))
     if outside:
-        said = f"{len(outside)} CPUs outside the affinity mask share a core with ours (such as CPU {outside[0]})."
+        message = f"{len(outside)} CPUs outside the affinity mask share a core with ours (such as CPU {outside[0]})."
         advice = "Ask for whole cores, or switch SMT off: others run on them."
-        return Finding(name, "doubtful", said, advice, {"threads_per_core": per_core, "outside_cpus": len(outside)})
-    said = f"A core has {per_core} hardware threads; jaxbench uses one of each."
+        return Finding(name, "doubtful", message, advice, {"threads_per_core": per_core, "outside_cpus": len(outside)})
+    message = f"A core has {per_core} hardware threads; jaxbench uses one of each."
     if per_core == 1:
-        said = "Each logical CPU appears as its own core; a virtual machine may hide that two share one."
-    return Finding(name, "good", said, "", {"threads_per_core": per_core})
+        message = "Each logical CPU appears as its own core; a virtual machine may hide that two share one."
+    return Finding(name, "good", message, "", {"threads_per_core": per_core})
 
 
 def governor(folders: list[Path]) -> Finding:
@@ -105,8 +106,8 @@ def governor(folders: list[Path]) -> Finding:
             "governor", "unknown", "The system does not report a clock governor (usual in virtual machines)."
         )
     advice = "Set it to performance (cpupower frequency-set -g performance): the clock rises only after load."
-    said = f"The clock's governor is {', '.join(sorted(names))}."
-    return judged("governor", good_if(names == {"performance"}), said, advice)
+    message = f"The clock's governor is {', '.join(sorted(names))}."
+    return judged("governor", good_if(names == {"performance"}), message, advice)
 
 
 def frequency(folders: list[Path]) -> Finding:
@@ -116,11 +117,11 @@ def frequency(folders: list[Path]) -> Finding:
     if not now or not top:
         return Finding("clock", "unknown", "The system does not report the clock of the cores.")
     capped = 0 < cap < top
-    said = f"A working core runs at {now / 1e6:.2f} of at most {top / 1e6:.2f} GHz"
-    said += f", and is capped at {cap / 1e6:.2f} GHz." if capped else "."
+    message = f"A working core runs at {now / 1e6:.2f} of at most {top / 1e6:.2f} GHz"
+    message += f", and is capped at {cap / 1e6:.2f} GHz." if capped else "."
     numbers = {"clock_hz": 1e3 * now, "max_clock_hz": 1e3 * top, **({"cap_hz": 1e3 * cap} if capped else {})}
     advice = "Check cooling, power supply and power profile."
-    return judged("clock", good_if(now / top >= SLOW or capped), said, advice, **numbers)
+    return judged("clock", good_if(now / top >= SLOW or capped), message, advice, **numbers)
 
 
 def turbo(root: Path) -> Finding:
@@ -130,9 +131,9 @@ def turbo(root: Path) -> Finding:
         if value is not None and value != on:
             return Finding("turbo", "good", "Turbo is off: the clock does not depend on how many cores work.")
         if value is not None:
-            said = "Turbo is on: one busy core is clocked higher than many, and scaling looks worse than it is."
+            message = "Turbo is on: one busy core is clocked higher than many, and scaling looks worse than it is."
             how = f"echo {1 - on} > /sys/devices/system/cpu/{name}"
-            return Finding("turbo", "doubtful", said, f"For scaling curves switch it off ({how}).")
+            return Finding("turbo", "doubtful", message, f"For scaling curves switch it off ({how}).")
     return Finding("turbo", "unknown", "The system does not report whether turbo is on.")
 
 
@@ -146,7 +147,7 @@ def heat(before: int | None, after: int | None) -> Finding:
     """Whether heat slowed the machine during the examination."""
     if before is None or after is None:
         return Finding("heat", "unknown", "The system does not count how often heat slows it.")
-    said = f"Heat slowed the cores {after - before} times during this examination, {after} times since boot."
+    message = f"Heat slowed the cores {after - before} times during this examination, {after} times since boot."
     state: State = "bad" if after > before else good_if(not after)
     numbers = {"throttles": after - before, "throttles_since_boot": after}
-    return judged("heat", state, said, "Improve the cooling, or lower the clock until this stops.", **numbers)
+    return judged("heat", state, message, "Improve the cooling, or lower the clock until this stops.", **numbers)

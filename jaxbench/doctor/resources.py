@@ -63,10 +63,10 @@ def memory(root: Path) -> Finding:
     total, free = info["MemTotal"], info["MemAvailable"]
     if limit is not None and limit[0] < total:
         total, free, owner = limit[0], min(free, max(0, limit[0] - limit[1])), "the container's memory"
-    said = f"{free / 1e9:.1f} of {total / 1e9:.1f} GB of {owner} are available."
+    message = f"{free / 1e9:.1f} of {total / 1e9:.1f} GB of {owner} are available."
     advice = "Free memory, or use small models and batches (--preset=smoke): each worker process needs half a GB."
     numbers = {"memory_bytes": total, "available_memory_bytes": free}
-    return judged("memory", graded(*_scarce(free, MEMORY_BYTES)), said, advice, **numbers)
+    return judged("memory", graded(*_scarce(free, MEMORY_BYTES)), message, advice, **numbers)
 
 
 def swap(root: Path) -> Finding:
@@ -74,15 +74,16 @@ def swap(root: Path) -> Finding:
     if "SwapTotal" not in info:
         return Finding("swap", "unknown", "The system does not report whether it swaps.")
     used = info["SwapTotal"] - info.get("SwapFree", 0)
-    state, said = good_if(used <= SWAPPED * info.get("MemTotal", 0)), f"{used / 1e9:.1f} GB of memory are swapped out."
+    state = good_if(used <= SWAPPED * info.get("MemTotal", 0))
+    message = f"{used / 1e9:.1f} GB of memory are swapped out."
     advice = "Swapped memory waits for the disk when it is used: free memory, then swapoff -a."
-    return judged("swap", state, said, advice, swap_used_bytes=used, swap_bytes=info["SwapTotal"])
+    return judged("swap", state, message, advice, swap_used_bytes=used, swap_bytes=info["SwapTotal"])
 
 
 def room(free: int) -> Finding:
-    said = f"{free / 1e9:.1f} GB are free where results are written."
+    message = f"{free / 1e9:.1f} GB are free where results are written."
     advice = "Free disk space: a run writes up to 100 MB, and a training its checkpoints."
-    return judged("disk", graded(*_scarce(free, DISK_BYTES)), said, advice, free_bytes=float(free))
+    return judged("disk", graded(*_scarce(free, DISK_BYTES)), message, advice, free_bytes=float(free))
 
 
 def speed(folder: Path) -> Finding:
@@ -96,13 +97,14 @@ def speed(folder: Path) -> Finding:
             os.fsync(file.fileno())
             return judge_speed(len(data) / (time.perf_counter() - start))
     except OSError as error:
-        said = f"'{folder}' cannot be written ({error.strerror})."
-        return Finding("disk speed", "bad", said, "Start jaxbench in a folder that you may write to.")
+        message = f"'{folder}' cannot be written ({error.strerror})."
+        return Finding("disk speed", "bad", message, "Start jaxbench in a folder that you may write to.")
 
 
 def judge_speed(rate: float) -> Finding:
-    said, state = f"The disk writes {rate / 1e6:.0f} MB/s (8 MB, fsync).", good_if(rate >= SLOW_BYTES_PER_S)
-    return judged("disk speed", state, said, "Write to a local disk: checkpoints wait for it.", write_bytes_per_s=rate)
+    message, state = f"The disk writes {rate / 1e6:.0f} MB/s (8 MB, fsync).", good_if(rate >= SLOW_BYTES_PER_S)
+    advice = "Write to a local disk: checkpoints wait for it."
+    return judged("disk speed", state, message, advice, write_bytes_per_s=rate)
 
 
 def source(root: Path) -> Finding:
@@ -120,12 +122,12 @@ def resolution(readings: np.ndarray) -> Finding:
     """
     steps = np.diff(readings)
     if (steps < 0).any() or not (steps > 0).any():
-        said = "The clock runs backwards." if (steps < 0).any() else "The clock stands still."
-        return Finding("timer", "bad", said, "Choose another clock source: nothing can be timed with this one.")
+        message = "The clock runs backwards." if (steps < 0).any() else "The clock stands still."
+        return Finding("timer", "bad", message, "Choose another clock source: nothing can be timed with this one.")
     step, cost = float(steps[steps > 0].min()), float(np.median(steps))
-    said = f"time.perf_counter moves in steps of {1e9 * step:.0f} ns, and a reading costs {1e9 * cost:.0f} ns."
+    message = f"time.perf_counter moves in steps of {1e9 * step:.0f} ns, and a reading costs {1e9 * cost:.0f} ns."
     advice = "Choose another clock source, or longer blocks."
-    return judged("timer", graded(max(step, cost), *TIMER_S), said, advice, timer_step_s=step, timer_reading_s=cost)
+    return judged("timer", graded(max(step, cost), *TIMER_S), message, advice, timer_step_s=step, timer_reading_s=cost)
 
 
 def port() -> Finding:
@@ -144,5 +146,5 @@ def port() -> Finding:
     except OSError as error:  # a TimeoutError is one
         advice = f"Allow TCP on {HOST} (sandbox, firewall): runs on several machines need it."
         return Finding("loop-back port", "bad", f"No port on {HOST} can be used ({error.strerror or error}).", advice)
-    said = f"A port on {HOST} works; the round trip of a byte takes {1e6 * float(np.median(took)):.0f} us."
-    return Finding("loop-back port", "good", said, "", {"round_trip_s": float(np.median(took))})
+    message = f"A port on {HOST} works; the round trip of a byte takes {1e6 * float(np.median(took)):.0f} us."
+    return Finding("loop-back port", "good", message, "", {"round_trip_s": float(np.median(took))})

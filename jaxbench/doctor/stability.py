@@ -31,13 +31,13 @@ def measure(platform: str, seconds: float, command: Sequence[str] | None = None)
     return ask(words, limit_s=START_LIMIT_S + seconds, TF_CPP_MIN_LOG_LEVEL="2")
 
 
-def block_means(began_s: np.ndarray, took_s: np.ndarray, block_s: float = BLOCK_S) -> np.ndarray:
+def block_means(began_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
     """Means over the calls that began in each block of wall time. Both (n,) seconds, in order; returns (blocks,).
 
     A last block that is not full is left out, and so are blocks in which no call began.
     """
-    block = np.floor(began_s / block_s).astype(int)
-    full = block < math.floor((began_s[-1] + took_s[-1]) / block_s + 1e-9)
+    block = np.floor(began_s / BLOCK_S).astype(int)
+    full = block < math.floor((began_s[-1] + took_s[-1]) / BLOCK_S + 1e-9)
     counts = np.bincount(block[full])
     sums = np.bincount(block[full], weights=took_s[full])
     return sums[counts > 0] / counts[counts > 0]
@@ -73,8 +73,8 @@ def autocorrelation(blocks: np.ndarray) -> float:
 def examine(answer: Answer) -> list[Finding]:
     name = "reference kernel"
     if answer.value is None:
-        said = f"The reference kernel did not run: {answer.reason}."
-        return [Finding(name, "bad", said, "Nothing can be measured until it runs.")]
+        message = f"The reference kernel did not run: {answer.reason}."
+        return [Finding(name, "bad", message, "Nothing can be measured until it runs.")]
     began, took = (np.array(answer.value[key], dtype=float) for key in ("began_s", "took_s"))
     if len(took) < 2:
         return [Finding(name, "unknown", "The reference kernel ran at most once.", "Give it more time.")]
@@ -86,10 +86,11 @@ def scatter(took: np.ndarray, shape: str) -> Finding:
     """CV of single calls (standard deviation over mean), and p99 over the median."""
     median, cv = float(np.median(took)), float(took.std(ddof=1) / took.mean())
     tail = float(np.quantile(took, 0.99)) / median
-    said = f"A matrix product of {shape} takes {1e3 * median:.3g} ms: CV {100 * cv:.2g} %, p99 {tail:.2f} x the median "
+    message = f"A matrix product of {shape} takes {1e3 * median:.3g} ms: CV {100 * cv:.2g} %, "
+    message += f"p99 {tail:.2f} x the median ({len(took)} calls)."
     numbers = {"kernel_s": median, "kernel_cv": cv, "kernel_p99_over_median": tail, "kernel_calls": len(took)}
     advice = "Single times scatter: trust medians over many rounds, and look at other load."
-    return judged("reference kernel", graded(cv, *SCATTER), f"{said}({len(took)} calls).", advice, **numbers)
+    return judged("reference kernel", graded(cv, *SCATTER), message, advice, **numbers)
 
 
 def drift(took: np.ndarray) -> Finding:
@@ -97,20 +98,20 @@ def drift(took: np.ndarray) -> Finding:
     half = len(took) // 2
     change = float(np.median(took[half:]) / np.median(took[:half]) - 1)
     direction = "slower" if change > 0 else "faster"
-    said = f"From its first to its second half the kernel became {100 * abs(change):.2g} % {direction}."
+    message = f"From its first to its second half the kernel became {100 * abs(change):.2g} % {direction}."
     advice = "The machine changes while it works (heat, other load): give runs more rounds."
-    return judged("drift", graded(abs(change), *DRIFT), said, advice, kernel_drift=change)
+    return judged("drift", graded(abs(change), *DRIFT), message, advice, kernel_drift=change)
 
 
 def smallest(blocks: np.ndarray) -> Finding:
     delta, percent = resolvable(blocks), "{:.2g}".format
     if not delta.known:
-        said = f"{len(blocks)} blocks of {BLOCK_S:g} s are too few to estimate the resolution."
-        return Finding("resolution", "unknown", said, f"Give it {MIN_BLOCKS * BLOCK_S:g} s at least.")
+        message = f"{len(blocks)} blocks of {BLOCK_S:g} s are too few to estimate the resolution."
+        return Finding("resolution", "unknown", message, f"Give it {MIN_BLOCKS * BLOCK_S:g} s at least.")
     low, high = percent(100 * delta.lo), percent(100 * delta.hi)
-    said = f"In a minute, this machine can distinguish two arms that differ by {percent(100 * delta.value)} % "
-    said += f"[{low}, {high}] (95 % confidence, 80 % power)."
+    message = f"In a minute, this machine can distinguish two arms that differ by {percent(100 * delta.value)} % "
+    message += f"[{low}, {high}] (95 % confidence, 80 % power)."
     numbers = {"resolvable": delta.value, "resolvable_lo": delta.lo, "resolvable_hi": delta.hi, "blocks": len(blocks)}
     numbers |= {"block_autocorrelation": autocorrelation(blocks)}
     advice = "Half the difference needs four times the time."
-    return judged("resolution", graded(delta.value, *RESOLVABLE), said, advice, **numbers)
+    return judged("resolution", graded(delta.value, *RESOLVABLE), message, advice, **numbers)

@@ -36,8 +36,8 @@ def examine(packages: Mapping[str, str] | None = None, lines: Iterable[str] | No
     requirements = (metadata.requires("jax") or []) if lines is None else lines
     wrong = [*_required(packages, requirements), *_plugins(packages)]
     plugins = "".join(f", {name} {version}" for name, version in packages.items() if name.startswith(PLUGINS))
-    said = f"jax {packages['jax']}, jaxlib {packages['jaxlib']}{plugins} fit each other."
-    return [Finding("versions", *words) for words in wrong] or [Finding("versions", "good", said)]
+    message = f"jax {packages['jax']}, jaxlib {packages['jaxlib']}{plugins} fit each other."
+    return [Finding("versions", *words) for words in wrong] or [Finding("versions", "good", message)]
 
 
 def _required(packages: Mapping[str, str], lines: Iterable[str]) -> Iterable[tuple[State, str, str]]:
@@ -45,8 +45,8 @@ def _required(packages: Mapping[str, str], lines: Iterable[str]) -> Iterable[tup
         name, marker, legal = requirement.name, str(requirement.marker or ""), requirement.specifier
         if name in packages and (name, marker) in (("jaxlib", ""), ("libtpu", 'extra == "tpu"')):
             if not legal.contains(packages[name], prereleases=True):
-                said = f"{name} is {packages[name]}, and jax {packages['jax']} needs {name}{legal}."
-                yield "bad" if name == "jaxlib" else "doubtful", said, f"Install '{name}{legal}'."
+                message = f"{name} is {packages[name]}, and jax {packages['jax']} needs {name}{legal}."
+                yield "bad" if name == "jaxlib" else "doubtful", message, f"Install '{name}{legal}'."
 
 
 def _plugins(packages: Mapping[str, str]) -> Iterable[tuple[State, str, str]]:
@@ -62,18 +62,18 @@ def _plugins(packages: Mapping[str, str]) -> Iterable[tuple[State, str, str]]:
         if name == f"jax-{extra}-plugin" and name.startswith("jax-cuda") and partner not in packages:
             yield "bad", f"{name} is installed without {partner}.", f"Install {partner}=={jaxlib} (EXTRAS={extra})."
     if {"jax-cuda12-plugin", "jax-cuda13-plugin"} <= packages.keys():
-        said = "The plug-ins of CUDA 12 and CUDA 13 are both installed, and which one JAX uses is undefined."
-        yield "doubtful", said, "Keep one: a fresh VENV with EXTRAS=cuda13, or cuda12."
+        message = "The plug-ins of CUDA 12 and CUDA 13 are both installed, and which one JAX uses is undefined."
+        yield "doubtful", message, "Keep one: a fresh VENV with EXTRAS=cuda13, or cuda12."
 
 
 def driver(version: str, packages: Mapping[str, str]) -> Finding:
     """Whether NVIDIA's driver (its version, such as "580.65.06") is new enough for the installed plug-in."""
-    usable, said = extra_for(version), f"NVIDIA's driver is {version}"
+    usable, message = extra_for(version), f"NVIDIA's driver is {version}"
     for extra, oldest in DRIVERS.items():
         if f"jax-{extra}-plugin" in packages and Version(version).major < oldest:
             advice = f"Update the driver, or install with EXTRAS={usable}." if usable else "Update the driver."
-            return Finding("NVIDIA driver", "bad", f"{said}; the plug-in {extra} needs {oldest} or newer.", advice)
-    return Finding("NVIDIA driver", "good", f"{said}.")
+            return Finding("NVIDIA driver", "bad", f"{message}; the plug-in {extra} needs {oldest} or newer.", advice)
+    return Finding("NVIDIA driver", "good", f"{message}.")
 
 
 def extra_for(version: str) -> str:

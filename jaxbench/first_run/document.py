@@ -66,19 +66,19 @@ def _read(path: Path) -> dict[str, Any]:
     return document
 
 
-def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, seconds: float, said: str) -> None:
+def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, seconds: float, message: str) -> None:
     """Adds the outcome of a part, and writes the document. seconds: of this start; the document has their sum."""
-    found = evidence.of(part, folder)
-    against = any(item["agrees"] == NO for item in found["items"])
+    results = evidence.of(part, folder)
+    against = any(item["agrees"] == NO for item in results["items"])
     if outcome == AMISS and against:
-        said = "Some results are not as expected: see above."  # the command's own last line only names its page
+        message = "Some results are not as expected: see above."  # the command's own last line only names its page
     about = document["parts"][part.run]
-    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(said, private=True)}
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(message, private=True)}
     if outcome in (REFUSED, BROKEN) or (outcome == AMISS and not against):
-        found["items"].append(evidence.complaint(part, NO, outcome, said))
+        results["items"].append(evidence.complaint(part, NO, outcome, message))
     elif outcome in (STOPPED, SKIPPED):
-        found["items"].append(evidence.complaint(part, CANNOT_TELL, outcome, said))
-    document["found"][part.run] = scrub(found, private=True)
+        results["items"].append(evidence.complaint(part, CANNOT_TELL, outcome, message))
+    document["found"][part.run] = scrub(results, private=True)
     document["card"] = scrub(machine_card.read(folder / "machine" / machine_card.NAME))
     write_json(folder / NAME, document)
 

@@ -23,25 +23,26 @@ Found = dict[str, Any]
 
 def of(part: Part, folder: Path) -> Found:
     """The results of the part so far. folder: of the whole first run."""
-    found: Found = {"items": [], "grid": {}, "records": {}}
+    results: Found = {"items": [], "grid": {}, "records": {}}
     for run in _runs(part, folder):
         name = run.relative_to(folder).as_posix()
         try:
             read = _cases(run) if part.stage == MACHINE else _trainings(part.stage, run)  # items by stage
         except UserError as error:
-            found["items"].append(complaint(part, expectations.NO, "its records cannot be read", str(error)))
+            results["items"].append(complaint(part, expectations.NO, "its records cannot be read", str(error)))
             continue
         about = part.experiment if part.stage != MACHINE else run.name
-        found["items"] += [_json(item, stage, about, name) for stage, items in read["items"].items() for item in items]
-        found["grid"] |= read.get("grid", {})
-        found["records"][name] = read["records"]
-    return found
+        for stage, items in read["items"].items():
+            results["items"] += [_json(item, stage, about, name) for item in items]
+        results["grid"] |= read.get("grid", {})
+        results["records"][name] = read["records"]
+    return results
 
 
 def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
     """The item of a part that as a whole did not end well."""
-    said = Item(expected=_ENDS, found=found, agrees=agrees, judged=int(agrees == expectations.NO), why=(why,))
-    return _json(said, part.stage, part.experiment, part.run)
+    item = Item(expected=_ENDS, found=found, agrees=agrees, judged=int(agrees == expectations.NO), why=(why,))
+    return _json(item, part.stage, part.experiment, part.run)
 
 
 def _runs(part: Part, folder: Path) -> Iterator[Path]:

@@ -99,6 +99,6 @@ class _Start:
         outcome = OUTCOMES.get(ended.code, BROKEN)
         self._record(part, outcome, f"Stopped: {reason}" if outcome == STOPPED else ended.said, self.clock() - start)
 
-    def _record(self, part: Part, outcome: str, said: str, seconds: float) -> None:
-        documents.record(self.document, part, self.folder, outcome=outcome, seconds=seconds, said=said)
+    def _record(self, part: Part, outcome: str, message: str, seconds: float) -> None:
+        documents.record(self.document, part, self.folder, outcome=outcome, seconds=seconds, message=message)
         self.progress.end(part, self.document["parts"][part.run], seconds, self.document["found"][part.run]["items"])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +12,7 @@ from rich.console import Console
 
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.report import (
-    case_findings,
-    compiled_page,
-    findings,
-    lever_findings,
-    page,
-    terminal,
-    views,
-)
+from jaxbench.report import case_findings, compiled_findings, findings, lever_findings, page, terminal, views
 from jaxbench.report.findings import Findings
 
 
@@ -41,47 +34,28 @@ def write(run_path: str | os.PathLike[str], console: Console | None = None) -> O
     if not path.is_dir():
         raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
     run = RunFolder(path)
-    report = _KINDS.get(_measures(run))
-    if report is None:
-        raise UserError(
-            f"'{path}' measures '{_measures(run)}': {did_you_mean(_measures(run), [kind for kind in _KINDS if kind])}"
-        )
+    plan = run.manifest().get("plan")
+    kind = str(plan.get("measures", "")) if isinstance(plan, dict) else ""
+    if kind not in _FIND:
+        raise UserError(f"'{path}' measures '{kind}': {did_you_mean(kind, [name for name in _FIND if name])}")
     try:
-        sentences = report(run, console)
+        sentences = _report(_FIND[kind](run), console)
     except OSError as error:
         raise UserError(f"cannot write the report into '{path}' ({error.strerror}).") from error
     return Outcome(ok=not sentences, sentences=sentences)
 
 
-def _measures(run: RunFolder) -> str:
-    """What kind of run it is: "" for training."""
-    plan = run.manifest().get("plan")
-    return str(plan.get("measures", "")) if isinstance(plan, dict) else ""
-
-
-def _report(found: Findings, console: Console | None) -> list[str]:
+def _report(findings: Findings, console: Console | None) -> list[str]:
     """Writes summary.csv, the figures and the page, and prints it. Returns what is amiss."""
-    write_atomic(found.path / "summary.csv", found.csv())
-    made = found.page(views.pictures(found))
-    write_atomic(found.path / "report.html", page.render(made))
+    write_atomic(findings.path / "summary.csv", findings.csv())
+    made = findings.page(views.pictures(findings))
+    write_atomic(findings.path / "report.html", page.render(made))
     if console is not None:
         terminal.show(made, console)
-    return found.shortfalls() if found.rows else ["The plan asks for no points."]
+    return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
 
 
-def _training(run: RunFolder, console: Console | None) -> list[str]:
-    """The report on how training scales."""
-    return _report(findings.find(run), console)
-
-
-def _cases(run: RunFolder, console: Console | None) -> list[str]:
-    """The report on what the machine can do."""
-    return _report(case_findings.find(run), console)
-
-
-def _levers(run: RunFolder, console: Console | None) -> list[str]:
-    """The report on what levers change."""
-    return _report(lever_findings.find(run), console)
-
-
-_KINDS = {"": _training, "cases": _cases, "levers": _levers, "compiled": compiled_page.write}
+# By what a run measures; "" is training.
+_FIND: dict[str, Callable[[RunFolder], Findings]] = {
+    "": findings.find, "cases": case_findings.find, "levers": lever_findings.find, "compiled": compiled_findings.find,
+}  # fmt: skip

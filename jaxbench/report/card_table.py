@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.headline import devices, seconds
@@ -14,8 +13,7 @@ from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 
 
-@dataclass(frozen=True, kw_only=True)
-class Number:
+class Number(NamedTuple):
     """One number of the card, as text. interval: "" where it has none. by: what measured it."""
 
     what: str
@@ -51,26 +49,20 @@ def rows(card: dict[str, Any]) -> Iterator[Number]:
         )  # fmt: skip
     for launch in card["launch"]:
         value, ends = _value(launch, "value", seconds)
-        yield Number(
-            what=f"{launch['op']} program", of=str(launch["impl"]), where=_place(launch), value=value, interval=ends,
-            by="dispatch",
-        )  # fmt: skip
+        what = f"{launch['op']} program"
+        yield Number(what, str(launch["impl"]), _place(launch), value, ends, by="dispatch")
     for link in card["links"]:
         over = f"{devices(int(link['devices']))}{'°' if link['oversubscribed'] else ''}"
         along = f" along {link['axis']} of {link['mesh']}" if "x" in str(link.get("mesh") or "") else ""
         alpha, alpha_ends = _value(link, "alpha_s", seconds)
         beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second)
-        yield Number(
-            what=str(link["op"]), of=str(link["dtype"]), where=over + along, value=f"{alpha} + S / ({beta})",
-            interval=", ".join(filter(None, (alpha_ends, beta_ends))), by="collectives",
-            oversubscribed=bool(link["oversubscribed"]),
-        )  # fmt: skip
+        value, ends = f"{alpha} + S / ({beta})", ", ".join(filter(None, (alpha_ends, beta_ends)))
+        what, of, oversubscribed = str(link["op"]), str(link["dtype"]), bool(link["oversubscribed"])
+        yield Number(what, of, over + along, value, ends, by="collectives", oversubscribed=oversubscribed)
     for copy in card["transfers"]:
         value, ends = _value(copy, "value", quantities.per_second)
-        yield Number(
-            what=str(copy["op"]), of=quantities.payload(copy["payload_bytes"]), value=value, interval=ends,
-            where=f"{copy['source']} → {copy['target']}", by="transfer",
-        )  # fmt: skip
+        where = f"{copy['source']} → {copy['target']}"
+        yield Number(str(copy["op"]), quantities.payload(copy["payload_bytes"]), where, value, ends, by="transfer")
 
 
 def headlines(card: dict[str, Any]) -> list[str]:
@@ -100,6 +92,14 @@ def headlines(card: dict[str, Any]) -> list[str]:
         if link["devices"] == count and "x" not in str(link.get("mesh") or "")
     ]
     return sentences + ([f"Collectives of S bytes on {devices(count)}: {'; '.join(parts)}."] if parts else [])
+
+
+def machine_name(machine: Mapping[str, Any]) -> str:
+    """The accelerator or processor, and how many there are."""
+    if machine.get("platform") != "cpu":
+        return f"{machine.get('devices')} x {machine.get('device_kind')}"
+    cores = machine.get("cores")
+    return f"{machine.get('cpu_model') or 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
 
 
 def table(card: dict[str, Any]) -> Table:

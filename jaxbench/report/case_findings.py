@@ -17,7 +17,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, notes, of_folder, refusals
-from jaxbench.report.page import Kind, Page, Picture, Section
+from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import Table, take
 
 TITLES = {
@@ -48,7 +48,7 @@ class CaseFindings(Findings):
 
     @property
     def title(self) -> str:
-        return TITLES.get(self.view, self.view)
+        return f"{self.experiment}: {TITLES.get(self.view, self.view)}"
 
     def entries(self) -> list[Entry]:
         return summary.entries(self.rows, fits=self.fits)
@@ -74,7 +74,7 @@ class CaseFindings(Findings):
     def all_sections(self) -> list[Section]:
         peaks = notes(self.rows, lambda row: [row.peak_note] if row.peak_note else [])
         return [
-            Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
+            Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Refused by the gates", sentences=refusals(self.rows)),
             Section(heading="Not measured", sentences=self.left_out),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
@@ -119,7 +119,7 @@ def in_order(entries: Sequence[Entry]) -> list[Entry]:
     for entry in entries:
         point: Any = entry.point
         groups.setdefault((point.op, point.impl), []).append(entry)
-    return [entry for mine in groups.values() for entry in mine]
+    return [entry for group in groups.values() for entry in group]
 
 
 def shortened(entries: Sequence[Entry], view: str) -> tuple[list[Entry], str]:
@@ -132,10 +132,10 @@ def shortened(entries: Sequence[Entry], view: str) -> tuple[list[Entry], str]:
     series: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in entries:
         series.setdefault(tuple(getattr(entry.point, name) for name in _SERIES), []).append(entry)
-    chosen = [entry for mine in series.values() for entry in _telling(mine, view)]
+    chosen = [entry for group in series.values() for entry in _telling(group, view)]
     how = "of each series the smallest size, the one at half of the best rate (n½), and the largest"
     if len(chosen) > MAX_LINES:
-        chosen = [max(mine, key=_size) for mine in series.values()]
+        chosen = [max(group, key=_size) for group in series.values()]
         how = "of each series the largest size"
     if len(chosen) > MAX_LINES:
         chosen, how = chosen[:MAX_LINES], f"{how}, of the first {MAX_LINES} series"
@@ -152,8 +152,8 @@ def _telling(entries: Sequence[Entry], view: str) -> list[Entry]:
     by_size = sorted(entries, key=_size)
     shown = columns.rate(view) or columns.rate("curves")
     assert shown is not None
-    found = ((take(shown.get if shown.shown is None else shown.shown, entry), entry) for entry in by_size)
-    rates = [(rate.value, entry) for rate, entry in found if rate is not None and rate.known]
+    taken = ((take(shown.get if shown.shown is None else shown.shown, entry), entry) for entry in by_size)
+    rates = [(rate.value, entry) for rate, entry in taken if rate is not None and rate.known]
     half = [entry for value, entry in rates if value >= max(rate for rate, _ in rates) / 2]
     picked = [by_size[0], *half[:1], by_size[-1]]
     return list({entry.point.point: entry for entry in picked}.values())

@@ -20,10 +20,10 @@ from jaxbench.analysis.summary import Entry, gradient_bytes
 from jaxbench.levers import LEVERS
 from jaxbench.report import table
 from jaxbench.report.numbers import giga, milliseconds, ratio, share, throughput, time
-from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Part, Table, take
+from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
-ID, QUALITY = Part.IDENTITY, Part.QUALITY
+ID, QUALITY = Position.IDENTITY, Position.QUALITY
 # The levers that the file has among its other columns; those added later end it.
 _FIRST_LEVERS = (
     "precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction", "schedule",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -10,13 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST
+from jaxbench.report.drawing.marks import exact
 from jaxbench.report.drawing.roofline_points import Spot
 
-MOST = 40  # folders that are read, the newest first
-_FLOPS = ("flops", "flops_per_step")
+LIMIT = 40  # folders that are read, the newest first
 
 
 def spots(path: Path) -> list[Spot]:
@@ -29,9 +29,9 @@ def spots(path: Path) -> list[Spot]:
     if this_machine is None:
         return []
     here = path.resolve()
-    found = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
-    runs = [folder for folder in found if folder != here and (folder / MANIFEST).is_file()]
-    newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:MOST]
+    folders = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
+    runs = [folder for folder in folders if folder != here and (folder / MANIFEST).is_file()]
+    newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:LIMIT]
     return [spot for folder in sorted(newest) for spot in _of_folder(folder, this_machine)]
 
 
@@ -39,28 +39,23 @@ def _of_folder(folder: Path, this_machine: dict[str, Any]) -> Iterator[Spot]:
     manifest = _manifest(folder)
     if manifest is None or identity.hardware(manifest, this_machine):
         return
-    try:
+    with contextlib.suppress(OSError, ValueError, csv.Error):
         with open(folder / "summary.csv", newline="", encoding="utf-8") as file:
-            lines = list(csv.DictReader(file))
-    except (OSError, ValueError, csv.Error):
-        return
-    for line in lines:
-        if (spot := _spot(line)) is not None:
-            yield spot
+            yield from filter(None, map(_spot, list(csv.DictReader(file))))
 
 
 def _spot(line: dict[str, str]) -> Spot | None:
     """None for a row that is wrong, oversubscribed or refused, or without FLOPs or bytes."""
     good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
-    flops = next((value for name in _FLOPS if (value := _number(line.get(name))) > 0), 0.0)
+    flops = _number(line.get("flops")) or _number(line.get("flops_per_step"))
     moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))
     if not good or line.get("gate") == "refused" or not (flops > 0 and moved > 0 and rate > 0):
         return None
     platform = line.get("platform") or ""
     share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
     return Spot(
-        label=line.get("experiment") or "", intensity=flops / moved, flop_per_s=Estimate(value=rate / share),
-        platform=platform, mark="earlier",
+        label=line.get("experiment") or "", at=flops / moved, value=exact(rate / share), platform=platform,
+        kind="earlier",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.folds import fold
-from jaxbench.report.page import Kind, Page, Picture, Section
+from jaxbench.report.page import Fold, Page, Picture, Purpose, Section
 from jaxbench.report.table import Table
 
 LEGEND = "Medians with 95 % bootstrap intervals over rounds."
@@ -46,7 +46,7 @@ class Findings:
 
     @property
     def title(self) -> str:
-        """The subject of the run, written after the experiment's name."""
+        """The heading of the page: the experiment's name and the subject of the run."""
         raise NotImplementedError
 
     def entries(self) -> list[Entry]:
@@ -68,6 +68,10 @@ class Findings:
     def sections(self) -> list[Section]:
         return [section for section in self.all_sections() if section.sentences]
 
+    def folds(self) -> list[Fold]:
+        """The details of each point."""
+        return [fold(entry, len(self.rows)) for entry in self.entries()]
+
     def shortfalls(self) -> list[str]:
         """Why the run is incomplete or wrong, each reason once; empty if it is complete and correct."""
         return shortfalls(self.rows, self.config)
@@ -79,13 +83,13 @@ class Findings:
         """The run's page."""
         return Page(
             name=self.experiment,
-            heading=f"{self.experiment}: {self.title}",
+            heading=self.title,
             headlines=self.headlines,
             pictures=pictures,
             table=self.table(),
             brief=self.brief(),
             sections=self.sections(),
-            folds=[fold(entry, len(self.rows)) for entry in self.entries()],
+            folds=self.folds(),
             sources=[("Manifest", self.manifest), ("Config", self.config)],
         )
 
@@ -100,7 +104,7 @@ class TrainingFindings(Findings):
 
     @property
     def title(self) -> str:
-        return "how training scales over devices"
+        return f"{self.experiment}: how training scales over devices"
 
     def table(self) -> Table:
         return table.fill(
@@ -113,10 +117,10 @@ class TrainingFindings(Findings):
 
     def all_sections(self) -> list[Section]:
         return [
-            Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
+            Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
             Section(heading="Refused by the gates", sentences=refusals(self.rows)),
-            Section(heading="Base", sentences=base_lines(self.rows), kind=Kind.DETAIL),
+            Section(heading="Base", sentences=base_lines(self.rows), purpose=Purpose.DETAIL),
             Section(
                 heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
             ),
@@ -270,7 +274,7 @@ def _families(rows: list[Row]) -> list[tuple[str, list[Row]]]:
     for row in rows:
         note = row.use.note if math.isfinite(row.use.mfu) else ""
         families.setdefault((row.point.strategy, row.point.scaling, note), []).append(row)
-    return [(f"{s} {scaling}", mine[:: max(1, len(mine) - 1)]) for (s, scaling, _), mine in families.items()]
+    return [(f"{s} {scaling}", members[:: max(1, len(members) - 1)]) for (s, scaling, _), members in families.items()]
 
 
 def _measured(row: Row) -> str:

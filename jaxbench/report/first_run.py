@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from jaxbench import __version__
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_atomic
-from jaxbench.report import first_run_tables, page
+from jaxbench.report import card_table, first_run_tables, page
 from jaxbench.report.page import Picture
-from jaxbench.report.table import Table
 
 PAGE = "first-run.html"
 ABOUT = (
@@ -35,26 +33,6 @@ FIGURES = (
 Document = Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FirstRunPage:
-    """Everything on the page, in order."""
-
-    name: str
-    heading: str
-    headlines: list[str]
-    alarm: bool
-    about: str
-    against: Table
-    table: Table
-    grid: Table
-    pictures: list[Picture]
-    machine: Table
-    commands: str
-    unfinished: bool
-    parts: Table
-    made_from: str = "first-run.json"
-
-
 def write(folder: Path, document: Document) -> None:
     """Writes `first-run.html` into `folder` from the document and the figures of its runs.
 
@@ -70,10 +48,10 @@ def write(folder: Path, document: Document) -> None:
 def render(document: Document, pictures: list[Picture]) -> str:
     """The page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
     items = first_run_tables.items(document)
-    name = first_run_tables.machine_name(document["machine"])
-    made = FirstRunPage(
-        name=f"First run on {name}",
-        heading=f"First run on {name}",
+    heading = f"First run on {card_table.machine_name(document['machine'])}"
+    made = dict(
+        name=heading,
+        heading=heading,
         headlines=headlines(document),
         alarm=any(item["agrees"] == NO for item in items),
         about=ABOUT,
@@ -85,6 +63,7 @@ def render(document: Document, pictures: list[Picture]) -> str:
         commands=commands(document),
         unfinished=any(about["outcome"] != "done" for about in document["parts"].values()),
         parts=first_run_tables.parts(document["parts"]),
+        made_from="first-run.json",
     )
     sources = [("The machine and its software", page.pretty(document["machine"]))]
     return page.template("first_run.html").render(page=made, sources=sources, version=__version__)

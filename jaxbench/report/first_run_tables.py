@@ -34,8 +34,8 @@ def items(document: Mapping[str, Any]) -> list[Item]:
 
 def against(items: Sequence[Item]) -> Table:
     """Each item that is not as expected, with its reasons and its folder."""
-    found = [item for item in items if item["agrees"] == NO]
-    rows = [(item["expected"], item["found"], why(item), item["run"]) for item in found]
+    contrary = [item for item in items if item["agrees"] == NO]
+    rows = [(item["expected"], item["found"], why(item), item["run"]) for item in contrary]
     return plain({"expected": FOLD, "found": FOLD, "why": FOLD, "folder": TEXT}, rows)
 
 
@@ -43,9 +43,9 @@ def expectations(items: Sequence[Item]) -> Table:
     """Every expectation of every stage. Runs that agree share a line."""
     rows: list[tuple[str | Cell, ...]] = []
     for stage, question in STAGES.items():
-        mine = [item for item in items if item["stage"] == stage]
+        of_stage = [item for item in items if item["stage"] == stage]
         groups: dict[tuple[str, str], list[Item]] = {}
-        for item in mine:
+        for item in of_stage:
             groups.setdefault((item["expected"], item["agrees"]), []).append(item)
         order = list(dict.fromkeys(expected for expected, _ in groups))
         ordered = sorted(groups.items(), key=lambda entry: order.index(entry[0][0]))  # its answers side by side
@@ -81,9 +81,8 @@ def why(item: Item) -> str:
 
 def grid(document: Mapping[str, Any]) -> Table:
     """Models by strategies."""
-    rows = {
-        document["parts"][run]["about"]: found["grid"] for run, found in document["found"].items() if found.get("grid")
-    }
+    grids = {run: result["grid"] for run, result in document["found"].items() if result.get("grid")}
+    rows = {document["parts"][run]["about"]: answers for run, answers in grids.items()}
     strategies = sorted({strategy for answers in rows.values() for strategy in answers})
     lines = [(model, *(_answer(answers.get(strategy)) for strategy in strategies)) for model, answers in rows.items()]
     note = (
@@ -95,13 +94,6 @@ def grid(document: Mapping[str, Any]) -> Table:
 
 def _answer(answer: str | None) -> Cell:
     return Cell(answer, _KINDS[answer]) if answer else Cell("")
-
-
-def machine_name(machine: Mapping[str, Any]) -> str:
-    """The accelerator or processor, and how many there are."""
-    if machine.get("platform") != "cpu":
-        return f"{machine.get('devices')} x {machine.get('device_kind')}"
-    return f"{machine.get('cpu_model') or 'CPU'}, {machine.get('cores')} cores"
 
 
 def machine(document: Mapping[str, Any]) -> Table:
@@ -127,15 +119,15 @@ def machine(document: Mapping[str, Any]) -> Table:
     return facts([*pairs, *measured], FOLD)
 
 
-def parts(found: Mapping[str, Mapping[str, Any]]) -> Table:
+def parts(abouts: Mapping[str, Mapping[str, Any]]) -> Table:
     """Every command, how it ended and how long it took."""
     rows: list[tuple[str | Cell, ...]] = []
-    for run, about in found.items():
+    for run, about in abouts.items():
         outcome = Cell(about["outcome"], _OUTCOMES.get(about["outcome"], "missing"))
         message = "" if about["outcome"] == "done" else about["said"]
         command = f"jaxbench {' '.join(about['words'])}"
         rows.append((run, outcome, f"{about['seconds']:.0f}", message, command))
-    total = sum(about["seconds"] for about in found.values())
+    total = sum(about["seconds"] for about in abouts.values())
     rows.append(("all", "", f"{total:.0f}", "", ""))
     note = "done: measured and correct. amiss: measured, but not all correct. Each folder has its own page."
     headings = {"folder": TEXT, "outcome": TEXT, "seconds": NUMBER, "message": FOLD, "command": FOLD}

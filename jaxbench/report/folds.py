@@ -10,12 +10,13 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
-from jaxbench.records.schema import CaseRecord, PointRecord
-from jaxbench.report import profile_table
+from jaxbench.records.schema import CaseRecord, PointRecord, ProfileRecord
 from jaxbench.report.page import Fold
-from jaxbench.report.table import FOLD, TEXT, Column, Table, facts, fill
+from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
 
 RAW_ROUNDS = 2000  # rounds of raw samples that a page holds at most; records.jsonl has all of them
+IDLE = "idle"
+_SPENT = {"ms per step": NUMBER, "% of the step": NUMBER}
 _GATES = {True: "passed", False: "refused", None: "cannot tell"}
 _CHECKS = {True: "ok", False: "not ok", None: "unchecked"}
 _GOOD = {"passed": "ok", "cannot tell": "unchecked", "ok": "ok"}
@@ -96,11 +97,11 @@ def _tables(entry: Entry) -> Iterator[Table]:
         yield fill(CHECKS, (*record.checks, *(check for r in row.point.rounds for check in r.checks)))
         yield facts(_case_facts(record) if isinstance(record, CaseRecord) else _training_facts(row, record))
     if isinstance(record, PointRecord):
-        found = record.passport.collectives
-        yield fill(COLLECTIVES, found, note="" if found else "No collectives in the compiled step.")
+        collectives = record.passport.collectives
+        yield fill(COLLECTIVES, collectives, note="" if collectives else "No collectives in the compiled step.")
     if isinstance(row, Row) and row.point.profile is not None:
-        yield profile_table.kinds(row.point.profile)
-        yield profile_table.operations(row.point.profile)
+        yield profile_kinds(row.point.profile)
+        yield profile_operations(row.point.profile)
     if entry.arm is not None:
         yield facts([(f"lever {name}", value) for name, value in entry.arm.point.levers.items()])
 
@@ -154,3 +155,31 @@ def memory_size(value: int | None) -> str:
 
 def _maybe(value: float | None) -> str:
     return "not reported" if value is None else f"{value:.4g}"
+
+
+def profile_kinds(record: ProfileRecord) -> Table:
+    """Milliseconds per step and share of each kind of operation, longest first, idle last."""
+    named = sorted(record.kinds.items(), key=lambda item: (item[0] == IDLE, -item[1]))
+    rows = [(kind, *_spent(seconds, record)) for kind, seconds in named if seconds > 0]
+    rows.append(("all", *_spent(record.wall_s, record)))
+    return plain({"time goes to": TEXT, **_SPENT}, rows, first=lambda row: row[0] == "all", note=_of_profile(record))
+
+
+def profile_operations(record: ProfileRecord) -> Table:
+    """The operations that took longest, under their names in the compiled program."""
+    rows = [(name, kind, *_spent(seconds, record)) for name, kind, seconds in record.top if seconds > 0]
+    note = "" if rows else "No operation of the program ran in the trace."
+    return plain({"operation": FOLD, "kind": TEXT, **_SPENT}, rows, note=note)
+
+
+def _spent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
+    return f"{1e3 * seconds / record.steps:.3g}", f"{100 * seconds / record.wall_s:.1f}"
+
+
+def _of_profile(record: ProfileRecord) -> str:
+    steps = "1 traced step" if record.steps == 1 else f"{record.steps} traced steps"
+    return (
+        f"Mean over devices of {steps}; profiling slows them down. A fusion counts as its heaviest operation; a "
+        f"collective or copy counts only while nothing computes. {record.trace} opens in Perfetto; for TensorBoard, "
+        "install xprof and give the folder profiles as --logdir."
+    )

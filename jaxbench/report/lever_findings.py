@@ -36,7 +36,6 @@ from jaxbench.report.findings import (
     Findings,
     excused,
     legend,
-    names,
     notes,
     of_folder,
     refusals,
@@ -44,7 +43,7 @@ from jaxbench.report.findings import (
     unit,
     utilisation,
 )
-from jaxbench.report.page import Kind, Section
+from jaxbench.report.page import Purpose, Section
 from jaxbench.report.table import Table
 
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
@@ -83,10 +82,10 @@ class LeverFindings(Findings):
 
     @property
     def title(self) -> str:
-        return TITLES[self.view]
+        return f"{self.experiment}: {TITLES[self.view]}"
 
     def entries(self) -> list[Entry]:
-        calls = [latency for _, found in self.latencies for latency in found]
+        calls = [latency for _, many in self.latencies for latency in many]
         return summary.entries(self.rows, arms=self.arms, latencies=calls)
 
     def table(self) -> Table:
@@ -108,7 +107,7 @@ class LeverFindings(Findings):
 
     def all_sections(self) -> list[Section]:
         return [
-            Section(heading="Incomplete or failed", sentences=self.shortfalls(), kind=Kind.SHORTFALL),
+            Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
             Section(heading="Refused by the gates", sentences=refusals(self.rows)),
             Section(heading="Baseline", sentences=baselines(self.places)),
@@ -175,10 +174,6 @@ def baselines(places: Sequence[Place]) -> list[str]:
     return sentences
 
 
-def unclear(found: Sequence[Arm]) -> list[str]:
+def unclear(every: Sequence[Arm]) -> list[str]:
     """The arms whose comparison is inconclusive, by reason."""
-    points: dict[str, list[str]] = {}
-    for arm in found:
-        if arm.verdict == "cannot tell":
-            points.setdefault(arm.why, []).append(arm.point.point)
-    return [f"{names(members)}: {why}." for why, members in points.items()]
+    return notes(every, lambda arm: [arm.why] if arm.verdict == "cannot tell" else [])

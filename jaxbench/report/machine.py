@@ -21,7 +21,7 @@ from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.roofline_points import of_cases
 from jaxbench.report.figures import roofline
-from jaxbench.report.page import Kind, Page, Picture, Section
+from jaxbench.report.page import Page, Picture, Purpose, Section
 
 PAGE = "machine.html"
 # The views whose figures characterise a machine, in the order of the page.
@@ -45,33 +45,33 @@ def write(
       UserError: a run folder is none, is damaged, or `folder` cannot be written.
     """
     folder = Path(folder)
-    found = [(path, case_findings.find(RunFolder(path))) for path in runs]
+    analysed = [(path, case_findings.find(RunFolder(path))) for path in runs]
     try:
-        pictures = [*_roofline(folder, found, card), *_pictures(found)]
-        made = _page(folder, found, card, pictures)
+        pictures = [*_roofline(folder, analysed, card), *_pictures(analysed)]
+        made = _page(folder, analysed, card, pictures)
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
-    sentences = _shortfalls(found) if found else ["No run was measured."]
+    sentences = _shortfalls(analysed) if analysed else ["No run was measured."]
     if console is not None:
         terminal.show(made, console)
     return Outcome(ok=not sentences, sentences=sentences)
 
 
 def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
-    told = _of_runs(runs, lambda findings: findings.headlines)  # page only: the terminal has the table
+    results = _of_runs(runs, lambda findings: findings.headlines)  # page only: the terminal has the table
     normal = _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])
     refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
     sections = [
-        Section(heading="Incomplete or failed", sentences=_shortfalls(runs), kind=Kind.SHORTFALL),
+        Section(heading="Incomplete or failed", sentences=_shortfalls(runs), purpose=Purpose.SHORTFALL),
         Section(heading="Doubts about this card", sentences=machine_card.doubts(card)),
-        Section(heading="Results of the runs", sentences=told, kind=Kind.DETAIL),
+        Section(heading="Results of the runs", sentences=results, purpose=Purpose.DETAIL),
         Section(heading="Refused by the gates", sentences=refused),
         Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),
         Section(heading="Is this normal?", sentences=normal),
         Section(heading="Notes", sentences=_of_runs(runs, lambda findings: findings.repairs)),
     ]
-    name = _name(card)
+    name = card_table.machine_name(card["machine"])
     return Page(
         name=name,
         heading=f"{name}: what this machine can do",
@@ -84,15 +84,6 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
         sources=[("The machine's card", card)],
         made_from="machine.json and the runs that it links to",
     )
-
-
-def _name(card: dict[str, Any]) -> str:
-    """The accelerator or processor, and how many there are."""
-    machine = card["machine"]
-    if machine.get("platform") != "cpu":
-        return f"{machine.get('devices')} x {machine.get('device_kind')}"
-    cores = machine.get("cores")
-    return f"{machine.get('cpu_model') or 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
 
 
 def _address(folder: Path, run: Path) -> str:
@@ -114,7 +105,7 @@ def _shortfalls(runs: Sequence[Run]) -> list[str]:
 def _roofline(folder: Path, runs: Sequence[Run], card: dict[str, Any]) -> list[Picture]:
     """Every kernel of all runs under the card's ceilings."""
     spots = of_cases([row for _, findings in runs for row in findings.rows])
-    title = f"{_name(card)}: kernels under this machine's ceilings"
+    title = f"{card_table.machine_name(card['machine'])}: kernels under this machine's ceilings"
     files = canvas.render(lambda: roofline.under(spots, card=card, title=title, dtype="float32"))
     canvas.write(files, folder / "figures", "roofline")
     return [Picture(name="roofline", svg=files["svg"], caption=roofline.CAPTION)] if files else []

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from jaxbench.analysis.headline import percent
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import interval, percent
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
@@ -28,9 +28,7 @@ def time(estimate: Estimate) -> str:
 
 def giga(estimate: Estimate) -> str:
     """ "12.3 [12.1, 12.4]" in billions."""
-    show = partial(_digits, size=1e9)
-    between = f" [{show(estimate.lo)}, {show(estimate.hi)}]" if estimate.has_interval else ""
-    return show(estimate.value) + between
+    return interval(estimate, partial(_digits, size=1e9))
 
 
 def ratio(estimate: Estimate) -> str:
@@ -39,7 +37,7 @@ def ratio(estimate: Estimate) -> str:
         return ""
     if not estimate.has_interval or estimate.lo == estimate.hi:  # the base is its own measure in every draw
         return "1" if estimate.value == 1 else f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} [{estimate.lo:.2f}, {estimate.hi:.2f}]"
+    return interval(estimate, "{:.2f}".format)
 
 
 def share(estimate: Estimate) -> str:

@@ -21,7 +21,7 @@ from jaxbench import __version__
 from jaxbench.report.table import Table
 
 
-class Kind(enum.Enum):
+class Purpose(enum.Enum):
     """The purpose of a section."""
 
     SHORTFALL = "why the run is incomplete or wrong: raises the page's alarm"
@@ -35,7 +35,7 @@ class Section:
 
     heading: str
     sentences: Sequence[str]
-    kind: Kind = Kind.NOTE
+    purpose: Purpose = Purpose.NOTE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +87,13 @@ class Page:
     @property
     def alarm(self) -> bool:
         """Whether something is incomplete or wrong."""
-        return any(section.kind is Kind.SHORTFALL for section in self.sections)
+        return any(section.purpose is Purpose.SHORTFALL for section in self.sections)
 
 
 def render(page: Page) -> str:
     """Returns the page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
     sources = [(heading, pretty(value)) for heading, value in page.sources]
-    return template("template.html").render(page=page, sources=sources, version=__version__, SHORTFALL=Kind.SHORTFALL)
+    return template("template.html").render(page=page, sources=sources, version=__version__, Purpose=Purpose)
 
 
 @functools.cache

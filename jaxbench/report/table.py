@@ -25,13 +25,14 @@ Get = str | tuple[str, ...] | Callable[[Any], Any]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
 ALWAYS, DISTINCT = 9, 8  # on the terminal; DISTINCT: unless all lines have the same value
 TEXT_MAX = 24  # if room is short, the terminal wraps longer texts before it drops columns
-_ALARMS = ("wrong", "failed", "no")
-_STYLES = {"ok": "green", "passed": "green", "unsupported": "dim"} | dict.fromkeys(_ALARMS, "bold red")
-_STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused"), "yellow")
+_ALARMS = ("wrong", "failed", "no", "bad")
+_STYLES = dict.fromkeys(_ALARMS, "bold red") | dict.fromkeys(("ok", "passed", "good"), "green")
+_STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused", "doubtful"), "yellow")
+_STYLES |= dict.fromkeys(("unsupported", "unknown"), "dim")
 
 
-class Part(enum.IntEnum):
-    """The position of a column in a displayed table; within a part, columns keep the order of declaration."""
+class Position(enum.IntEnum):
+    """Where a column stands in a displayed table; within a part, columns keep the order of declaration."""
 
     IDENTITY = 0
     RESULT = 1
@@ -86,7 +87,7 @@ class Column:
     csv: bool = True
     on: Kind = Kind.NONE
     shown: Get | None = None
-    part: Part = Part.RESULT
+    part: Position = Position.RESULT
     views: tuple[str, ...] = ()
 
     @property
@@ -286,11 +287,11 @@ def take(get: Get, row: Any) -> Any:
     if callable(get):
         return get(row)
     for path in (get,) if isinstance(get, str) else get:
-        found = row
+        value = row
         for name in path.split("."):
-            found = getattr(found, name, None)
-        if found is not None:
-            return found
+            value = getattr(value, name, None)
+        if value is not None:
+            return value
     return None
 
 

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from jaxbench.report.page import Kind, Page
+from jaxbench.report.page import Page, Purpose
 
 SENTENCES = 6  # shown of a section; the page has all
 
@@ -23,11 +25,16 @@ def show(page: Page, console: Console) -> None:
     console.print(table.terminal(console.width))
     console.print()
     console.print(Text(table.note, style="dim"))
-    for section in page.sections:
-        if section.kind is Kind.DETAIL:
+    for part in page.sections:
+        if part.purpose is Purpose.DETAIL:
             continue
-        shown, more = list(section.sentences[:SENTENCES]), len(section.sentences) - SENTENCES
+        shown, more = list(part.sentences[:SENTENCES]), len(part.sentences) - SENTENCES
         if more > 0:
             shown.append(f"and {more} more on the page.")
-        console.print(Text(section.heading, style="bold"))
-        console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in shown), sep="")
+        section(part.heading, shown, console)
+
+
+def section(heading: str, sentences: Sequence[str], console: Console) -> None:
+    """Prints sentences under a heading."""
+    console.print(Text(heading, style="bold"))
+    console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences), sep="")

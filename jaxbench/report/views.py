@@ -2,9 +2,9 @@
 """The figures of a run. A figure is a file in `figures/`, and its file name is its only registration.
 
 It defines ``CAPTION`` (and optionally ``caption(run)``), ``VIEWS`` and ``draw(run) -> Figure | None``. `VIEWS` names
-the runs that it is for: a kind ("training", "levers", "cases"), or a kind with the view that the experiment or the
-swept lever asks for ("cases/stream", "levers/remat"). `draw` gets the run's findings and returns None if it has nothing
-to draw. The optional ``ORDER`` (default 0) is its place on the page.
+the runs that it is for: a kind ("training", "levers", "cases", "compiled"), or a kind with the view that the experiment
+or the swept lever asks for ("cases/stream", "levers/remat"). `draw` gets the run's findings and returns None if it has
+nothing to draw. The optional ``ORDER`` (default 0) is its place on the page.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from pathlib import Path
 from types import ModuleType
 
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 from jaxbench.report.page import Picture
 
-Run = Findings | LeverFindings | CaseFindings
 _FOLDER = Path(__file__).with_name("figures")
 
 
@@ -29,8 +26,8 @@ _FOLDER = Path(__file__).with_name("figures")
 def figures() -> dict[str, ModuleType]:
     """Every figure by its name, in the order of a page."""
     names = sorted(file.stem for file in _FOLDER.glob("*.py") if file.stem != "__init__")
-    found = {name: importlib.import_module(f"jaxbench.report.figures.{name}") for name in names}
-    return dict(sorted(found.items(), key=lambda entry: (getattr(entry[1], "ORDER", 0), entry[0])))
+    modules = {name: importlib.import_module(f"jaxbench.report.figures.{name}") for name in names}
+    return dict(sorted(modules.items(), key=lambda entry: (getattr(entry[1], "ORDER", 0), entry[0])))
 
 
 def views(kind: str) -> list[str]:
@@ -39,7 +36,7 @@ def views(kind: str) -> list[str]:
     return sorted({view.removeprefix(f"{kind}/") for view in every if view.startswith(f"{kind}/")})
 
 
-def of(run: Run) -> dict[str, ModuleType]:
+def of(run: Findings) -> dict[str, ModuleType]:
     """The figures for the run, by name. Raises UserError for a view that has no figure."""
     kind = str(run.manifest["plan"].get("measures") or "training")
     view, section = getattr(run, "view", ""), run.config.get("report")
@@ -53,7 +50,7 @@ def of(run: Run) -> dict[str, ModuleType]:
     return {name: module for name, module in figures().items() if asked.intersection(module.VIEWS)}
 
 
-def pictures(run: Run) -> list[Picture]:
+def pictures(run: Findings) -> list[Picture]:
     """Draws the figures of a run into its folder, and returns those that were drawn."""
     shown = []
     for name, module in of(run).items():
@@ -64,7 +61,7 @@ def pictures(run: Run) -> list[Picture]:
     return shown
 
 
-def picture(name: str, svg: bytes, run: Run) -> Picture:
+def picture(name: str, svg: bytes, run: Findings) -> Picture:
     """A drawn figure with its caption."""
     module = figures()[name]
     return Picture(name=name, svg=svg, caption=module.caption(run) if hasattr(module, "caption") else module.CAPTION)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -16,14 +17,10 @@ AGAIN = "prepare again"  # a point that another process has checked
 GUESS_S = {"prepare": 5.0, AGAIN: 2.0, "round": 0.6, "profile": 5.0}
 
 
-class SweepProgress:
-    """Counts tasks (the keys of `GUESS_S`) by point, and estimates the time left from finished ones."""
+class ProgressLine:
+    """A bar with the current task, how many of `total` are done, and the time left."""
 
-    def __init__(self, console: Console, tasks: list[tuple[str, str]]):
-        """tasks: (kind, point), all that are to be done."""
-        self._left = list(tasks)
-        self._seen: dict[tuple[str, str], float] = {}
-        self._begun = time.monotonic()
+    def __init__(self, console: Console, total: int):
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
@@ -33,9 +30,9 @@ class SweepProgress:
             auto_refresh=False,  # a refreshing thread would run on the cores that are measured
             transient=True,
         )
-        self._task = self._bar.add_task("starting", total=len(tasks), left="")
+        self._task = self._bar.add_task("starting", total=total, left="")
 
-    def __enter__(self) -> SweepProgress:
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
@@ -44,18 +41,41 @@ class SweepProgress:
     ) -> None:
         self._bar.stop()
 
+    def left_s(self) -> float:
+        """The time left, in seconds."""
+        raise NotImplementedError
+
+    def show(self, text: str) -> None:
+        """Names the current task."""
+        self._bar.update(self._task, description=text, left=f"about {format_s(self.left_s())} left", refresh=True)
+
+    def advance(self) -> None:
+        """One more is done."""
+        self._bar.update(self._task, advance=1)
+
+
+class SweepProgress(ProgressLine):
+    """Counts tasks (the keys of `GUESS_S`) by point, and estimates the time left from finished ones."""
+
+    def __init__(self, console: Console, tasks: list[tuple[str, str]]):
+        """tasks: (kind, point), all that are to be done."""
+        super().__init__(console, len(tasks))
+        self._left = list(tasks)
+        self._seen: dict[tuple[str, str], float] = {}
+        self._begun = time.monotonic()
+
     def begin(self, kind: str, point: str, text: str) -> None:
         """A task that was not expected, such as one that has to be repeated, is added."""
         if (kind, point) not in self._left:
             self._left.append((kind, point))
             self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
         self._begun = time.monotonic()
-        self._bar.update(self._task, description=text, left=f"about {format_s(self.left_s())} left", refresh=True)
+        self.show(text)
 
     def end(self, kind: str, point: str) -> None:
         self._seen[kind, point] = time.monotonic() - self._begun
         self._left.remove((kind, point))
-        self._bar.update(self._task, advance=1)
+        self.advance()
 
     def drop(self, point: str) -> None:
         """Removes the remaining tasks of a failed point."""

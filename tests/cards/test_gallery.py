@@ -18,8 +18,9 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.cards import gallery, layout, rows
 from jaxbench.errors import UserError
 from jaxbench.report.drawing import canvas, marks
+from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.figures import cards as figure
-from jaxbench.report.figures.cards import Line, Mark
+from jaxbench.report.figures.cards import Curve
 
 
 @pytest.fixture(scope="module")
@@ -139,15 +140,16 @@ def test_hostile_names(tmp_path: Path) -> None:
     assert "<script" not in svg
 
 
-def line(strategy: str = "zero1", *, devices: tuple[int, ...] = (1, 2, 4), machine: str = "m", **mark: bool) -> Line:
-    facts = {"oversubscribed": False, "wrong": False, **mark}
-    marks = [Mark(devices=n, efficiency=Estimate(value=1 / n, lo=0.9 / n, hi=1.1 / n), **facts) for n in devices]
-    return Line(machine=machine, experiment="cnn", strategy=strategy, scaling="strong", marks=tuple(marks))
+def line(
+    strategy: str = "zero1", *, devices: tuple[int, ...] = (1, 2, 4), machine: str = "m", state: str = "solid"
+) -> Curve:
+    marks = [Mark(at=n, value=Estimate(value=100 / n, lo=90 / n, hi=110 / n), state=state) for n in devices]
+    return Curve(machine=machine, experiment="cnn", strategy=strategy, scaling="strong", marks=tuple(marks))
 
 
 def test_the_figure_draws_what_it_is_given() -> None:
     with canvas.style():
-        drawn = figure.draw([line(), line("zero3", oversubscribed=True), line(wrong=True, machine="n")], title="all")
+        drawn = figure.draw([line(), line("zero3", state="hollow"), line(state="wrong", machine="n")], title="all")
     assert drawn is not None
     (axes,) = [axes for axes in drawn.axes if axes.axison]
     curves = [one for one in axes.lines if one.get_linestyle() == "-" and len(one.get_xdata()) == 3]

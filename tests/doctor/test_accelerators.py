@@ -119,12 +119,12 @@ def test_a_jax_that_does_not_start_is_bad_and_the_driver_is_still_judged() -> No
     answer = accelerators.seen(limit_s=30, command=python("import sys; sys.exit('RuntimeError: no libcuda')"))
     found = accelerators.examine(Host("470.1", 1), answer, CUDA)
     assert [(f.name, f.state) for f in found] == [("JAX", "bad"), ("NVIDIA driver", "bad")]
-    assert "RuntimeError: no libcuda" in found[0].said
+    assert "RuntimeError: no libcuda" in found[0].message
 
 
 def test_a_gpu_without_a_driver() -> None:
     found = by_name(accelerators.examine(Host(nvidia=1), sees("cpu", "cpu"), BASE, {}))
-    assert found["NVIDIA driver"].state == "doubtful" and found["JAX"].said == "JAX sees cpu: 1 x cpu."
+    assert found["NVIDIA driver"].state == "doubtful" and found["JAX"].message == "JAX sees cpu: 1 x cpu."
 
 
 def test_jax_is_asked_in_a_child() -> None:

@@ -86,4 +86,4 @@ def test_no_port_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(resources.socket, "create_server", refuse)
     found = resources.port()
-    assert found.state == "bad" and "Operation not permitted" in found.said and "127.0.0.1" in found.advice
+    assert found.state == "bad" and "Operation not permitted" in found.message and "127.0.0.1" in found.advice

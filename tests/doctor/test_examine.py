@@ -87,7 +87,7 @@ def test_every_question_is_asked_and_none_raises(monkeypatch: pytest.MonkeyPatch
     findings = examine.examine(console(), folder=tmp_path, seconds=3.0)
     names = {finding.name for finding in findings}
     assert {"cores", "memory", "disk", "timer", "versions", "JAX", "accelerators", "heat", "clock"} <= names
-    assert any("cpu 3.0" in finding.said for finding in findings) and not any("{" in f.said for f in findings)
+    assert any("cpu 3.0" in finding.message for finding in findings) and not any("{" in f.message for f in findings)
     monkeypatch.setattr(accelerators, "seen", lambda: Answer(reason="it was killed by SIGSEGV"))
     names = {finding.name for finding in examine.examine(console(), folder=tmp_path)}
     assert "JAX" in names and "reference kernel" not in names

@@ -32,7 +32,7 @@ def test_two_threads_a_core_count_once(tmp_path: Path) -> None:
     found = by_name(processor.examine(root, {0, 1, 2, 3}, rest))
     assert found["cores"].numbers == {"cpus": 4, "allowed_cpus": 4, "physical_cores": 2}
     assert found["cores"].state == found["hyper-threads"].state == "good"
-    assert "2 physical cores" in found["cores"].said
+    assert "2 physical cores" in found["cores"].message
 
 
 def test_the_other_thread_of_our_core_is_not_ours(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_other_thread_of_our_core_is_not_ours(tmp_path: Path) -> None:
     found = by_name(processor.examine(root, {0, 1}, rest))
     assert found["hyper-threads"].state == "doubtful" and found["hyper-threads"].numbers["outside_cpus"] == 2
     one = by_name(processor.examine(root, {0}, rest))["cores"]
-    assert one.state == "doubtful" and "1 physical core " in one.said and one.advice
+    assert one.state == "doubtful" and "1 physical core " in one.message and one.advice
 
 
 def test_an_empty_machine_is_unknown_and_nothing_fails(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_other_load(busy: int, steal: int, states: list[str], tmp_path: Path) ->
 def test_load_beside_our_cpus_is_a_doubt_only(tmp_path: Path) -> None:
     idle, busy = (0, 100, 0), (100, 0, 0)
     beside = watch(tmp_path, {0, 1}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
-    assert beside.state == "doubtful" and "2.00 of 4 CPUs busy, 0.00 of our 2" in beside.said
+    assert beside.state == "doubtful" and "2.00 of 4 CPUs busy, 0.00 of our 2" in beside.message
     among = watch(tmp_path, {2, 3}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
     assert among.state == "bad"
 

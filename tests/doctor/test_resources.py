@@ -24,7 +24,7 @@ def test_memory(free: int, state: str, tmp_path: Path) -> None:
     root = machine(tmp_path, {"proc/meminfo": meminfo(32 * GB, free * GB)})
     found = resources.memory(root)
     assert found.state == state and resources.swap(root).state == "good"
-    assert f"{free}.0 of 32.0 GB" in found.said
+    assert f"{free}.0 of 32.0 GB" in found.message
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_disk_is_written_where_the_folder_will_be(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written() -> None:
     found = resources.speed(Path("/proc"))
-    assert found.state == "bad" and "'/proc' cannot be written" in found.said
+    assert found.state == "bad" and "'/proc' cannot be written" in found.message
 
 
 @pytest.mark.parametrize(("name", "state"), [("tsc", "good"), ("hpet", "doubtful"), (None, "unknown")])

@@ -90,13 +90,13 @@ def test_a_steady_machine_and_ones_that_are_not() -> None:
     assert steady["reference kernel"].numbers["kernel_cv"] == pytest.approx(0.01, rel=0.2)
     assert steady["resolution"].numbers["blocks"] in (19, 20)
     warm = by_name(stability.examine(answer(CALL_S * np.linspace(1, 1.3, 500))))
-    assert warm["drift"].state == "bad" and "slower" in warm["drift"].said
+    assert warm["drift"].state == "bad" and "slower" in warm["drift"].message
     assert warm["drift"].numbers["kernel_drift"] == pytest.approx(0.139, abs=0.01)
     assert warm["resolution"].numbers["block_autocorrelation"] > 0.5
     wild = by_name(stability.examine(answer(series(random, (500,), cv=0.2, memory=0.9))))
     assert wild["reference kernel"].state == "doubtful" and wild["resolution"].state == "bad"
     cooler = stability.drift(np.linspace(1.3, 1, 100))
-    assert "faster" in cooler.said
+    assert "faster" in cooler.message
 
 
 def test_too_little_is_unknown_and_a_crash_is_bad() -> None:
@@ -104,7 +104,7 @@ def test_too_little_is_unknown_and_a_crash_is_bad() -> None:
     assert by_name(stability.examine(answer(np.full(10, 0.1))))["resolution"].state == "unknown"
     dead = stability.measure("cpu", 0.1, [sys.executable, "-c", "import os; os.abort()"])
     found = stability.examine(dead)
-    assert [finding.state for finding in found] == ["bad"] and "SIGABRT" in found[0].said
+    assert [finding.state for finding in found] == ["bad"] and "SIGABRT" in found[0].message
 
 
 @pytest.mark.parametrize("flops_per_s", [1e9, 5e10, 1e12, 1e14])

@@ -56,15 +56,15 @@ def test_what_fits(found: dict[str, str]) -> None:
 def test_each_mismatch_names_the_legal_version(found: dict[str, str], state: str, said: str, legal: str) -> None:
     wrong = versions.examine({**BASE, **found}, LINES)
     assert len(wrong) == 1 and wrong[0].state == state
-    assert said in wrong[0].said and legal in wrong[0].advice
+    assert said in wrong[0].message and legal in wrong[0].advice
 
 
 def test_several_mismatches_are_several_findings() -> None:
     two = {"jax-cuda12-plugin": "0.10.2", "jax-cuda12-pjrt": "0.10.2"}
     both = versions.examine({**BASE, **CUDA, **two}, LINES)
-    assert [finding.state for finding in both] == ["doubtful"] and "both installed" in both[0].said
+    assert [finding.state for finding in both] == ["doubtful"] and "both installed" in both[0].message
     assert len(versions.examine({**BASE, "jaxlib": "0.9.0", **CUDA}, LINES)) == 3
-    assert "jaxlib not installed" in versions.examine({"jax": "0.10.2"}, LINES)[0].said
+    assert "jaxlib not installed" in versions.examine({"jax": "0.10.2"}, LINES)[0].message
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_driver_must_be_new_enough(driver: str, plugin: str, state: str, ext
     found = versions.driver(driver, {**BASE, plugin: "0.10.2"})
     assert found.state == state and versions.extra_for(driver) == extra
     if state == "bad":
-        assert driver in found.said and found.advice.endswith(f"EXTRAS={extra}." if extra else "Update the driver.")
+        assert driver in found.message and found.advice.endswith(f"EXTRAS={extra}." if extra else "Update the driver.")
 
 
 def test_what_is_installed_here_is_found() -> None:

@@ -43,7 +43,7 @@ WINGS = {
         "report",
     },
     # Beside the house: it examines the machine, and nothing is built on it.
-    "doctor": {"errors", "records", "machine", "analysis"},
+    "doctor": {"errors", "records", "machine", "analysis", "report"},
 }
 ROOF = {"app", "ab", "commandline", "compare_commands", "first_run", "machine_command", "new", "__main__"}
 OUTSIDE = {

@@ -216,8 +216,8 @@ def test_squares_are_a_curve_under_the_peak_and_other_shapes_are_bars(tmp_path: 
     assert {256, 512, 1024} <= xs(joined(left))
     assert any(np.allclose(line.get_ydata(), 1e11, rtol=0.01) for line in joined(left)), "the card's peak"
     names = [t.get_text() for t in right.get_yticklabels()]
-    assert len(names) == matmul.MOST and "64x32x32x32" in names and names[0] == "2560x64x64", "fastest of each kind"
-    assert f"{matmul.MOST} of 21 other shapes" in texts(figure)
+    assert len(names) == matmul.LIMIT and "64x32x32x32" in names and names[0] == "2560x64x64", "fastest of each kind"
+    assert f"{matmul.LIMIT} of 21 other shapes" in texts(figure)
     assert "dashed: the peak of float32 100 GFLOP/s" in texts(figure)
 
 

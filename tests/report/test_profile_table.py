@@ -14,7 +14,7 @@ from jaxbench.analysis import points, records_by_point
 from jaxbench.records import schema
 from jaxbench.records.schema import ProfileRecord
 from jaxbench.records.store import RunFolder
-from jaxbench.report import profile_table
+from jaxbench.report import folds
 
 
 def profile(**changes) -> ProfileRecord:
@@ -27,7 +27,7 @@ def profile(**changes) -> ProfileRecord:
 
 
 def test_kinds_by_length_with_idle_last_and_the_whole_below() -> None:
-    sheet = profile_table.kinds(profile())
+    sheet = folds.profile_kinds(profile())
     assert [line.cells for line in sheet.lines] == [
         ("element-wise", "25", "50.0"),
         ("matmul", "12.5", "25.0"),
@@ -39,13 +39,13 @@ def test_kinds_by_length_with_idle_last_and_the_whole_below() -> None:
 
 
 def test_operations() -> None:
-    sheet = profile_table.operations(profile())
+    sheet = folds.profile_operations(profile())
     assert [line.cells for line in sheet.lines] == [
         ("add_fusion", "element-wise", "25", "50.0"),
         ("dot.1", "matmul", "12.5", "25.0"),
     ]
     assert all(len(line.cells) == len(sheet.columns) for line in sheet.lines)
-    assert profile_table.operations(profile(top=())).note
+    assert folds.profile_operations(profile(top=())).note
 
 
 def test_it_comes_back_from_json_as_it_went() -> None:

@@ -34,7 +34,7 @@ GPU_CARD["peaks"] = [
 
 def spot(**facts: Any) -> Spot:
     rate = Estimate(value=facts.pop("value", 1e10))
-    common: dict[str, Any] = dict(label="gelu", intensity=1.0, platform="cpu", flop_per_s=rate)
+    common: dict[str, Any] = dict(label="gelu", at=1.0, platform="cpu", value=rate)
     return Spot(**{**common, **facts})
 
 
@@ -82,7 +82,7 @@ def test_without_a_bandwidth_there_is_no_roofline() -> None:
     card = fab.card()
     card["peaks"] = [peak for peak in card["peaks"] if peak["quantity"] == "flop_per_s"]
     assert roofline.under([spot()], card=card, title="x", dtype="float32") is None
-    assert roofline.under([spot(mark="earlier")], card=fab.card(), title="x", dtype="float32") is None
+    assert roofline.under([spot(kind="earlier")], card=fab.card(), title="x", dtype="float32") is None
 
 
 def test_each_platform_has_its_own_panel_and_ceilings() -> None:
@@ -93,8 +93,8 @@ def test_each_platform_has_its_own_panel_and_ceilings() -> None:
 
 
 def test_marks_say_what_a_spot_is() -> None:
-    kinds = ("refused", "wrong", "earlier", "kernel")
-    figure = drawn([spot(mark=kind, intensity=i + 1.0) for i, kind in enumerate(kinds)] + [spot(hollow=True)])
+    kinds = (dict(state="refused"), dict(state="wrong"), dict(kind="earlier"), dict(kind="kernel"))
+    figure = drawn([spot(at=i + 1.0, **kind) for i, kind in enumerate(kinds)] + [spot(state="hollow")])
     (axes,) = figure.axes
     looks = {line.get_xdata()[0]: line for line in axes.lines if len(line.get_xdata()) == 1}
     assert (looks[1.0].get_marker(), looks[2.0].get_marker(), looks[3.0].get_marker()) != ("o", "o", "o")
@@ -110,9 +110,7 @@ def test_kernels_stand_at_their_intensity(tmp_path: Path) -> None:
     assert {s.label for s in spots} == {"matmul"}
     n = 512
     at = next(s for s, row in zip(spots, found.rows, strict=True) if row.point.elements == n)
-    assert at.intensity == pytest.approx(2 * n**3 / (12 * n * n)) and at.flop_per_s.value == pytest.approx(
-        9e10, rel=0.05
-    )
+    assert at.at == pytest.approx(2 * n**3 / (12 * n * n)) and at.value.value == pytest.approx(9e10, rel=0.05)
 
 
 def test_small_sizes_far_below_the_roof_are_counted_not_drawn() -> None:
@@ -164,9 +162,9 @@ def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) 
     build.write(runs.folder(tmp_path / "other", "matmul", [stranger], manifest={"cpu_model": "Another CPU"}))
     here = runs.folder(tmp_path / "here", "curves", machine=fab.card())
     spots = earlier_runs.spots(here)
-    assert {s.label for s in spots} == {"matmul", "cnn", "stream"} and {s.mark for s in spots} == {"earlier"}
+    assert {s.label for s in spots} == {"matmul", "cnn", "stream"} and {s.kind for s in spots} == {"earlier"}
     step = next(s for s in spots if s.label == "cnn")
-    assert step.intensity == pytest.approx(3.2e9 / 4e8)
+    assert step.at == pytest.approx(3.2e9 / 4e8)
     build.write(here)
     assert (here / "figures/roofline.svg").is_file()
 
@@ -180,7 +178,7 @@ def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None
     build.write(runs.folder(tmp_path / "matmul", "matmul", made))
     here = runs.folder(tmp_path / "here", "curves")
     (spot,) = earlier_runs.spots(here)
-    assert spot.intensity == pytest.approx(512 / 6)
+    assert spot.at == pytest.approx(512 / 6)
 
 
 @pytest.mark.full
@@ -201,4 +199,4 @@ def test_a_training_step_on_accelerators_is_per_device(tmp_path: Path) -> None:
     text = (tmp_path / "cnn" / "summary.csv").read_text().replace(",cpu,", ",gpu,")
     (tmp_path / "cnn" / "summary.csv").write_text(text)
     here = runs.folder(tmp_path / "here", "curves", manifest=runs.GPU)
-    assert np.allclose(sorted(s.flop_per_s.value for s in earlier_runs.spots(here)), totals)
+    assert np.allclose(sorted(s.value.value for s in earlier_runs.spots(here)), totals)

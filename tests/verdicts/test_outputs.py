@@ -188,9 +188,9 @@ def test_notes_say_where_the_spread_comes_from_only_where_it_is_used() -> None:
 @pytest.mark.parametrize("case", ["normal", "one point", "hundred"])
 def test_levels_add_up_to_alpha(case: str) -> None:
     answers = CASES[case].answers
-    used = notes.levels(answers)
-    assert used.point and used.overall
-    assert math.isclose(len(answers.points) * (1 - used.point) + (1 - used.overall), judge.ALPHA)
+    point, overall = (level.decides for level in notes.levels(answers))
+    assert point and overall
+    assert math.isclose(len(answers.points) * (1 - point) + (1 - overall), judge.ALPHA)
 
 
 @pytest.mark.parametrize(("module", "paired"), [(judge, False), (sequential, True)])
@@ -206,10 +206,10 @@ def test_levels_are_those_that_decide(
 
     monkeypatch.setattr(module, "decide", spy)
     answers = compared(factors, paired=paired).answers
-    used = notes.levels(answers)
-    assert used.point and used.overall
-    assert all(math.isclose(alpha, 1 - used.point) for alpha in alphas[: len(factors)])
-    assert math.isclose(alphas[-1], 1 - used.overall)
+    point, overall = (level.decides for level in notes.levels(answers))
+    assert point and overall
+    assert all(math.isclose(alpha, 1 - point) for alpha in alphas[: len(factors)])
+    assert math.isclose(alphas[-1], 1 - overall)
 
 
 def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:
@@ -217,8 +217,8 @@ def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:
     assert "6 pairs of processes" in text and "3 looks for a verdict" in text
     assert "95 %" not in text and "B / A [interval]" in text
     answers = CASES["pairs"].answers
-    used = notes.levels(answers)
-    assert used.point == used.point_shown == 1 - 0.05 * 6 / (3 * math.pi) ** 2 / 2 / 6
+    point, overall = notes.levels(answers)
+    assert point.decides == point.shown == 1 - 0.05 * 6 / (3 * math.pi) ** 2 / 2 / 6
     assert as_json(CASES["pairs"])["paired"] and as_json(CASES["pairs"])["spread"]["sd"] is None
     assert "after 3 pairs" in terminal(CASES["few pairs"])
 
@@ -242,7 +242,7 @@ def test_ratios_are_written_as_finely_as_they_are_known(value: float, lo: float,
 def test_figure_is_drawn(case: str) -> None:
     made = figure.draw(CASES[case])
     assert made is not None
-    rows = min(len(CASES[case].answers.points), figure.MOST)
+    rows = min(len(CASES[case].answers.points), figure.LIMIT)
     assert len(made.axes[0].get_yticks()) == rows + (rows > 1)
 
 
@@ -256,7 +256,7 @@ def test_figure_renders_any_name_and_each_verdict_has_its_own_mark() -> None:
 def test_many_points_are_chosen_and_said() -> None:
     answers = CASES["hundred"].answers
     shown = figure.selected(answers.points)
-    assert len(shown) == figure.MOST and shown == [p for p in answers.points if p in shown]
+    assert len(shown) == figure.LIMIT and shown == [p for p in answers.points if p in shown]
     assert all(p in shown for p in answers.points if p.verdict == SLOWER)
     made = figure.draw(CASES["hundred"])
     assert made is not None and "40 of 100 points" in str(made._supxlabel.get_text())

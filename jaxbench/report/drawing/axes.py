@@ -17,6 +17,11 @@ LOGARITHMIC = 10  # from this ratio of values on, bars have a logarithmic axis
 _LABELS = 9  # more device counts than this do not fit under a panel
 
 
+def plain(value: float) -> str:
+    """ "0.01", "250"."""
+    return f"{value:g}"
+
+
 def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -> None:
     """Base-2 logarithmic x axis with a whole-number tick at each measured count."""
     step = max(1, -(-len(counts) // _LABELS))
@@ -35,20 +40,21 @@ def efficiency_axis(axes: Axes) -> None:
 
 
 def log_axis(
-    axes: Axes, which: str, *, show: Show, base: int = 10, most: int = 7, span: Iterable[float] = (), least: float = 4
-) -> None:
-    """A logarithmic x or y axis over what is drawn, with at most `most` round ticks, written by `show`.
+    axes: Axes, which: str, *, show: Show, base: int = 10, max_ticks: int = 7, span: Iterable[float] = (),
+    min_span: float = 4,
+) -> None:  # fmt: skip
+    """A logarithmic x or y axis over what is drawn, with at most `max_ticks` round ticks, written by `show`.
 
-    base: 2 has ticks at powers of two only. span: values that must be on the axis besides what is drawn. least: the
+    base: 2 has ticks at powers of two only. span: values that must be on the axis besides what is drawn. min_span: the
     smallest factor that the axis spans. Call it after everything is drawn.
     """
     seen = [v for v in (*extent([axes], which), *span) if math.isfinite(v) and v > 0]
     low, high = (min(seen), max(seen)) if seen else (1.0, 10.0)
-    margin = max((high / low) ** (1 / 24), math.sqrt(max(1.0, least / (high / low))), 1.1)
+    margin = max((high / low) ** (1 / 24), math.sqrt(max(1.0, min_span / (high / low))), 1.1)
     low, high = low / margin, high * margin
     (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
-    _ticks(axes.xaxis if which == "x" else axes.yaxis, round_ticks(low, high, base=base, most=most), show)
+    _ticks(axes.xaxis if which == "x" else axes.yaxis, round_ticks(low, high, base=base, max_ticks=max_ticks), show)
 
 
 def extent(panels: Iterable[Axes], which: str) -> list[float]:
@@ -57,26 +63,32 @@ def extent(panels: Iterable[Axes], which: str) -> list[float]:
 
 
 def zero_axis(
-    axes: Axes, which: str, top: float, *, show: Show | None = None, room: float = 1.13, most: int = 5
+    axes: Axes, which: str, top: float, *, show: Show = plain, room: float = 1.13, max_ticks: int = 5
 ) -> None:
     """An axis from 0, so that lengths can be compared. room: its end over `top`, for texts beyond the longest mark."""
     (axes.set_xlim if which == "x" else axes.set_ylim)(0, room * top or 1)
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: (show or plain)(value) if value > 0 else "0"))
+    axis.set_major_locator(MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: show(value) if value > 0 else "0"))
 
 
-def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show | None = None, room: float = 0.17, most: int = 8) -> float:
+def whole_zero(axes: Axes) -> None:
+    """A linear y axis from just below 0, so that a point at 0 is seen whole."""
+    top = axes.dataLim.y1 if axes.dataLim.y1 > 0 else 1.0
+    axes.set_ylim(-0.04 * top, 1.12 * top)
+
+
+def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show = plain, room: float = 0.17) -> float:
     """The x axis of horizontal bars, with room for a text beside the longest. Returns where the bars begin.
 
     It starts at 0, so that lengths can be compared, unless short bars would vanish: then it is logarithmic.
     """
     low, high = min(bar.value.value for bar in bars), max(bar.end for bar in bars)
     if high < LOGARITHMIC * low:
-        zero_axis(axes, "x", high, show=show, room=1 + room, most=most)
+        zero_axis(axes, "x", high, show=show, room=1 + room, max_ticks=8)
         return 0.0
     start = low / max(2.0, (high / low) ** 0.1)
-    log_axis(axes, "x", show=show or plain, most=most, span=(start, high))
+    log_axis(axes, "x", show=show, max_ticks=8, span=(start, high))
     axes.set_xlim(start, high * (high / start) ** room)
     return start
 
@@ -93,23 +105,23 @@ def _ticks(axis: Any, ticks: Sequence[float], show: Show) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
 
 
-def round_ticks(low: float, high: float, *, base: int = 10, most: int = 7) -> list[float]:
-    """At most `most` round numbers in [low, high].
+def round_ticks(low: float, high: float, *, base: int = 10, max_ticks: int = 7) -> list[float]:
+    """At most `max_ticks` round numbers in [low, high].
 
     Base 2: every n-th power, 1 KiB and 1 MiB among them. Base 10: the coarsest of four sets of digits that gives three.
     """
     if base != 10:
         powers = range(math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9) + 1)
-        step = max(1, -(-len(powers) // most))
+        step = max(1, -(-len(powers) // max_ticks))
         aligned = [power for power in powers if power % step == 10 % step]
         return [float(base) ** power for power in aligned or powers[:1]]
-    found: list[float] = []
+    ticks: list[float] = []
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8), tuple(d / 10 for d in range(10, 100))):
-        found = [digit * 10.0**decade for decade in decades for digit in digits if low <= digit * 10.0**decade <= high]
-        if len(found) >= 3:
+        ticks = [digit * 10.0**decade for decade in decades for digit in digits if low <= digit * 10.0**decade <= high]
+        if len(ticks) >= 3:
             break
-    return found[:: -(-len(found) // most)] if found else [low, high]
+    return ticks[:: -(-len(ticks) // max_ticks)] if ticks else [low, high]
 
 
 def entitle(axes: Axes, title: str = "", *, x: str = "", y: str = "") -> None:
@@ -127,26 +139,20 @@ def empty(axes: Axes, why: str, *, which: str = "y") -> None:
 
 def si(value: float) -> str:
     """ "10k", "2.5M"; small values as they are."""
-    for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size * 0.999999:
-            return f"{value / size:.3g}{prefix}"
-    return f"{value:.3g}"
+    return _in_unit(value, ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")))
 
 
 def bytes_tick(value: float) -> str:
     """ "20 MB", "1.5 GB"; for ticks, which are round."""
-    size, prefix = next(((s, p) for s, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if value >= s), (1.0, ""))
-    return f"{value / size:.3g} {prefix}B" if value else "0"
+    return _in_unit(value, ((1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (0.0, " B"))) if value else "0"
 
 
 def seconds_tick(value: float) -> str:
     """ "10 µs", "1 ms"; for ticks, which are round."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size * 0.999999:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"
+    return _in_unit(value, ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns")))
 
 
-def plain(value: float) -> str:
-    """ "0.01", "250"."""
-    return f"{value:g}"
+def _in_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
+    """In the first unit that is not larger, else the last. 0 is the size of a unit without a prefix."""
+    size, unit = next(((size, unit) for size, unit in units if value >= size * 0.999999), units[-1])
+    return f"{value / (size or 1):.3g}{unit}"

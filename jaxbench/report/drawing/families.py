@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -25,10 +25,10 @@ def compiled(rows: Iterable[Row]) -> list[Row]:
 
 def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Rows by strategy and arm, each sorted by devices. They keep the order of the run, and so their looks."""
-    found: dict[str, list[Row]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(", ".join(filter(None, (row.point.strategy, row.point.arm))), []).append(row)
-    return {name: sorted(mine, key=lambda row: row.point.devices) for name, mine in found.items()}
+        groups.setdefault(", ".join(filter(None, (row.point.strategy, row.point.arm))), []).append(row)
+    return {name: sorted(members, key=lambda row: row.point.devices) for name, members in groups.items()}
 
 
 def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bool = False, between: Any = "-") -> None:
@@ -36,14 +36,20 @@ def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bo
     marks.line(axes, marks.of(rows, lambda row: row.point.devices, value, exact=exact), place=place, between=between)
 
 
+def lines(axes: Axes, groups: Mapping[str, Sequence[Row]], value: Value, **look: Any) -> None:
+    """A `line` for each family. look: passed to `line`."""
+    for place, rows in enumerate(groups.values()):
+        line(axes, rows, value, place=place, **look)
+
+
 def counts(rows: Iterable[Row]) -> list[int]:
     """The device counts of the rows."""
     return sorted({row.point.devices for row in rows})
 
 
-def handles(names: Iterable[str], *, limit: int = 28) -> list[Line2D]:
+def handles(names: Iterable[str]) -> list[Line2D]:
     """One entry of the legend for each family."""
-    return [marks.handle(place, short(name, limit)) for place, name in enumerate(names)]
+    return [marks.handle(place, short(name, 28)) for place, name in enumerate(names)]
 
 
 def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:

@@ -9,7 +9,7 @@ grey: published by others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -106,7 +106,7 @@ def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", s
     between: the line style. shape: overrides the marker.
     """
     colour, marker = look(place)
-    good = [mark for mark in marks if mark.believed]
+    good = list(_believed(axes, marks, upright=True))
     if good:
         axes.plot([m.at for m in good], [m.value.value for m in good], color=colour, linestyle=between, zorder=2)
     style: dict[str, Any] = dict(color=colour, marker=shape or marker, linestyle="none")
@@ -117,17 +117,21 @@ def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", s
     if hollow:
         white: dict[str, Any] = dict(markerfacecolor="white", markeredgewidth=0.9)
         axes.plot([m.at for m in hollow], [m.value.value for m in hollow], **style, **white, zorder=4)
+
+
+def _believed(axes: Axes, marks: Sequence[Mark], *, upright: bool = False) -> Iterator[Mark]:
+    """The marks that may be believed; crosses in place of the others. upright: values lie along y."""
     for mark in marks:
-        if not mark.believed:
-            cross(axes, mark.at, mark.value.value, refused=mark.state == "refused")
+        if mark.believed:
+            yield mark
+            continue
+        x, y = (mark.at, mark.value.value) if upright else (mark.value.value, mark.at)
+        cross(axes, x, y, refused=mark.state == "refused")
 
 
 def dots(axes: Axes, marks: Sequence[Mark]) -> None:
     """A point in each row with a horizontal interval, for values whose distance from 0 has no meaning."""
-    for mark in marks:
-        if not mark.believed:
-            cross(axes, mark.value.value, mark.at, refused=mark.state == "refused")
-            continue
+    for mark in _believed(axes, marks):
         colour, marker = look(mark.look)
         face = "white" if mark.state == "hollow" else colour
         axes.errorbar(
@@ -140,10 +144,9 @@ def dots(axes: Axes, marks: Sequence[Mark]) -> None:
 def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: float = 0.0) -> None:
     """Horizontal bars with intervals and texts right of both. start: where they begin, on a logarithmic axis not 0."""
     for mark in marks:
-        if not mark.believed:
-            cross(axes, mark.value.value, mark.at, refused=mark.state == "refused")
-            write(axes, mark.value.value, mark.at, f"{mark.text}  refused" if mark.state == "refused" else "")
-            continue
+        if mark.state == "refused":
+            write(axes, mark.value.value, mark.at, f"{mark.text}  refused")
+    for mark in _believed(axes, marks):
         axes.barh(
             [mark.at], [mark.value.value - start], left=start, height=thick, xerr=_reach(mark, column=True),
             error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.look, hollow=mark.state == "hollow"),
@@ -151,14 +154,11 @@ def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: flo
         write(axes, max(start, mark.end), mark.at, mark.text)
 
 
-def vbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:
+def vbars(axes: Axes, marks: Sequence[Mark]) -> None:
     """Vertical bars from 0 with intervals, and texts above both."""
-    for mark in marks:
-        if not mark.believed:
-            cross(axes, mark.at, mark.value.value, refused=mark.state == "refused")
-            continue
+    for mark in _believed(axes, marks, upright=True):
         axes.bar(
-            [mark.at], [mark.value.value], width=thick, yerr=_reach(mark, column=True),
+            [mark.at], [mark.value.value], width=THICK, yerr=_reach(mark, column=True),
             error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.look, hollow=mark.state == "hollow"),
         )  # fmt: skip
         write(axes, mark.at, mark.end, mark.text, above=True)
@@ -209,6 +209,12 @@ def beside(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -
         text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(right, 0), textcoords="offset points", va="center",
         fontsize=6.5, **style,
     )  # fmt: skip
+
+
+def boundary(axes: Axes, x: float, text: str, *, y: float, **style: Any) -> None:
+    """A dotted vertical line behind the data, with a text right of it. y: of the text, as a share of the panel."""
+    axes.axvline(x, color=GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
+    write(axes, x, y, text, size=6.3, xycoords=("data", "axes fraction"), xytext=(2, 0), **style)
 
 
 def unity(axes: Axes, *, at: float = 1.0, along: str = "x") -> None:
@@ -270,6 +276,11 @@ def handle(place: int, label: str, *, between: Any = "-") -> Line2D:
     """The legend entry of the series at `place`."""
     colour, marker = look(place)
     return Line2D([], [], color=colour, marker=marker, linestyle=between, label=label)
+
+
+def style_handle(label: str, **style: Any) -> Line2D:
+    """The legend entry of a line style or marker, whatever the colours of the series that have it."""
+    return Line2D([], [], label=label, **{"color": "black", **style})
 
 
 def published_handle(shape: str, label: str) -> Line2D:

@@ -38,11 +38,12 @@ def ticks(places: Sequence[Place]) -> list[str]:
 def remarks(places: Sequence[Place], *, paired: bool = True) -> list[str]:
     """The footnotes of every figure of arms. paired: its ratios are over shared rounds."""
     arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
-    found = notes.of_times(arms, "an arm", of=", ratios over shared rounds" if paired else "") + notes.of_marks(arms)
+    sentences = notes.of_times(arms, "an arm", of=", ratios over shared rounds" if paired else "")
+    sentences += notes.of_marks(arms)
     missing = [arm.label for arm in arms_of(places) if not arm.timing.step_s.known]
     if missing:
-        found.append(f"not measured: {', '.join(short(name, 30) for name in dict.fromkeys(missing))}")
-    return found
+        sentences.append(f"not measured: {', '.join(short(name, 30) for name in dict.fromkeys(missing))}")
+    return sentences
 
 
 def handles(places: Sequence[Place], *, bars: bool = False) -> list[Any]:
@@ -81,7 +82,7 @@ def hbars(axes: Axes, places: Sequence[Place], value: Value, show: Show, *, room
     """Horizontal bars from 0: a row for each arm, a bar for each place. room: end of the axis over the longest bar."""
     made = rows(places, value, show)
     marks.hbars(axes, made, thick=0.68 / len(places))
-    zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, most=4)
+    zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, max_ticks=4)
 
 
 def dots(axes: Axes, places: Sequence[Place], value: Value, show: Show | None = None) -> None:

@@ -4,20 +4,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxbench.analysis import ceilings, quantities
 from jaxbench.analysis.ceilings import Ceilings
 from jaxbench.report.drawing.marks import DASHES
 
-_BLACK: Any = dict(color="black", linestyle="-", zorder=2)
 _PEAK: Any = {**DASHES, "zorder": 1}
-_HEAVY, _THIN = 1.4, 0.7
+_HEAVY, _THIN = (dict[str, Any](color="black", linestyle="-", zorder=2, linewidth=width) for width in (1.4, 0.7))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Roof:
+class Roof(NamedTuple):
     """One ceiling. value: FLOP/s, or bytes/s of a diagonal. label: its name and value. style: of its line."""
 
     label: str
@@ -25,53 +22,34 @@ class Roof:
     style: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Roofs:
-    """The ceilings of one platform. flat: FLOP/s. steep: bytes/s, the steepest first; never empty."""
-
-    flat: tuple[Roof, ...]
-    steep: tuple[Roof, ...]
-
-    def top(self, otherwise: float) -> float:
-        """The highest ceiling, or `otherwise` if no matrix product was measured."""
-        return max((roof.value for roof in self.flat), default=otherwise)
-
-
-def of(card: dict[str, Any], platform: str, main: str) -> Roofs | None:
-    """The ceilings on the most cores that were measured, `main` drawn heavy. None if no bandwidth is known."""
-    steep = _steep(card, platform)
-    return Roofs(flat=_flat(card, platform, main), steep=steep) if steep else None
-
-
-def _measured(card: dict[str, Any], platform: str, dtype: str) -> Ceilings:
-    cores = [peak["cores"] for peak in card["peaks"] if peak["platform"] == platform]
-    return ceilings.measured(card, platform, max(filter(None, cores), default=0), dtype)
-
-
-def _flat(card: dict[str, Any], platform: str, main: str) -> tuple[Roof, ...]:
-    kind = str(card["machine"].get("device_kind", ""))
+def flat(card: dict[str, Any], platform: str, main: str) -> list[Roof]:
+    """FLOP/s of each precision on the most cores that were measured; `main` is drawn heavy."""
     peaks = [peak for peak in card["peaks"] if (peak["platform"], peak["quantity"]) == (platform, "flop_per_s")]
     roofs = []
     for dtype in dict.fromkeys([main, *(peak["dtype"] for peak in peaks)]):
-        rate = _measured(card, platform, dtype).flop.rate
-        peak = ceilings.catalogued(platform, kind, dtype).flop.rate
-        width = _HEAVY if dtype == main else _THIN
-        roofs.append(Roof(label=f"{dtype} {quantities.flops(rate)}", value=rate, style={**_BLACK, "linewidth": width}))
-        roofs.append(Roof(label=f"{dtype} peak {quantities.flops(peak)}", value=peak, style=_PEAK))
-    return tuple(roof for roof in roofs if math.isfinite(roof.value))
+        measured, catalogued = (ceiling.flop.rate for ceiling in _ceilings(card, platform, dtype))
+        roofs.append((f"{dtype} {quantities.flops(measured)}", measured, _HEAVY if dtype == main else _THIN))
+        roofs.append((f"{dtype} peak {quantities.flops(catalogued)}", catalogued, _PEAK))
+    return [Roof(*roof) for roof in roofs if math.isfinite(roof[1])]
 
 
-def _steep(card: dict[str, Any], platform: str) -> tuple[Roof, ...]:
-    measured = _measured(card, platform, "")
-    catalogued = ceilings.catalogued(platform, str(card["machine"].get("device_kind", "")), "")
+def steep(card: dict[str, Any], platform: str) -> list[Roof]:
+    """Bytes/s, the steepest first; [] if no bandwidth is known."""
+    measured, catalogued = _ceilings(card, platform, "")
     named = [
-        ("memory", measured.memory.rate, {**_BLACK, "linewidth": _HEAVY}),
-        ("cache", measured.cache.rate, {**_BLACK, "linewidth": _THIN}),
+        ("memory", measured.memory.rate, _HEAVY),
+        ("cache", measured.cache.rate, _THIN),
         ("memory peak", catalogued.memory.rate, _PEAK),
     ]
-    roofs = [
-        Roof(label=f"{name} {quantities.per_second(rate)}", value=rate, style=style)
-        for name, rate, style in named
-        if math.isfinite(rate)
+    known = [(name, rate, style) for name, rate, style in named if math.isfinite(rate)]
+    return [
+        Roof(f"{name} {quantities.per_second(rate)}", rate, style)
+        for name, rate, style in sorted(known, key=lambda roof: -roof[1])
     ]
-    return tuple(sorted(roofs, key=lambda roof: -roof.value))
+
+
+def _ceilings(card: dict[str, Any], platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
+    """Measured and catalogued."""
+    cores = [peak["cores"] for peak in card["peaks"] if peak["platform"] == platform]
+    measured = ceilings.measured(card, platform, max(filter(None, cores), default=0), dtype)
+    return measured, ceilings.catalogued(platform, str(card["machine"].get("device_kind", "")), dtype)

@@ -8,29 +8,26 @@ from dataclasses import dataclass
 
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.series import naming
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spot:
+class Spot(Mark):
     """One measured program under the roof.
 
     Attributes:
+      at: its intensity: analytic FLOP of a call over the bytes it must move.
+      value: FLOP/s of one accelerator, or of all CPU cores.
       label: of its series in the legend; the experiment of an earlier run.
-      intensity: analytic FLOP of a call over the bytes it must move.
-      flop_per_s: of one accelerator, or of all CPU cores.
-      mark: "kernel" | "training" | "refused" | "wrong" | "earlier".
+      kind: "kernel" | "training" | "earlier".
     """
 
     label: str
-    intensity: float
-    flop_per_s: Estimate
     platform: str
-    hollow: bool = False
-    mark: str = "kernel"
+    kind: str = "kernel"
 
 
 def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
@@ -41,9 +38,8 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
         names = naming(able, ("op",))
     return [
         Spot(
-            label=names[row.point.point], intensity=(row.point.flops or 0) / (row.point.bytes_moved or 1),
-            flop_per_s=row.flop_per_s, platform=row.point.platform, hollow=row.point.oversubscribed,
-            mark=state if (state := marks.state(row)) in ("wrong", "refused") else "kernel",
+            at=(row.point.flops or 0) / (row.point.bytes_moved or 1), value=row.flop_per_s, state=marks.state(row),
+            label=names[row.point.point], platform=row.point.platform,
         )
         for row in able
     ]  # fmt: skip
@@ -60,9 +56,9 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
         share = 1 if row.point.platform == "cpu" else row.point.devices
         spots.append(
             Spot(
-                label=f"{row.point.strategy}, {devices(row.point.devices)}", intensity=use.flops_per_step / moved,
-                flop_per_s=row.timing.step_s.under(use.flops_per_step / share), platform=row.point.platform,
-                hollow=row.point.oversubscribed, mark="wrong" if row.point.check_ok is False else "training",
+                at=use.flops_per_step / moved, value=row.timing.step_s.under(use.flops_per_step / share),
+                state=marks.state(row), label=f"{row.point.strategy}, {devices(row.point.devices)}",
+                platform=row.point.platform, kind="training",
             )
         )  # fmt: skip
     return spots

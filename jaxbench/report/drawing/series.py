@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.drawing import marks
-from jaxbench.report.drawing.canvas import short
+from jaxbench.report.drawing.axes import entitle
+from jaxbench.report.drawing.canvas import Sheet, short
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Series:
     place: int
     rows: list[CaseRow]
 
-    def handle(self) -> Line2D:
+    def handle(self) -> Any:
         """The legend entry."""
         return marks.handle(self.place, short(self.label))
 
@@ -69,6 +69,27 @@ def only(series: Sequence[Series], points: Container[str]) -> list[Series]:
 
 def operations(rows: Sequence[CaseRow]) -> list[str]:
     return list(dict.fromkeys(row.point.op for row in rows))
+
+
+def bands(
+    rows: Sequence[CaseRow], *, across: int, heights: tuple[float, float]
+) -> tuple[Sheet, dict[str, tuple[Axes, Axes]]]:
+    """A sheet with two panels for each operation, one above the other, `across` operations side by side.
+
+    heights: of both panels, in inches. Returns also each operation's (upper, lower) panels, titled with its name.
+    """
+    ops = operations(rows)
+    down, columns = -(-len(ops) // across), min(across, len(ops))
+    sheet = Sheet(2 * down, columns, heights=[*heights] * down, sharex=True, sharey="row")
+    places = [(2 * band, column) for band in range(down) for column in range(columns)]
+    pairs = {op: (sheet.panels[row, c], sheet.panels[row + 1, c]) for op, (row, c) in zip(ops, places, strict=False)}
+    for op, (above, below) in pairs.items():
+        entitle(above, short(op, 24))
+        below.tick_params(labelbottom=True)
+    for row, column in places[len(ops) :]:
+        for axes in sheet.panels[row : row + 2, column]:
+            axes.remove()
+    return sheet, pairs
 
 
 PARTS: dict[str, Callable[[CaseRow], str]] = {

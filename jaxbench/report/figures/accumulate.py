@@ -3,17 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis.arms import Arm
 from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Figure, Sheet, bytes_tick, entitle, exact, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/accumulate",)
@@ -33,12 +26,12 @@ def draw(run: LeverFindings) -> Figure | None:
     places.line(right, run.places, micro_batches, lambda arm: exact(arm.peak_bytes))
     places.line(right, run.places, micro_batches, lambda arm: exact(arm.temp_bytes), between=marks.DASHED)
     marks.unity(left, along="y")
-    log_axis(right, "y", show=bytes_tick, most=6)
+    log_axis(right, "y", show=bytes_tick, max_ticks=6)
     for axes, title in ((left, f"step time over that of {short(run.arms[0].label, 12)}"), (right, "memory per device")):
         log_axis(axes, "x", base=2, show=plain)
         entitle(axes, title, x="micro-batches per step")
-    kinds: Any = (("all memory", "-"), ("scratch", marks.DASHED))
-    handles = [*places.handles(run.places), *(Line2D([], [], color="black", label=k, linestyle=s) for k, s in kinds)]
+    kinds = [marks.style_handle("all memory"), marks.style_handle("scratch", linestyle=marks.DASHED)]
+    handles = [*places.handles(run.places), *kinds]
     return sheet.finish(f"{run.experiment}: gradient accumulation", handles, places.remarks(run.places))
 
 

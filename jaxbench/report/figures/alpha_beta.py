@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.alpha_beta import Fit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, seconds_tick
-from jaxbench.report.drawing.bands import bands
-from jaxbench.report.drawing.canvas import short
+from jaxbench.report.drawing.kit import Axes, Figure, entitle, extent, log_axis, seconds_tick, short
 from jaxbench.report.drawing.series import Series, payload
 
 VIEWS = ("cases/transfer", "cases/collectives")
@@ -26,7 +22,7 @@ CAPTION = (
     "Time per call with the fitted line t(S) = alpha + S / beta: latency alpha is the level at the left, bandwidth "
     "beta the slope at the right. Below: the residuals. A pattern there means that one line does not fit all sizes."
 )
-MOST, MAX_PAIRS = 7, 3  # groups of devices and pairs that one panel can hold
+LIMIT, MAX_PAIRS = 7, 3  # groups of devices and pairs that one panel can hold
 
 
 def draw(run: CaseFindings) -> Figure | None:
@@ -36,7 +32,7 @@ def draw(run: CaseFindings) -> Figure | None:
     if not rows:
         return None
     every = series.split(rows, ("group", "pair", "dtype"), size=payload)
-    sheet, pairs = bands(series.operations(rows), across=3, heights=(1.95, 1.15))
+    sheet, pairs = series.bands(rows, across=3, heights=(1.95, 1.15))
     for op, (above, below) in pairs.items():
         for one in series.of_op(every, op):
             one.draw(above, payload, series.time, between="none")
@@ -45,9 +41,9 @@ def draw(run: CaseFindings) -> Figure | None:
     uppers, lowers = zip(*pairs.values(), strict=True)
     reach = max(map(abs, [*extent(lowers, "y"), 5.0]))
     for above, below in pairs.values():
-        log_axis(above, "y", show=seconds_tick, most=6, span=extent(uppers, "y"))
+        log_axis(above, "y", show=seconds_tick, max_ticks=6, span=extent(uppers, "y"))
         for axes in (above, below):
-            log_axis(axes, "x", base=2, show=quantities.payload, most=4, span=map(payload, rows))
+            log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=4, span=map(payload, rows))
         below.set_ylim(-1.15 * reach, 1.15 * reach)
         entitle(below, x="payload")
     for axes, label in zip(sheet.panels[:, 0], ["time per call", "residual, %"] * len(pairs), strict=False):
@@ -64,7 +60,7 @@ def _chosen(rows: Sequence[CaseRow], fits: dict[Any, Fit]) -> tuple[list[CaseRow
     for op in dict.fromkeys(fit.place.op for fit in fits.values()):
         matching = (fit for fit in fits.values() if fit.place.op == op)
         ranked = sorted(matching, key=lambda fit: fit.beta_bytes_per_s.value)
-        count = min(MAX_PAIRS if ranked[0].place.source else MOST, len(ranked))
+        count = min(MAX_PAIRS if ranked[0].place.source else LIMIT, len(ranked))
         picks = np.unique(np.linspace(0, len(ranked) - 1, count).round().astype(int))
         keep |= {group_of(ranked[pick].place) for pick in picks}
         if len(picks) < len(ranked):

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import interval
 from jaxbench.report.drawing import marks, notes, places
-from jaxbench.report.drawing.axes import entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Figure, Mark, Sheet, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/arms",)
@@ -19,7 +16,7 @@ CAPTION = (
     "left of the dashed line are faster; if an interval crosses the line, the comparison is inconclusive. The scale is "
     "logarithmic."
 )
-MOST = 40
+LIMIT = 40
 
 
 def draw(run: LeverFindings) -> Figure | None:
@@ -27,14 +24,14 @@ def draw(run: LeverFindings) -> Figure | None:
     known = [(place, number, arm) for number, place in enumerate(run.places) for arm in place.arms if arm.ratio.known]
     if not any(arm.row is not arm.baseline for _, _, arm in known):
         return None
-    shown = known[:MOST]
+    shown = known[:LIMIT]
     made = [Mark(at=y, value=cost(arm), state=marks.state(arm), look=look) for y, (_, look, arm) in enumerate(shown)]
     sheet = Sheet()
     axes = sheet.only()
     marks.dots(axes, made)
     marks.unity(axes)
     ends = [end for mark in made for end in (mark.drawn.lo, mark.end)]
-    log_axis(axes, "x", show=plain, most=8, span=[*ends, 1.0])
+    log_axis(axes, "x", show=plain, max_ticks=8, span=[*ends, 1.0])
     sheet.names(axes, [_name(place, arm, run) for place, _, arm in shown])
     for mark, (_, _, arm) in zip(made, shown, strict=True):
         marks.beside(axes, mark.at, _text(arm, mark.drawn))
@@ -51,8 +48,7 @@ def cost(arm: Arm) -> Estimate:
 def _text(arm: Arm, value: Estimate) -> str:
     if arm.row is arm.baseline:
         return "baseline"
-    between = f" [{value.lo:.2f}, {value.hi:.2f}]" if value.has_interval else ""
-    return f"{value.value:.2f}{between}{'  inconclusive' if arm.verdict == 'cannot tell' else ''}"
+    return interval(value, "{:.2f}".format) + ("  inconclusive" if arm.verdict == "cannot tell" else "")
 
 
 def _name(place: Place, arm: Arm, run: LeverFindings) -> str:

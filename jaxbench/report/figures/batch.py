@@ -5,14 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.batches import Knee
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, exact, short
 from jaxbench.report.findings import unit
 from jaxbench.report.lever_findings import LeverFindings
 
@@ -35,8 +31,8 @@ def draw(run: LeverFindings) -> Figure | None:
         (memory, lambda arm: exact(arm.peak_bytes), "memory per device", bytes_tick),
     ):
         places.line(axes, run.places, lambda arm: arm.point.global_batch, value)
-        log_axis(axes, "x", base=2, show=plain, most=6)
-        log_axis(axes, "y", show=show, most=6)
+        log_axis(axes, "x", base=2, show=plain, max_ticks=6)
+        log_axis(axes, "y", show=show, max_ticks=6)
         entitle(axes, title, x="global batch")
     for axes in (time, rate):
         _knees(axes, run.knees, named=axes is rate)
@@ -44,9 +40,9 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: what a larger batch buys", places.handles(run.places), remarks)
 
 
-def _knees(axes: Axes, found: Sequence[Knee], *, named: bool) -> None:
+def _knees(axes: Axes, every: Sequence[Knee], *, named: bool) -> None:
     """A vertical line at each knee."""
-    knees = [knee for knee in found if knee.arm.honest and not knee.rising]
+    knees = [knee for knee in every if knee.arm.honest and not knee.rising]
     for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in knees)):
         axes.axvline(batch, color=marks.GREY, linewidth=0.8, linestyle=":", zorder=1)
         if not named:

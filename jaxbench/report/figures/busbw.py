@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis import quantities
 from jaxbench.catalog import published
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, plain, short
 from jaxbench.report.drawing.series import payload
 
 VIEWS = ("cases/collectives",)
@@ -33,9 +29,9 @@ def draw(run: CaseFindings) -> Figure | None:
     operations = series.operations(rows)
     sheet, panels = _panels(sorted(operations, key=lambda op: op != BESIDE_PUBLISHED))
     for op, axes in panels.items():
-        mine = series.of_op(every, op)
-        for place, one in enumerate(mine):
-            factor = marks.dodge(place, len(mine))
+        of_op = series.of_op(every, op)
+        for place, one in enumerate(of_op):
+            factor = marks.dodge(place, len(of_op))
             one.draw(axes, lambda row, factor=factor: factor * payload(row), lambda row: row.busbw, scale=1e-9)  # type: ignore[misc]
     remarks = notes.of_marks(rows, fake=all(row.point.platform == "cpu" for row in rows))
     wide = panels.pop(BESIDE_PUBLISHED, None)
@@ -43,8 +39,8 @@ def draw(run: CaseFindings) -> Figure | None:
         remarks.append(_behind(wide))
     spans = {which: extent(panels.values(), which) for which in "xy"}
     for op, axes in panels.items():
-        log_axis(axes, "x", base=2, show=quantities.payload, most=4, span=spans["x"])
-        log_axis(axes, "y", show=plain, most=6, span=spans["y"])
+        log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=4, span=spans["x"])
+        log_axis(axes, "y", show=plain, max_ticks=6, span=spans["y"])
         entitle(axes, short(op, 24), x="payload")
     return sheet.finish(f"{run.experiment}: bus bandwidth", [one.handle() for one in every], remarks)
 
@@ -75,8 +71,8 @@ def _behind(axes: Axes) -> str:
         )
         for place, name in enumerate(table.columns)
     ]
-    log_axis(axes, "x", base=2, show=quantities.payload, most=11)
-    log_axis(axes, "y", show=plain, most=9)
+    log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=11)
+    log_axis(axes, "y", show=plain, max_ticks=9)
     marks.end_labels(axes, lines, reach=1.5, size=6.5)
     entitle(axes, f"{BESIDE_PUBLISHED}: bus bandwidth", x="payload")
     return notes.cited(f"{published.read('allreduce_busbw').project}; one node of 8, and 4 nodes")

@@ -7,17 +7,11 @@ A machine and strategy keep their marker and colour in all panels. Strong scalin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, devices_axis, efficiency_axis, entitle, short
 
 VIEWS = ()  # the gallery of cards draws it
 CAPTION = "Efficiency over devices of all result cards, as recorded in each card."
@@ -27,22 +21,8 @@ _ACROSS = 3  # panels beside each other
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
-    """One point of a line. efficiency: as a share of 1."""
-
-    devices: int
-    efficiency: Estimate
-    oversubscribed: bool
-    wrong: bool
-
-    @property
-    def state(self) -> str:
-        return "wrong" if self.wrong else "hollow" if self.oversubscribed else "solid"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """One card's strategy in one scaling, its marks by devices."""
+class Curve:
+    """One card's strategy in one scaling. marks: efficiency in percent, at devices."""
 
     machine: str
     experiment: str
@@ -55,7 +35,7 @@ class Line:
         return self.machine, self.strategy
 
 
-def draw(lines: Sequence[Line], *, title: str, further: Sequence[str] = ()) -> Figure | None:
+def draw(lines: Sequence[Curve], *, title: str, further: Sequence[str] = ()) -> Figure | None:
     """None when no line has two device counts. further: more footnotes."""
     drawn = sorted((line for line in lines if len(line.marks) > 1), key=lambda line: (line.look, line.scaling))
     if not drawn:
@@ -72,29 +52,27 @@ def draw(lines: Sequence[Line], *, title: str, further: Sequence[str] = ()) -> F
     return sheet.finish(title, _handles(drawn, looks), [*_notes(drawn), *further], even=False)
 
 
-def _panel(axes: Axes, lines: Sequence[Line], looks: list[tuple[str, str]], *, title: str) -> None:
+def _panel(axes: Axes, lines: Sequence[Curve], looks: list[tuple[str, str]], *, title: str) -> None:
     marks.unity(axes, at=100, along="y")
     for place, line in enumerate(lines):
         factor, style = marks.dodge(place, len(lines)), _STYLES.get(line.scaling, "-")
-        made = [
-            marks.Mark(at=factor * one.devices, value=one.efficiency.times(100), state=one.state) for one in line.marks
-        ]
+        made = [replace(mark, at=factor * mark.at) for mark in line.marks]
         marks.line(axes, made, place=looks.index(line.look), between=style)
-    devices_axis(axes, sorted({mark.devices for line in lines for mark in line.marks}))
+    devices_axis(axes, sorted({int(mark.at) for line in lines for mark in line.marks}))
     efficiency_axis(axes)
     entitle(axes, f"{short(title, 18)}: efficiency, %")
 
 
-def _handles(lines: Sequence[Line], looks: list[tuple[str, str]]) -> list[Line2D]:
+def _handles(lines: Sequence[Curve], looks: list[tuple[str, str]]) -> list[Line2D]:
     names = [f"{short(machine, 34)}: {short(strategy, 34)}" for machine, strategy in looks]
     scalings = [name for name in _STYLES if any(line.scaling == name for line in lines)]
-    styles = [Line2D([], [], color="black", linestyle=_STYLES[name], label=name) for name in scalings]
+    styles = [marks.style_handle(name, linestyle=_STYLES[name]) for name in scalings]
     ours = [marks.handle(place, name) for place, name in enumerate(names)]
     return [*ours, *(styles if len(styles) > 1 else []), marks.guide_handle("ideal")]
 
 
-def _notes(lines: Sequence[Line]) -> list[str]:
+def _notes(lines: Sequence[Curve]) -> list[str]:
     every = [mark for line in lines for mark in line.marks]
-    found = ["error bars: 95 % intervals"] if any(mark.efficiency.has_interval for mark in every) else []
-    found += [notes.HOLLOW] if any(mark.oversubscribed for mark in every) else []
-    return found + ([notes.WRONG] if any(mark.wrong for mark in every) else [])
+    states = {mark.state for mark in every}
+    bars = ["error bars: 95 % intervals"] if any(mark.value.has_interval for mark in every) else []
+    return bars + [note for state, note in (("hollow", notes.HOLLOW), ("wrong", notes.WRONG)) if state in states]

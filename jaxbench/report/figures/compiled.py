@@ -6,30 +6,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from jaxbench.analysis.compiled import CompiledRow, gigabytes
+from jaxbench.analysis.compiled import gigabytes
 from jaxbench.records.schema import COLLECTIVES, CompiledRecord
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, short
+from jaxbench.report.findings import Findings
 
-VIEWS = ()  # `compiled_page` draws it: such a run has no findings
+VIEWS = ("compiled",)
 CAPTION = (
     "Compiled for hardware that is not here; nothing was run. Left: the memory that a step needs on one device; "
     "dashed: a device's capacity. Right: the bytes that one device sends in a step, by kind of collective; a cross "
     "marks a point whose communication differs from its closed form."
 )
-MOST = 48  # points that a figure has room for
+LIMIT = 48  # points that a figure has room for
 
 
-def draw(rows: Sequence[CompiledRow], *, title: str) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Two panels with a bar a point. None when nothing compiled."""
-    compiled = [(row, row.record) for row in rows if row.record is not None]
+    compiled = [(row, row.record) for row in run.rows if row.record is not None]
     if not compiled:
         return None
-    shown = compiled[:MOST]
+    shown = compiled[:LIMIT]
     sent = [_sent(record) for _, record in shown]
     kinds = [kind for kind in COLLECTIVES if any(kind in each for each in sent)]
     sheet = Sheet(1, 2)
@@ -43,15 +40,15 @@ def draw(rows: Sequence[CompiledRow], *, title: str) -> Figure | None:
     for axes in (memory, wire):
         sheet.names(axes, [short(row.name, 44) for row, _ in shown], shown=axes is memory)
     handles: list[Any] = [marks.bar_handle(look, kind) for look, kind in enumerate(["memory per device", *kinds])]
-    return sheet.finish(title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
+    return sheet.finish(run.title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
 
 
 def _sent(record: CompiledRecord) -> dict[str, float]:
     """MB by kind of collective."""
-    found: dict[str, float] = {}
+    sizes: dict[str, float] = {}
     for each in record.collectives:
-        found[each.kind] = found.get(each.kind, 0) + each.wire_bytes / 1e6
-    return found
+        sizes[each.kind] = sizes.get(each.kind, 0) + each.wire_bytes / 1e6
+    return sizes
 
 
 def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:

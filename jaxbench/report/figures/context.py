@@ -6,19 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis import max_sequence as search
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain, seconds_tick
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import GREY
+from jaxbench.report.drawing.kit import GREY, Axes, Figure, Line2D, Sheet, short
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/context", "levers/context")
 CAPTION = (
@@ -29,19 +23,19 @@ CAPTION = (
 _BETWEEN: Any = ("-", ":", "--", "-.")  # of strategies, where there are several: a marker says the device count
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Up to three panels. None when there was neither a search nor a time."""
     longest = search.read(run.path)
-    found: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
+    searched: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
     timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
-    if not found and not timed:
+    if not searched and not timed:
         return None
-    counts = sorted({int(row["devices"]) for row in found} | set(families.counts(timed)))
-    sheet = Sheet(1, 2 * bool(found) + bool(timed))
+    counts = sorted({int(row["devices"]) for row in searched} | set(families.counts(timed)))
+    sheet = Sheet(1, 2 * bool(searched) + bool(timed))
     panels = list(sheet.panels[0])
-    if longest is not None and found:
-        _longest(panels[0], found, counts)
-        _tried(panels[1], found, counts, float(longest["limit_bytes"]))
+    if longest is not None and searched:
+        _longest(panels[0], searched, counts)
+        _tried(panels[1], searched, counts, float(longest["limit_bytes"]))
     if timed:
         _times(panels[-1], timed, counts)
     handles = [marks.handle(place, devices(count)) for place, count in enumerate(counts)]
@@ -53,12 +47,12 @@ def _strategies(timed: Sequence[Row]) -> list[Line2D]:
     """The line styles of the strategies, if there are several."""
     names = list(families.families(timed))
     styles = [_BETWEEN[place % len(_BETWEEN)] for place in range(len(names) if len(names) > 1 else 0)]
-    return [Line2D([], [], color=GREY, linestyle=s, label=short(n, 28)) for s, n in zip(styles, names, strict=False)]
+    return [marks.style_handle(short(n, 28), color=GREY, linestyle=s) for s, n in zip(styles, names, strict=False)]
 
 
-def _longest(axes: Axes, found: Sequence[dict[str, Any]], counts: Sequence[int]) -> None:
+def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]) -> None:
     """One point per device count, and the ideal of sharing every byte. Numbers stand to the lower right of points."""
-    rows = sorted(found, key=lambda row: int(row["devices"]))
+    rows = sorted(searched, key=lambda row: int(row["devices"]))
     x, y = [int(row["devices"]) for row in rows], [int(row["longest"]) for row in rows]
     marks.guide(axes, x, [y[0] * n / x[0] for n in x])
     axes.plot(x, y, color=GREY, linewidth=0.9, zorder=2)
@@ -79,15 +73,15 @@ def _look(counts: Sequence[int], n: int) -> dict[str, Any]:
     return dict(color=colour, marker=marker)
 
 
-def _tried(axes: Axes, found: Sequence[dict[str, Any]], counts: Sequence[int], limit: float) -> None:
+def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int], limit: float) -> None:
     """Every compiled length, a line per device count, and the limit."""
     axes.axhline(limit, color="black", linewidth=0.8, zorder=1)
-    for row in found:
+    for row in searched:
         pairs = sorted((int(length), float(peak)) for length, peak in row["tried"])
         look = _look(counts, int(row["devices"]))
         axes.plot([length for length, _ in pairs], [peak for _, peak in pairs], **look, zorder=3)
-    log_axis(axes, "x", base=2, show=plain, most=5)
-    log_axis(axes, "y", show=bytes_tick, most=5, span=(limit,))
+    log_axis(axes, "x", base=2, show=plain, max_ticks=5)
+    log_axis(axes, "y", show=bytes_tick, max_ticks=5, span=(limit,))
     entitle(axes, f"peak memory; line: limit {bytes_tick(limit)}", x="sequence length")
 
 
@@ -101,7 +95,7 @@ def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
             marks.guide(axes, x, [y[0] * x[0] / n for n in x])
         for row in rows:
             families.line(axes, [row], lambda row: row.timing.step_s, place=counts.index(row.point.devices))
-    log_axis(axes, "y", show=seconds_tick, most=5)
+    log_axis(axes, "y", show=seconds_tick, max_ticks=5)
     devices_axis(axes, families.counts(timed))
     entitle(axes, "time per step, strong scaling")
 

@@ -4,21 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
-from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, seconds_tick, si, whole_zero
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, exact, short
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/contrastive", "levers/contrastive")
 CAPTION = (
@@ -31,46 +24,41 @@ Families = Mapping[str, Sequence[Row]]
 _STYLES: Any = ("-", marks.DASHED, ":", "-.")  # of arms, where there are several strategies
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Four panels. None when no weak point was prepared."""
     rows = [row for row in families.compiled(run.rows) if row.point.scaling == "weak"]
     if not rows:
         return None
-    found = families.families(rows)
+    groups = families.families(rows)
     sheet = Sheet(2, 2)
     work, sent, scratch, time = sheet.panels.flat
-    _growing(work, found, products, "matmul FLOP per device and step", show=si)
-    _growing(sent, found, gathered, "MB gathered per device and step")
-    _growing(
-        scratch,
-        found,
-        lambda row: exact(families.passport(row, "temp_bytes")),
-        "scratch memory per device",
-        show=bytes_tick,
-    )
-    _growing(time, found, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
+    _growing(work, groups, products, "matmul FLOP per device and step", show=si)
+    _growing(sent, groups, gathered, "MB gathered per device and step")
+    temporary = lambda row: exact(families.passport(row, "temp_bytes"))  # noqa: E731
+    _growing(scratch, groups, temporary, "scratch memory per device", show=bytes_tick)
+    _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
     title = f"{run.experiment}: each example against the whole global batch, weak scaling"
-    return sheet.finish(title, [*_handles(found), marks.guide_handle(FLAT)], _notes(rows))
+    return sheet.finish(title, [*_handles(groups), marks.guide_handle(FLAT)], _notes(rows))
 
 
-def _looks(found: Families) -> list[tuple[int, Any]]:
+def _looks(groups: Families) -> list[tuple[int, Any]]:
     """(colour and marker, line style) of each family: by strategy and arm; of one strategy by arm alone."""
-    points = [rows[0].point for rows in found.values()]
+    points = [rows[0].point for rows in groups.values()]
     strategies, arms = (list(dict.fromkeys(getattr(p, name) for p in points)) for name in ("strategy", "arm"))
     if len(strategies) == 1:
         return [(place, "-") for place in range(len(points))]
     return [(strategies.index(p.strategy), _STYLES[arms.index(p.arm) % len(_STYLES)]) for p in points]
 
 
-def _handles(found: Families) -> list[Line2D]:
+def _handles(groups: Families) -> list[Line2D]:
     """An entry for each strategy and each arm, not for each pair of them."""
-    points, looks = [rows[0].point for rows in found.values()], _looks(found)
+    points, looks = [rows[0].point for rows in groups.values()], _looks(groups)
     if len({p.strategy for p in points}) == 1:
-        return families.handles(found)
+        return families.handles(groups)
     strategies = {p.strategy: place for p, (place, _) in zip(points, looks, strict=True)}
     arms = {p.arm: style for p, (_, style) in zip(points, looks, strict=True)}
     entries = [marks.handle(place, short(name, 28)) for name, place in strategies.items()]
-    lines = [Line2D([], [], color="black", linestyle=style, label=short(arm, 28)) for arm, style in arms.items()]
+    lines = [marks.style_handle(short(arm, 28), linestyle=style) for arm, style in arms.items()]
     return [*entries, *(lines if len(lines) > 1 else [])]
 
 
@@ -88,30 +76,25 @@ def gathered(row: Row) -> Estimate:
 
 
 def _growing(
-    axes: Axes, found: Families, value: Callable[[Row], Estimate], title: str, *,
+    axes: Axes, groups: Families, value: Callable[[Row], Estimate], title: str, *,
     show: Callable[[float], str] | None = None, measured: bool = False,
 ) -> None:  # fmt: skip
     """A line for each family, and its flat reference. show: of a logarithmic axis; None: from 0. measured: a time, so
     that oversubscribed points have no reference."""
-    counts = families.counts(row for rows in found.values() for row in rows)
-    for number, (rows, (place, style)) in enumerate(zip(found.values(), _looks(found), strict=True)):
-        at = partial(_beside, factor=marks.dodge(number, len(found)))
-        marks.line(axes, marks.of(rows, at, value, exact=not measured), place=place, between=style)
+    counts = families.counts(row for rows in groups.values() for row in rows)
+    for number, (rows, (place, style)) in enumerate(zip(groups.values(), _looks(groups), strict=True)):
+        factor = marks.dodge(number, len(groups))
+        made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]
+        marks.line(axes, made, place=place, between=style)
         known = [row for row in rows if row.believed and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
             marks.guide(axes, counts, [value(known[0]).value] * len(counts))
     if show is not None:
-        log_axis(axes, "y", show=show, most=5)
+        log_axis(axes, "y", show=show, max_ticks=5)
     else:
-        top = axes.dataLim.y1 if axes.dataLim.y1 > 0 else 1.0
-        axes.set_ylim(-0.04 * top, 1.12 * top)  # a point at 0 is seen whole
+        whole_zero(axes)
     devices_axis(axes, counts)
     entitle(axes, title)
-
-
-def _beside(row: Row, *, factor: float) -> float:
-    """The device count, shifted so that series of equal values stay visible."""
-    return row.point.devices * factor
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:

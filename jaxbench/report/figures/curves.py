@@ -7,14 +7,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.crossings import Crossing, Knee
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, seconds_tick, short, si
 from jaxbench.report.drawing.series import Series, believed, elements, per_second
 
 VIEWS = ("cases/curves",)
@@ -39,12 +35,12 @@ def draw(run: CaseFindings) -> Figure | None:
     widths = [1, 1, 0.6] if any(words.values()) else [1, 1]
     sheet = Sheet(len(operations), len(widths), widths=widths, heights=tall)
     for line, op in zip(sheet.panels, operations, strict=True):
-        mine = series.of_op(every, op)
-        for one in mine:
+        of_op = series.of_op(every, op)
+        for one in of_op:
             one.draw(line[0], elements, series.time)
             one.draw(line[1], elements, per_second)
-        _crossings(line[:2], _told(op, run))
-        _knees(line[1], _half(op, run), mine)
+        _crossings(line[:2], _inside(op, run))
+        _knees(line[1], _half(op, run), of_op)
         for beside in line[2:]:  # there is none where no mark needs words
             beside.axis("off")
             beside.text(0, 1, "\n".join(words[op]), va="top", fontsize=6.3, linespacing=1.2, color="#222222")
@@ -58,17 +54,17 @@ def _axes(panels: Any, operations: Sequence[str]) -> None:
     for column, show, what in ((0, seconds_tick, "time per call"), (1, si, f"{UNIT}/s")):
         wide, tall = (extent(panels[:, column], which) for which in "xy")
         for axes, op in zip(panels[:, column], operations, strict=True):
-            log_axis(axes, "x", show=si, span=wide, most=5)
-            log_axis(axes, "y", show=show, span=tall, most=6)
+            log_axis(axes, "x", show=si, span=wide, max_ticks=5)
+            log_axis(axes, "y", show=show, span=tall, max_ticks=6)
             entitle(axes, f"{short(op)}: {what}")
             axes.tick_params(labelbottom=axes is panels[-1, column])
         entitle(panels[-1, column], x=UNIT)
 
 
-def _told(op: str, run: CaseFindings) -> list[Crossing]:
+def _inside(op: str, run: CaseFindings) -> list[Crossing]:
     """The crossings that lie between two measured sizes."""
-    found = [c for c in run.crossings if c.op == op and c.below is not None and c.from_ is not None]
-    return sorted(found, key=lambda crossing: crossing.from_ or 0)
+    inside = [c for c in run.crossings if c.op == op and c.below is not None and c.from_ is not None]
+    return sorted(inside, key=lambda crossing: crossing.from_ or 0)
 
 
 def _half(op: str, run: CaseFindings) -> list[Knee]:
@@ -83,10 +79,10 @@ def _letters(crossings: Sequence[Crossing]) -> dict[int, str]:
 
 def _words(op: str, run: CaseFindings) -> list[str]:
     """The meaning of the letters and bars in one operation's panels, in lines."""
-    told = _told(op, run)
-    letters = _letters(told)
+    passed = _inside(op, run)
+    letters = _letters(passed)
     lines = []
-    for c in told:
+    for c in passed:
         size = c.from_ or 0
         text = f"{letters[size]}  {si(size)}: {short(c.faster, 24)} passes {short(c.slower, 24)}"
         lines += textwrap.wrap(text, _WORDS, subsequent_indent="    ")
@@ -100,16 +96,12 @@ def _crossings(line: Sequence[Axes], crossings: Sequence[Crossing]) -> None:
     """A dotted line with a letter through both panels, behind the data."""
     for size, letter in _letters(crossings).items():
         for axes in line:
-            axes.axvline(size, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
-            marks.write(
-                axes, size, 0.995, letter, size=6.3, xycoords=("data", "axes fraction"), xytext=(2, 0), va="top",
-                color="#222222", zorder=1.9,
-            )  # fmt: skip
+            marks.boundary(axes, size, letter, y=0.995, va="top", color="#222222", zorder=1.9)
 
 
-def _knees(axes: Axes, knees: Sequence[Knee], mine: Sequence[Series]) -> None:
+def _knees(axes: Axes, knees: Sequence[Knee], of_op: Sequence[Series]) -> None:
     """A short bar at (n½, half of the best throughput) of each series."""
-    colours = {one.label: marks.look(one.place)[0] for one in mine if any(map(believed, one.rows))}
+    colours = {one.label: marks.look(one.place)[0] for one in of_op if any(map(believed, one.rows))}
     for knee in knees:
         axes.plot(
             [knee.elements.value], [knee.best_per_s.value / 2], marker="|", markersize=10, markeredgewidth=1.2,

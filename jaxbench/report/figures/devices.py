@@ -5,16 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import si, time_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Figure, Mark, Sheet, short, si, time_axis
 from jaxbench.report.drawing.series import believed
 
 VIEWS = tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg"))
@@ -23,7 +19,7 @@ CAPTION = (
     "The same jitted kernel on the CPU and on the accelerator, at the largest size measured on both. The factor is the "
     "accelerator's speed-up. On a logarithmic axis compare the ends of the bars, not their lengths."
 )
-MOST = 16
+LIMIT = 16
 Pair = tuple[CaseRow, CaseRow]
 
 
@@ -32,7 +28,7 @@ def draw(run: CaseFindings) -> Figure | None:
     pairs = both(run.rows)
     if not pairs:
         return None
-    shown = pairs[:MOST]
+    shown = pairs[:LIMIT]
     made = []
     for place, (cpu, other) in enumerate(shown):
         gain = f"   {paired_ratio.ratio(cpu, other).value:.3g} x" if believed(cpu) and believed(other) else ""
@@ -57,15 +53,15 @@ def both(rows: Sequence[CaseRow]) -> list[Pair]:
     on_cpu: dict[tuple[object, ...], CaseRow] = {}
     for row in sorted((r for r in timed if r.point.platform == "cpu"), key=lambda r: r.point.cores or 0):
         on_cpu[_key(row)] = row
-    found: dict[tuple[object, ...], Pair] = {}
+    pairs: dict[tuple[object, ...], Pair] = {}
     for row in timed:
         cpu = on_cpu.get(_key(row))
         if row.point.platform == "cpu" or cpu is None:
             continue
         kernel = (row.point.op, row.point.dtype, row.point.impl, row.point.platform)
-        if kernel not in found or (row.point.elements or 0) > (found[kernel][1].point.elements or 0):
-            found[kernel] = (cpu, row)
-    return list(found.values())
+        if kernel not in pairs or (row.point.elements or 0) > (pairs[kernel][1].point.elements or 0):
+            pairs[kernel] = (cpu, row)
+    return list(pairs.values())
 
 
 def _key(row: CaseRow) -> tuple[object, ...]:

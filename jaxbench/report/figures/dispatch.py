@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.headline import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import time_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Figure, Mark, Sheet, short, time_axis
 
 VIEWS = ("cases/dispatch",)
 CAPTION = (
     "Time per call of programs that do almost nothing: the overhead of every call. On a logarithmic axis compare the "
     "ends of the bars, not their lengths."
 )
-MOST = 24
+LIMIT = 24
 _PARTS = ("op", "impl", "dtype", "platform", "cores")
 
 
@@ -26,7 +22,7 @@ def draw(run: CaseFindings) -> Figure | None:
     rows = [row for row in run.rows if row.timing.step_s.known]
     if not rows:
         return None
-    shown = rows[:MOST]
+    shown = rows[:LIMIT]
     names = series.naming(rows, _PARTS)
     if len(set(names.values())) < len(rows):
         names = series.naming(rows, ("op", "shape", *_PARTS[1:]))

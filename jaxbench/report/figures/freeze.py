@@ -5,15 +5,11 @@ from __future__ import annotations
 
 import math
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.summary import gradient_bytes
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import bytes_tick, entitle, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Figure, Sheet, bytes_tick, entitle, exact, plain, short, zero_axis
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/freeze",)
@@ -26,29 +22,29 @@ CAPTION = (
 
 def draw(run: LeverFindings) -> Figure | None:
     """Three panels. None when nothing was measured."""
-    found = [place for place in run.places if places.timed([place])]
-    if not found:
+    timed = [place for place in run.places if places.timed([place])]
+    if not timed:
         return None
     sheet = Sheet(1, 3)
     for axes, value, title, show in zip(
         sheet.panels[0],
         (lambda arm: arm.ratio, _flops, lambda arm: exact(gradient(arm))),
         ("step time over baseline", "compiled FLOPs over baseline", "gradient bytes"),
-        (None, None, bytes_tick),
+        (plain, plain, bytes_tick),
         strict=True,
     ):
-        for number, place in enumerate(found):
+        for number, place in enumerate(timed):
             whole = most(place)
             made = marks.of(place.arms, lambda arm, whole=whole: 100 * frozen(arm, whole), value)  # type: ignore[misc]
             marks.line(axes, made, place=number)
         top = axes.dataLim.y1
-        zero_axis(axes, "y", top if math.isfinite(top) else 0, show=show, room=1.1, most=7)
+        zero_axis(axes, "y", top if math.isfinite(top) else 0, show=show, room=1.1, max_ticks=7)
         axes.set_xlim(-5, 105)
         entitle(axes, title, x="parameters frozen, %")
-        if show is None:
+        if show is not bytes_tick:
             marks.unity(axes, along="y")
-    remarks = [*places.remarks(found), _named(found[0])]
-    return sheet.finish(f"{run.experiment}: frozen parameters", places.handles(found), remarks)
+    remarks = [*places.remarks(timed), _named(timed[0])]
+    return sheet.finish(f"{run.experiment}: frozen parameters", places.handles(timed), remarks)
 
 
 def most(place: Place) -> float:
@@ -74,8 +70,8 @@ def _flops(arm: Arm) -> Estimate:
     record, other = arm.point.record, arm.baseline.point.record
     if record is None or other is None:
         return UNKNOWN
-    mine, base = record.passport.product_flops_per_step, other.passport.product_flops_per_step
-    return exact(mine / base) if mine and base else UNKNOWN
+    flops, base = record.passport.product_flops_per_step, other.passport.product_flops_per_step
+    return exact(flops / base) if flops and base else UNKNOWN
 
 
 def _named(place: Place) -> str:

@@ -6,10 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import seconds
@@ -17,8 +13,7 @@ from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import Show, entitle, log_axis, plain, seconds_tick, si, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, exact, short
 from jaxbench.report.drawing.series import Series, elements
 
 VIEWS = ("cases/fusion",)
@@ -39,9 +34,9 @@ def draw(run: CaseFindings) -> Figure | None:
     looks = {row.point.point: one.place for one in every for row in one.rows}
     sheet = Sheet(len(operations), 3, widths=[1, 1, 1.25], heights=1.9)
     for line, op in zip(sheet.panels, operations, strict=True):
-        mine = [row for row in rows if row.point.op == op]
-        _bars(line[:2], op, mine, [(looks[row.point.point], row) for row in _largest(mine)])
-        _speedups(line[2], series.of_op(every, op), mine)
+        of_op = [row for row in rows if row.point.op == op]
+        _bars(line[:2], op, of_op, [(looks[row.point.point], row) for row in _largest(of_op)])
+        _speedups(line[2], series.of_op(every, op), of_op)
     handles: list[Any] = [marks.bar_handle(one.place, short(one.label)) for one in every]
     return sheet.finish(f"{run.experiment}: what fusing saves", handles, notes.of_marks(rows))
 
@@ -81,7 +76,7 @@ def _panel(axes: Axes, bars: Sequence[Mark], title: str, count: int, show: Show)
     marks.vbars(axes, bars)
     axes.set_xlim(-0.6, count - 0.4)
     axes.set_xticks([])
-    zero_axis(axes, "y", max((bar.end for bar in bars), default=1.0), show=show, room=1.38, most=4)
+    zero_axis(axes, "y", max((bar.end for bar in bars), default=1.0), show=show, room=1.38, max_ticks=4)
     entitle(axes, title)
 
 
@@ -92,7 +87,7 @@ def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[CaseRow]) -> N
         for row in [row for row in one.rows if speedup(row, rows).known][-1:]:
             ends.append(Line2D([elements(row)], [speedup(row, rows).value], label=short(one.label, 16)))
     marks.unity(axes, along="y")
-    log_axis(axes, "x", show=si, most=5)
-    log_axis(axes, "y", show=plain, most=6, span=[1.0])
+    log_axis(axes, "x", show=si, max_ticks=5)
+    log_axis(axes, "y", show=plain, max_ticks=6, span=[1.0])
     entitle(axes, "speed-up over op by op", x="elements")
     marks.end_labels(axes, ends, reach=1.6, size=6.5)

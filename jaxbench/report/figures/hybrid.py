@@ -4,21 +4,16 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks
-from jaxbench.report.drawing.axes import empty, entitle, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.families import fact, received_bytes
-from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, empty, entitle, exact, short, zero_axis
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/hybrid", "levers/hybrid")
 CAPTION = (
@@ -27,7 +22,7 @@ CAPTION = (
 )
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Three panels that share their rows. None when no mesh was compiled."""
     rows = ranked(families.compiled(run.rows))
     if not rows:
@@ -83,14 +78,8 @@ def failures(rows: Sequence[Row]) -> list[str]:
     reasons = []
     for row in (row for row in rows if row.point.record is None):
         reason = row.point.failure.reason if row.point.failure is not None else row.point.reason
-        reasons.append(f"{mesh(row)}: {_words(reason) or 'not measured'}")
+        reasons.append(f"{mesh(row)}: {textwrap.shorten(reason, 91, placeholder=' …') or 'not measured'}")
     return [f"not drawn: {'; '.join(dict.fromkeys(reasons))}"] if reasons else []
-
-
-def _words(reason: str, limit: int = 90) -> str:
-    """The beginning of a sentence, cut between words."""
-    flat = " ".join(reason.split())
-    return flat if len(flat) <= limit else f"{flat[:limit].rsplit(' ', 1)[0]} …"
 
 
 def _memory(axes: Axes, rows: Sequence[Row]) -> None:
@@ -104,8 +93,8 @@ def _memory(axes: Axes, rows: Sequence[Row]) -> None:
         if not row.believed:
             marks.cross(axes, peak, place)
             continue
-        held = min(state, peak) if math.isfinite(state) else 0.0
-        marks.write(axes, marks.stack(axes, place, [(held, 1), (peak - held, 4)]), place, f"{peak:.3g}")
+        shard = min(state, peak) if math.isfinite(state) else 0.0
+        marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, f"{peak:.3g}")
     _finish(axes, top, "memory per device, MB")
 
 
@@ -120,7 +109,7 @@ def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title:
 
 
 def _finish(axes: Axes, top: float, title: str) -> None:
-    zero_axis(axes, "x", top, room=1.3, most=4)
+    zero_axis(axes, "x", top, room=1.3, max_ticks=4)
     entitle(axes, title)
     if not top:
         empty(axes, "not measured", which="x")

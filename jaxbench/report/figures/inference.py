@@ -3,15 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Figure, Mark, Sheet, entitle, log_axis, plain, seconds_tick, short, si
 from jaxbench.report.findings import unit
 from jaxbench.report.lever_findings import LeverFindings
 
@@ -38,19 +31,17 @@ def draw(run: LeverFindings) -> Figure | None:
             marks.line(left, made, place=place, **style)
         batch, arms = (lambda arm: arm.point.global_batch), [one.arm for one in many]
         marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
-    for axes, show, title in (
-        (left, seconds_tick, "latency of one call"),
-        (right, si, f"{short(unit(run.rows))}/s"),
-    ):
-        log_axis(axes, "x", base=2, show=plain, most=6)
-        log_axis(axes, "y", show=show, most=6)
+    for axes, show, title in ((left, seconds_tick, "latency of one call"), (right, si, f"{short(unit(run.rows))}/s")):
+        log_axis(axes, "x", base=2, show=plain, max_ticks=6)
+        log_axis(axes, "y", show=show, max_ticks=6)
         entitle(axes, title, x="global batch")
-    found = [place for place, _ in run.latencies]
-    kinds: Any = (("p50", "o", "-"), ("p99", "^", marks.DASHED))
-    handles = [Line2D([], [], color="black", marker=m, linestyle=s, label=name) for name, m, s in kinds]
+    inferring = [place for place, _ in run.latencies]
+    handles = [
+        marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^", linestyle=marks.DASHED)
+    ]  # fmt: skip
     title = f"{run.experiment}: inference, latency against throughput"
-    remarks = [*_notes(run), *places.remarks(found, paired=False)]
-    return sheet.finish(title, [*places.handles(found), *handles], remarks)
+    remarks = [*_notes(run), *places.remarks(inferring, paired=False)]
+    return sheet.finish(title, [*places.handles(inferring), *handles], remarks)
 
 
 def _notes(run: LeverFindings) -> list[str]:

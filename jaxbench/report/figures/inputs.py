@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
-
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.lever_headline import bound
+from jaxbench.analysis.quantities import interval
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Figure, Sheet, entitle, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/inputs",)
@@ -33,7 +31,7 @@ def draw(run: LeverFindings) -> Figure | None:
     sheet = Sheet(1, 2, widths=[1.1, 1])
     left, right = sheet.panels[0]
     base = short(run.arms[0].label, 14)
-    places.hbars(left, run.places, lambda arm: arm.speedup, _text, room=1.45)
+    places.hbars(left, run.places, lambda arm: arm.speedup, partial(interval, show="{:.2f}".format), room=1.45)
     marks.unity(left)
     entitle(left, f"throughput over {base}")
     places.dots(right, run.places, share, lambda value: f"{value.value:z.0f} %")
@@ -50,7 +48,7 @@ def draw(run: LeverFindings) -> Figure | None:
     entitle(right, "input-bound share of the step, %")
     for axes in (left, right):
         sheet.names(axes, places.ticks(run.places), beside=len(run.places), shown=axes is left)
-    seen = [Line2D([], [], **style, label="measured waiting")] if waits else []
+    seen = [marks.style_handle("measured waiting", **style)] if waits else []
     remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     title = f"{run.experiment}: is the step waiting for data?"
     return sheet.finish(title, [*places.handles(run.places), *seen], [*remarks, *places.remarks(run.places)])
@@ -59,7 +57,3 @@ def draw(run: LeverFindings) -> Figure | None:
 def share(arm: Arm) -> Estimate:
     """Percent of the step; UNKNOWN of the baseline."""
     return UNKNOWN if arm.row is arm.baseline or not arm.ratio.known else bound(arm).times(100)
-
-
-def _text(value: Estimate) -> str:
-    return f"{value.value:.2f}" + (f" [{value.lo:.2f}, {value.hi:.2f}]" if value.has_interval else "")

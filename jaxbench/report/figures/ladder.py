@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.arms import Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import bar_axis, entitle
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, bar_axis, entitle, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/ladder",)
@@ -23,25 +18,25 @@ CAPTION = (
 
 def draw(run: LeverFindings) -> Figure | None:
     """One panel a place. None when nothing was measured."""
-    found = [place for place in run.places if any(arm.speedup.known for arm in place.arms)]
-    if not found:
+    compared = [place for place in run.places if any(arm.speedup.known for arm in place.arms)]
+    if not compared:
         return None
-    sheet = Sheet(len(found))
-    for axes, place in zip(sheet.panels[:, 0], found, strict=True):
+    sheet = Sheet(len(compared))
+    for axes, place in zip(sheet.panels[:, 0], compared, strict=True):
         _panel(axes, place)
         sheet.names(axes, [short(arm.label, 32) for arm in place.arms])
-        entitle(axes, place.name if len(found) > 1 else "")
+        entitle(axes, place.name if len(compared) > 1 else "")
     entitle(sheet.panels[-1, 0], x="speed-up over the first rung")
     what = "rung: speed-up over the rung before it, with its 95 % interval; ?: the interval contains 1"
-    return sheet.finish(f"{run.experiment}: the ladder", notes=[what, *places.remarks(found)])
+    return sheet.finish(f"{run.experiment}: what each rung gains", notes=[what, *places.remarks(compared)])
 
 
 def factors(place: Place) -> list[Estimate]:
     """The speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
-    found = [UNKNOWN]
+    speedups = [UNKNOWN]
     for before, arm in zip(place.arms, place.arms[1:], strict=False):
-        found.append(place.speedup(arm, before) if before.believed and arm.believed else UNKNOWN)
-    return found
+        speedups.append(place.speedup(arm, before) if before.believed and arm.believed else UNKNOWN)
+    return speedups
 
 
 def _panel(axes: Axes, place: Place) -> None:

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain, seconds_tick
-from jaxbench.report.drawing.bands import bands
+from jaxbench.report.drawing.kit import Figure, entitle, extent, log_axis, plain, seconds_tick
 from jaxbench.report.drawing.series import elements, time_over
 
 VIEWS = ("cases/linalg",)
@@ -25,7 +22,7 @@ def draw(run: CaseFindings) -> Figure | None:
     if not rows:
         return None
     every = series.split(rows, ("impl", "dtype", "platform", "cores"), size=elements)
-    sheet, pairs = bands(series.operations(rows), across=4, heights=(1.8, 1.2))
+    sheet, pairs = series.bands(rows, across=4, heights=(1.8, 1.2))
     for op, (above, below) in pairs.items():
         for one in series.of_op(every, op):
             one.draw(above, elements, series.time)
@@ -34,8 +31,8 @@ def draw(run: CaseFindings) -> Figure | None:
     for number, line in enumerate(zip(*pairs.values(), strict=True)):
         span = [*extent(line, "y"), *([1.0] if number else [])]
         for axes in line:
-            log_axis(axes, "y", show=plain if number else seconds_tick, most=6, span=span)
-            log_axis(axes, "x", base=2, show=plain, most=4, span=map(elements, rows))
+            log_axis(axes, "y", show=plain if number else seconds_tick, max_ticks=6, span=span)
+            log_axis(axes, "x", base=2, show=plain, max_ticks=4, span=map(elements, rows))
             entitle(axes, x="n" if number else "")
     for axes, label in zip(sheet.panels[:, 0], ["time per call", "time / time of jit"] * len(pairs), strict=False):
         entitle(axes, y=label)

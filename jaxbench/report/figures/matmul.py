@@ -6,17 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, short
 from jaxbench.report.drawing.series import Series, naming
 
 VIEWS = ("cases/matmul",)
@@ -24,7 +19,7 @@ CAPTION = (
     "Analytic FLOP (2 per multiply-add) over time per call. Dashed: the peak that percentages refer to, catalogued or "
     "measured on this machine."
 )
-MOST = 14  # bars that a figure holds; the table has all of them
+LIMIT = 14  # bars that a figure holds; the table has all of them
 _PARTS = ("op", "dtype", "impl", "platform", "cores")
 
 
@@ -39,8 +34,8 @@ def draw(run: CaseFindings) -> Figure | None:
     every: list[Series] = series.split(square, _PARTS, size=side)
     handles, remarks = [one.handle() for one in every], notes.of_marks(rows)
     if square:
-        peaks, said = _squares(sheet.panels[0, 0], every)
-        handles, remarks = handles + peaks, remarks + said
+        peaks, more = _squares(sheet.panels[0, 0], every)
+        handles, remarks = handles + peaks, remarks + more
     if other:
         remarks += _shapes(sheet, other)
     return sheet.finish(f"{run.experiment}: matrix products", handles, remarks)
@@ -48,8 +43,8 @@ def draw(run: CaseFindings) -> Figure | None:
 
 def side(row: CaseRow) -> int:
     """n of an n x n x n product; 0 of any other shape."""
-    found = re.fullmatch(r"(\d+)x\1x\1", row.point.shape)
-    return int(found[1]) if found else 0
+    match = re.fullmatch(r"(\d+)x\1x\1", row.point.shape)
+    return int(match[1]) if match else 0
 
 
 def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[str]]:
@@ -91,13 +86,13 @@ def _shapes(sheet: Sheet, rows: Sequence[CaseRow]) -> list[str]:
 
 
 def fastest(rows: Sequence[CaseRow]) -> list[CaseRow]:
-    """At most MOST rows, spread evenly over the kinds (batched or not, dtype, impl, place), the fastest first."""
+    """At most LIMIT rows, spread evenly over the kinds (batched or not, dtype, impl, place), the fastest first."""
     groups: dict[tuple[object, ...], list[CaseRow]] = {}
     for row in sorted(rows, key=lambda row: (row.point.shape.count("x"), -row.flop_per_s.value)):
         p = row.point
         groups.setdefault((p.shape.count("x"), p.op, p.dtype, p.impl, p.platform, p.cores), []).append(row)
-    kept = dict.fromkeys(groups, 0)
-    while sum(kept.values()) < min(MOST, len(rows)):
-        kind = min((kind for kind in groups if kept[kind] < len(groups[kind])), key=lambda kind: kept[kind])
-        kept[kind] += 1
-    return [row for kind, mine in groups.items() for row in mine[: kept[kind]]]
+    counts = dict.fromkeys(groups, 0)
+    while sum(counts.values()) < min(LIMIT, len(rows)):
+        kind = min((kind for kind in groups if counts[kind] < len(groups[kind])), key=lambda kind: counts[kind])
+        counts[kind] += 1
+    return [row for kind, group in groups.items() for row in group[: counts[kind]]]

@@ -7,17 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, empty, entitle, log_axis, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.families import fact, received
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, exact, short
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/moe", "levers/moe")
 CAPTION = (
@@ -28,20 +23,20 @@ CAPTION = (
 KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Two panels. None when nothing was compiled."""
     rows = families.compiled(run.rows)
     if not rows:
         return None
-    found = families.families(rows)
-    groups = {name: [row for row in mine if row.point.devices > 1] for name, mine in found.items()}
-    kinds = _kinds([row for mine in groups.values() for row in mine])
-    sheet = Sheet(1, 2, widths=[1, max(1.0, min(2.2, 0.25 * sum(map(len, groups.values()))))], heights=2.4)
-    _state(sheet.panels[0, 0], found)
-    _received(sheet.panels[0, 1], groups, kinds)
+    groups = families.families(rows)
+    several = {name: [row for row in members if row.point.devices > 1] for name, members in groups.items()}
+    kinds = _kinds([row for members in several.values() for row in members])
+    sheet = Sheet(1, 2, widths=[1, max(1.0, min(2.2, 0.25 * sum(map(len, several.values()))))], heights=2.4)
+    _state(sheet.panels[0, 0], groups)
+    _received(sheet.panels[0, 1], several, kinds)
     bars = [marks.bar_handle(look, kind) for kind, look in kinds.items()]
-    handles = [*families.handles(found), marks.guide_handle("divided evenly"), *bars]
-    remarks = [notes.EXACT, *_dropped(found), *([notes.WRONG] if any(not row.believed for row in rows) else [])]
+    handles = [*families.handles(groups), marks.guide_handle("divided evenly"), *bars]
+    remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(not row.believed for row in rows) else [])]
     if any(row.point.devices == 1 for row in rows):
         remarks.append("on one device nothing is received")
     return sheet.finish(f"{run.experiment}: a mixture of experts over devices", handles, remarks)
@@ -54,16 +49,15 @@ def _kinds(rows: Sequence[Row]) -> dict[str, int]:
     return {kind: look for look, kind in enumerate(every, start=2) if kind in seen}  # 0 and 1 are the first lines'
 
 
-def _state(axes: Axes, found: Mapping[str, Sequence[Row]]) -> None:
-    rows = [row for mine in found.values() for row in mine]
+def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
+    rows = [row for members in groups.values() for row in members]
     counts = families.counts(rows)
-    for place, mine in enumerate(found.values()):
-        families.line(axes, mine, lambda row: exact(fact(row, "state_bytes")), place=place, exact=True)
+    families.lines(axes, groups, lambda row: exact(fact(row, "state_bytes")), exact=True)
     whole = [fact(row, "state_bytes") for row in rows if row.point.devices == counts[0]]
     whole = [size for size in whole if math.isfinite(size)]
     if whole and len(counts) > 1:
         marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
-    log_axis(axes, "y", show=bytes_tick, most=5)
+    log_axis(axes, "y", show=bytes_tick, max_ticks=5)
     if not any(math.isfinite(fact(row, "state_bytes")) for row in rows):
         empty(axes, "state was not measured")
     devices_axis(axes, counts)
@@ -103,10 +97,10 @@ def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
     return total
 
 
-def _dropped(found: Mapping[str, Sequence[Row]]) -> list[str]:
+def _dropped(groups: Mapping[str, Sequence[Row]]) -> list[str]:
     """The share of tokens that were dropped because their expert was full, by family, over all device counts."""
     ranges = []
-    for family, rows in found.items():
+    for family, rows in groups.items():
         shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and row.believed]
         if shares:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))

@@ -5,15 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.phases import NAMES, PARTS, Phases
 from jaxbench.report.drawing import marks, places
-from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, seconds_tick, short, zero_axis
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/phases",)
@@ -26,23 +21,23 @@ CAPTION = (
 
 def draw(run: LeverFindings) -> Figure | None:
     """Two panels, a stack for each place. None when fewer than two parts were measured anywhere."""
-    found = run.phases
-    if not found:
+    stacks = run.phases
+    if not stacks:
         return None
     sheet = Sheet(1, 2, widths=[1.35, 1])
     left, right = sheet.panels[0]
-    for place, one in enumerate(found):
+    for place, one in enumerate(stacks):
         _stack(left, place, one)
-    longest = max(one.whole.hi if one.whole.has_interval else one.whole.value for one in found)
-    zero_axis(left, "x", longest, show=seconds_tick, room=1.16, most=6)
+    longest = max(one.whole.hi if one.whole.has_interval else one.whole.value for one in stacks)
+    zero_axis(left, "x", longest, show=seconds_tick, room=1.16, max_ticks=6)
     entitle(left, "time per step")
-    _shares(right, found)
-    most = max(len(one.phases) for one in found)
+    _shares(right, stacks)
+    beside = max(len(one.phases) for one in stacks)
     for axes in (left, right):
-        sheet.names(axes, [short(one.name, 26) or "step" for one in found], beside=most, shown=axes is left)
-    drawn = {look for one in found for phase in one.phases for look in phase.indices}
+        sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], beside=beside, shown=axes is left)
+    drawn = {look for one in stacks for phase in one.phases for look in phase.indices}
     handles = [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if look in drawn]
-    remarks = [*_notes(found), *places.remarks(run.places, paired=False)]
+    remarks = [*_notes(stacks), *places.remarks(run.places, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
 
@@ -62,10 +57,10 @@ def _stack(axes: Axes, place: int, one: Phases) -> None:
     marks.write(axes, max(end, one.whole.hi if one.whole.has_interval else end), place, seconds(one.whole.value))
 
 
-def _shares(axes: Axes, found: Sequence[Phases]) -> None:
+def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
     """A point for each phase with its interval, in percent of the step, grouped by place."""
     made = []
-    for place, one in enumerate(found):
+    for place, one in enumerate(stacks):
         for i, phase in enumerate(one.phases):
             share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
             text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.honest else ' ?'}"
@@ -78,15 +73,14 @@ def _shares(axes: Axes, found: Sequence[Phases]) -> None:
     entitle(axes, "share of the step, %")
 
 
-def _notes(found: Sequence[Phases]) -> list[str]:
+def _notes(stacks: Sequence[Phases]) -> list[str]:
     notes = []
-    if any(not phase.above_zero for one in found if one.honest for phase in one.phases):
+    if any(not phase.above_zero for one in stacks if one.honest for phase in one.phases):
         notes.append("?: the interval contains 0, so the phase may take no time at all")
-    below = [
-        f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for s in found for phase in s.phases if phase.step_s.value < 0
-    ]
+    every = [phase for one in stacks for phase in one.phases]
+    below = [f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for phase in every if phase.step_s.value < 0]
     if below:
         notes.append(f"negative, so not drawn in the stack: {', '.join(below)}")
-    if any(len(phase.indices) > 1 for one in found for phase in one.phases):
+    if any(len(phase.indices) > 1 for phase in every):
         notes.append(f"parts that were not measured are in the phase after them ({', '.join(PARTS)})")
     return notes

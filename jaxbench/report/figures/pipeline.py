@@ -6,10 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
@@ -18,11 +14,9 @@ from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, empty, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.families import fact
-from jaxbench.report.drawing.marks import GREY, exact
+from jaxbench.report.drawing.kit import GREY, Axes, Figure, Line2D, Sheet, exact
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/pipeline", "levers/pipeline")
 CAPTION = (
@@ -39,7 +33,7 @@ _FIRST = 4  # the first look of schedules, so that no schedule looks like a numb
 _UNMATCHED = "*"  # published for a number of micro-batches that was not measured here
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Three panels. None when no pipeline was compiled."""
     rows = [row for row in families.compiled(run.rows) if row.point.strategy == "pipeline"]
     if not rows:
@@ -86,12 +80,12 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and row.believed]
     if not bases:
         return {}
-    base, found = bases[0], {}
+    base, ratios = bases[0], {}
     for row in timed:
         work = row.point.global_batch / base.point.global_batch
         value = paired_ratio.ratio(base, row).times(work)
-        found[row.point.point] = value.alone() if row is base else value
-    return found
+        ratios[row.point.point] = value.alone() if row is base else value
+    return ratios
 
 
 def _idle(axes: Axes, rows: Sequence[Row], looks: Mapping[int, int]) -> None:
@@ -99,8 +93,8 @@ def _idle(axes: Axes, rows: Sequence[Row], looks: Mapping[int, int]) -> None:
     span = _between(min(counts), max(counts))
     for parts, chunks in _shapes(rows):
         axes.plot(span, [100 * idle(k, parts, chunks) for k in span], **_THEORY)
-    for (parts, name), mine in _families(rows).items():
-        families.line(axes, mine, _idle_share, place=looks[parts], between=_BETWEEN[name], exact=True)
+    for (parts, name), members in _families(rows).items():
+        families.line(axes, members, _idle_share, place=looks[parts], between=_BETWEEN[name], exact=True)
     axes.set_ylim(-4, 104)
     devices_axis(axes, counts, label="stages K")
     entitle(axes, "idle share of the schedule, %")
@@ -117,9 +111,9 @@ def _throughput(axes: Axes, rows: Sequence[Row], looks: Mapping[int, int]) -> bo
     span = _between(2, max(8, *counts))
     for parts, chunks in _shapes(rows):
         axes.plot(span, [k * (1 - idle(k, parts, chunks)) for k in span], **_THEORY)  # 1 at K = 2, M = 1, one chunk
-    for (parts, name), mine in _families(rows).items():
-        found = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
-        families.line(axes, mine, found, place=looks[parts], between=_BETWEEN[name])
+    for (parts, name), members in _families(rows).items():
+        value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
+        families.line(axes, members, value, place=looks[parts], between=_BETWEEN[name])
     for parts, xs, ys in others():
         marks.published(axes, xs, ys, shape=marks.look(looks[parts])[1] if parts in looks else _UNMATCHED)
     log_axis(axes, "y", base=2, show=plain)
@@ -134,15 +128,15 @@ def others() -> list[tuple[int, list[int], list[float]]]:
 
 
 def _memory(axes: Axes, rows: Sequence[Row], schedules: Sequence[str]) -> None:
-    most = max(families.counts(rows))
+    stages = max(families.counts(rows))
     for name in schedules:
-        mine = [row for row in rows if schedule(row) == name and row.point.devices == most]
-        made = marks.of(mine, micro_batches, lambda row: exact(families.passport(row, "temp_bytes")), exact=True)
+        members = [row for row in rows if schedule(row) == name and row.point.devices == stages]
+        made = marks.of(members, micro_batches, lambda row: exact(families.passport(row, "temp_bytes")), exact=True)
         marks.line(axes, made, place=_look(name), between=_BETWEEN[name])
-    log_axis(axes, "x", base=2, show=plain, most=6)
+    log_axis(axes, "x", base=2, show=plain, max_ticks=6)
     axes.set_xticks(sorted({micro_batches(row) for row in rows}))
-    log_axis(axes, "y", show=bytes_tick, most=5)
-    entitle(axes, f"scratch memory a stage, K = {most}", x="micro-batches M")
+    log_axis(axes, "y", show=bytes_tick, max_ticks=5)
+    entitle(axes, f"scratch memory a stage, K = {stages}", x="micro-batches M")
 
 
 def _look(name: str) -> int:
@@ -160,11 +154,11 @@ def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
 
 def _families(rows: Sequence[Row]) -> dict[tuple[int, str], list[Row]]:
     """Rows by (M, schedule)."""
-    found: dict[tuple[int, str], list[Row]] = {}
+    groups: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
         if schedule(row) in _BETWEEN:
-            found.setdefault((micro_batches(row), schedule(row)), []).append(row)
-    return found
+            groups.setdefault((micro_batches(row), schedule(row)), []).append(row)
+    return groups
 
 
 def _between(low: float, high: float) -> list[float]:
@@ -173,11 +167,11 @@ def _between(low: float, high: float) -> list[float]:
 
 
 def _handles(looks: Mapping[int, int], schedules: Sequence[str], *, compared: bool) -> list[Line2D]:
-    found = [marks.handle(look, f"M = {parts}") for parts, look in looks.items()]
-    found += [marks.handle(_look(name), name, between=_BETWEEN[name]) for name in schedules]
-    found.append(Line2D([], [], color=GREY, linewidth=0.6, label="idle slots alone"))
+    entries = [marks.handle(look, f"M = {parts}") for parts, look in looks.items()]
+    entries += [marks.handle(_look(name), name, between=_BETWEEN[name]) for name in schedules]
+    entries.append(marks.style_handle("idle slots alone", color=GREY, linewidth=0.6))
     if compared:
-        found.append(marks.published_handle(marks.look(0)[1], "Huang et al., same markers"))
+        entries.append(marks.published_handle(marks.look(0)[1], "Huang et al., same markers"))
         unmatched = [m for m, *_ in others() if m not in looks]
-        found += [marks.published_handle(_UNMATCHED, f"Huang et al., M = {m}") for m in unmatched]
-    return found
+        entries += [marks.published_handle(_UNMATCHED, f"Huang et al., M = {m}") for m in unmatched]
+    return entries

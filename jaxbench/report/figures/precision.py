@@ -6,18 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.quantities import scaled
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
-from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, exact, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/precision",)
@@ -51,7 +45,7 @@ def draw(run: LeverFindings) -> Figure | None:
         sheet.names(panels[3], _differences(panels[3], run.places))
         panels[3].tick_params(axis="y", labelsize=6.5)
         handles += [
-            Line2D([], [], color=marks.look(0)[0], marker="o", linestyle="none", label="measured"),
+            marks.style_handle("measured", color=marks.look(0)[0], marker="o", linestyle="none"),
             marks.published_handle("o", "mixed precision minus float32, published"),
         ]
         remarks.append("accuracy: one short training per arm, so no interval; a difference may be due to the seed")
@@ -59,8 +53,8 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: what a number format changes", handles, remarks)
 
 
-def _accuracy(axes: Axes, found: Sequence[Place]) -> None:
-    places.dots(axes, found, lambda arm: exact(arm.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
+def _accuracy(axes: Axes, everywhere: Sequence[Place]) -> None:
+    places.dots(axes, everywhere, lambda arm: exact(arm.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
     low, high = axes.dataLim.x0, axes.dataLim.x1
     pad = max(high - low, 0.002)
     axes.set_xlim(low - 0.25 * pad, high + 1.1 * pad)
@@ -76,12 +70,11 @@ def difference(arm: Arm) -> Estimate:
     return exact(100 * (arm.outcome("final_accuracy") - record.outcome.get("final_accuracy", math.nan)))
 
 
-def _differences(axes: Axes, found: Sequence[Place]) -> list[str]:
+def _differences(axes: Axes, everywhere: Sequence[Place]) -> list[str]:
     """Ours above, published below. Returns the names of the rows."""
-    ours = [(arm, place, look) for look, place in enumerate(found) for arm in place.arms if difference(arm).known]
+    ours = [(arm, place, look) for look, place in enumerate(everywhere) for arm in place.arms if difference(arm).known]
     marks.dots(
-        axes,
-        [Mark(at=y, value=difference(a), look=look, state=marks.state(a)) for y, (a, _, look) in enumerate(ours)],
+        axes, [Mark(at=y, value=difference(a), look=look, state=marks.state(a)) for y, (a, _, look) in enumerate(ours)]
     )
     frame = published.read(SERIES).frame
     for y, change in enumerate(frame["mixed"] - frame["fp32"], start=len(ours)):

@@ -5,35 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.schema import ProfileRecord
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Figure, Sheet, entitle, seconds_tick, short, zero_axis
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.report.folds import IDLE
 
 VIEWS = ("training", "levers")
 ORDER = 3
-IDLE = "idle"
 CAPTION = (
     "Time of a few traced steps by kind of operation, mean over devices; a collective or copy counts only while "
     "nothing computes. Tracing slows a step down: compare shares, not lengths."
 )
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """A stacked bar of the time per step for each profiled point. None where nothing was profiled."""
-    found = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]
-    if not found:
+    profiled = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]
+    if not profiled:
         return None
-    kinds = _kinds([profile for _, profile in found])
+    kinds = _kinds([profile for _, profile in profiled])
     sheet = Sheet()
     axes = sheet.only()
-    for place, (row, profile) in enumerate(found):
+    for place, (row, profile) in enumerate(profiled):
         parts = [(profile.kinds.get(kind, 0.0) / profile.steps, look) for look, kind in enumerate(kinds)]
         marks.stack(axes, place, parts, thick=0.62, hollow=row.point.oversubscribed)
         at = 0.0
@@ -43,12 +39,12 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
                 axes.text(at + width / 2, place, f"{100 * share:.0f} %", ha="center", va="center", fontsize=6, bbox=box)
             at += width
-    longest = max(profile.wall_s / profile.steps for _, profile in found)
-    zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, most=8)
+    longest = max(profile.wall_s / profile.steps for _, profile in profiled)
+    zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, max_ticks=8)
     entitle(axes, "time per traced step")
-    sheet.names(axes, [short(_name(row), 34) for row, _ in found], beside=2)
+    sheet.names(axes, [short(_name(row), 34) for row, _ in profiled], beside=2)
     handles = [marks.bar_handle(look, kind) for look, kind in enumerate(kinds)]
-    hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in found) else []
+    hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in profiled) else []
     remarks = [*hollow, "shares of the traced time; those below 6 % are not labelled"]
     return sheet.finish(f"{run.experiment}: time of a step by kind of operation", handles, remarks)
 

@@ -8,16 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.memory_by_depth import Law
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
-from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, bytes_tick, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/remat",)
@@ -51,8 +48,8 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: memory saved and time paid", places.handles(run.places), remarks)
 
 
-def _pareto(axes: Axes, found: Sequence[Place]) -> None:
-    for number, place in enumerate(found):
+def _pareto(axes: Axes, everywhere: Sequence[Place]) -> None:
+    for number, place in enumerate(everywhere):
         arms = [arm for arm in place.arms if arm.timing.step_s.known and math.isfinite(arm.temp_bytes)]
         for arm in arms:
             marks.line(axes, marks.of([arm], _megabytes, _milliseconds), place=number)
@@ -77,11 +74,11 @@ def _name(axes: Axes, arm: Arm, *, below: bool) -> None:
 
 def front(arms: Sequence[Arm]) -> list[Arm]:
     """The Pareto front of scratch memory and median time, sorted by memory."""
-    found: list[Arm] = []
+    best: list[Arm] = []
     for arm in sorted((a for a in arms if a.believed), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
-        if not found or arm.timing.step_s.value < found[-1].timing.step_s.value:
-            found.append(arm)
-    return found
+        if not best or arm.timing.step_s.value < best[-1].timing.step_s.value:
+            best.append(arm)
+    return best
 
 
 def _megabytes(arm: Arm) -> float:
@@ -105,12 +102,12 @@ def others() -> list[tuple[str, float]]:
     return [*((name, float(frame[id])) for id, name in _NAMES.items()), ("sqrt(n), Chen", float(claim))]
 
 
-def _overheads(axes: Axes, found: Sequence[Place]) -> list[str]:
+def _overheads(axes: Axes, everywhere: Sequence[Place]) -> list[str]:
     """Ours above, published below. Returns the names of the rows."""
-    base = short(found[0].arms[0].label, 12)
-    names = [name for name in places.labels(found) if name != found[0].arms[0].label]
-    made = places.rows(found, overhead, lambda value: f"{value.value:+.0f} %", names=names)
-    marks.hbars(axes, made, thick=0.68 / len(found))
+    base = short(everywhere[0].arms[0].label, 12)
+    names = [name for name in places.labels(everywhere) if name != everywhere[0].arms[0].label]
+    made = places.rows(everywhere, overhead, lambda value: f"{value.value:+.0f} %", names=names)
+    marks.hbars(axes, made, thick=0.68 / len(everywhere))
     theirs = others()
     marks.published_bars(axes, [(len(names) + i, value, f"{value:.0f} %") for i, (_, value) in enumerate(theirs)])
     low, high = min([0.0, *(mark.value.value for mark in made)]), max([mark.end for mark in made], default=0.0)
@@ -132,8 +129,8 @@ def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
         if law.slope.known:
             axes.plot(n, np.exp(law.intercept) * n**law.slope.value, color=colour, linewidth=0.9, zorder=2)
     _guides(axes, laws)
-    log_axis(axes, "x", base=2, show=plain, most=6)
-    log_axis(axes, "y", show=bytes_tick, most=5)
+    log_axis(axes, "x", base=2, show=plain, max_ticks=6)
+    log_axis(axes, "y", show=bytes_tick, max_ticks=5)
     entitle(axes, "scratch memory", x="blocks")
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** (0.04 + 0.11 * len(laws)))

@@ -8,13 +8,10 @@ below them can become faster. Catalogue peaks, if known, are dashed grey.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from jaxbench.analysis.scaling import dtype_of
@@ -22,9 +19,8 @@ from jaxbench.report import earlier_runs
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, roofline_ceilings
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import GREY, PALE, Mark
-from jaxbench.report.drawing.roofline_ceilings import Roof, Roofs
+from jaxbench.report.drawing.kit import GREY, PALE, Axes, Figure, Line2D, Sheet, short
+from jaxbench.report.drawing.roofline_ceilings import Roof
 from jaxbench.report.drawing.roofline_points import Spot, of_cases, of_training
 from jaxbench.report.findings import Findings
 
@@ -38,7 +34,8 @@ CAPTION = (
 DEPTH = 10**5.5  # highest ceiling over the bottom of the panel: lower points show only the overhead of a call
 CLOSE = 3.0  # diagonals whose rates differ by less than this factor have no room for a name between them
 _PAPER: Any = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
-_MEANING = {
+_MEANING = {  # by state or kind
+    "hollow": notes.HOLLOW,
     "refused": notes.REFUSED,
     "wrong": notes.WRONG,
     "earlier": "small grey points: other runs on this machine, named by experiment",
@@ -65,29 +62,31 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
 
     dtype: the one whose FLOP/s ceiling is heavy.
     """
-    own = [spot for spot in spots if spot.mark != "earlier"]
-    known = {
-        p: found for p in dict.fromkeys(s.platform for s in own) if (found := roofline_ceilings.of(card, p, dtype))
-    }
+    own = [spot for spot in spots if spot.kind != "earlier"]
+    known = {p: steep for p in dict.fromkeys(s.platform for s in own) if (steep := roofline_ceilings.steep(card, p))}
     if not known:
         return None
     sheet = Sheet(len(known), heights=3.3)
     looks = {label: place for place, label in enumerate(dict.fromkeys(s.label for s in own))}
     slopes: list[tuple[Axes, Text]] = []
     remarks: list[str] = []
-    for axes, (platform, roof) in zip(sheet.panels[:, 0], known.items(), strict=True):
+    for axes, (platform, steep) in zip(sheet.panels[:, 0], known.items(), strict=True):
         where = platform if len(known) > 1 else ""
-        mine = [spot for spot in spots if spot.platform == platform]
-        bottom = roof.top(max(spot.flop_per_s.value for spot in mine) * 4) / DEPTH
-        inside = [spot for spot in mine if spot.flop_per_s.value >= bottom] or mine
-        slopes += [(axes, text) for text in _ceilings(axes, roof, inside)]
-        _spots(axes, inside, looks)
+        here = [spot for spot in spots if spot.platform == platform]
+        flat = roofline_ceilings.flat(card, platform, dtype)
+        inside = [spot for spot in here if spot.value.value >= _top(flat, here) / DEPTH] or here
+        slopes += [(axes, text) for text in _ceilings(axes, flat, steep, inside)]
+        for spot in inside:
+            if spot.kind != "earlier":
+                marks.line(axes, [spot], place=looks[spot.label])
+                continue
+            axes.plot([spot.at], [spot.value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
+        _earlier_names(axes, [spot for spot in inside if spot.kind == "earlier"])
         entitle(axes, where)
-        if hidden := len(mine) - len(inside):
+        if hidden := len(here) - len(inside):
             note = f"below the panel, because they show only the overhead of a call: {hidden} of small sizes"
             remarks.append(": ".join(filter(None, (where, note))))
-        remarks += [notes.HOLLOW] if any(spot.hollow for spot in inside) else []
-        remarks += [note for mark, note in _MEANING.items() if any(spot.mark == mark for spot in inside)]
+        remarks += [note for word, note in _MEANING.items() if any(word in (spot.state, spot.kind) for spot in inside)]
     handles = [marks.handle(place, short(label), between="none") for label, place in looks.items()]
     figure = sheet.finish(title, handles, remarks)
     figure.draw_without_rendering()  # the slope of the diagonals on paper is known only after the layout
@@ -96,23 +95,26 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
     return figure
 
 
-def _ceilings(axes: Axes, roof: Roofs, spots: Sequence[Spot]) -> list[Text]:
+def _top(flat: Sequence[Roof], spots: Sequence[Spot]) -> float:
+    """The highest ceiling, or a value above the spots if no matrix product was measured."""
+    return max((roof.value for roof in flat), default=4 * max(spot.value.value for spot in spots))
+
+
+def _ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Sequence[Spot]) -> list[Text]:
     """Draws all ceilings and sets the axes. Returns the names of the diagonals, still to be rotated."""
-    rates = [one.value for one in roof.steep]
-    values = [spot.flop_per_s.value for spot in spots]
-    top = roof.top(max(values) * 4)
-    left, right = _reach([spot.intensity for spot in spots], far=top / min(rates) * 6)
-    for one in roof.flat:
+    rates, values, top = [one.value for one in steep], [spot.value.value for spot in spots], _top(flat, spots)
+    left, right = _reach([spot.at for spot in spots], far=top / min(rates) * 6)
+    for one in flat:
         axes.plot([one.value / max(rates), right], [one.value] * 2, **one.style)
-    for one in roof.steep:
+    for one in steep:
         axes.plot([left, top / one.value], [left * one.value, top], **one.style)
-    names = _diagonal_names(axes, roof.steep, (left, right))
+    names = _diagonal_names(axes, steep, (left, right))
     log_axis(axes, "x", show=plain, span=(left, right))
     log_axis(axes, "y", show=si, span=values)
     axes.set_xlim(left, right)
     axes.set_ylim(min(*values, left * min(rates) / 3) / 1.6, top * 2)
     entitle(axes, x="arithmetic intensity, FLOP/byte", y="FLOP/s")
-    ends = [Line2D([right], [one.value], label=short(one.label, 30)) for one in roof.flat]
+    ends = [Line2D([right], [one.value], label=short(one.label, 30)) for one in flat]
     marks.end_labels(axes, ends, reach=1.12, size=6.5)
     return names
 
@@ -139,28 +141,17 @@ def _reach(intensities: Sequence[float], *, far: float) -> tuple[float, float]:
     return first * (first / right) ** 0.33, right
 
 
-def _spots(axes: Axes, spots: Sequence[Spot], looks: Mapping[str, int]) -> None:
-    for spot in spots:
-        x, value = spot.intensity, spot.flop_per_s
-        if spot.mark == "earlier":
-            axes.plot([x], [value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
-            continue
-        state = spot.mark if spot.mark in ("refused", "wrong") else "hollow" if spot.hollow else "solid"
-        marks.line(axes, [Mark(at=x, value=value, state=state)], place=looks[spot.label])
-    _earlier_names(axes, [spot for spot in spots if spot.mark == "earlier"])
-
-
 def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
     """The name of each experiment at its highest spot; overlapping names move down."""
     highest: dict[str, Spot] = {}
     for spot in spots:
-        if spot.label not in highest or spot.flop_per_s.value > highest[spot.label].flop_per_s.value:
+        if spot.label not in highest or spot.value.value > highest[spot.label].value.value:
             highest[spot.label] = spot
     taken: list[tuple[float, float]] = []
     (left, right), (low, high) = np.log(axes.get_xlim()), np.log(axes.get_ylim())
-    for spot in sorted(highest.values(), key=lambda s: -s.flop_per_s.value):
-        x = (math.log(spot.intensity) - left) / (right - left)
-        y = (math.log(spot.flop_per_s.value) - low) / (high - low) - 0.04  # below its spot, which is often at a ceiling
+    for spot in sorted(highest.values(), key=lambda s: -s.value.value):
+        x = (math.log(spot.at) - left) / (right - left)
+        y = (math.log(spot.value.value) - low) / (high - low) - 0.04  # below its spot, which is often at a ceiling
         while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):
             y -= 0.02
         taken.append((x, y))

@@ -11,9 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
@@ -22,7 +19,7 @@ from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, short
 from jaxbench.report.findings import Findings, unit
 
 VIEWS = ("training",)
@@ -128,8 +125,8 @@ def _axes(line: list[Axes], group: list[Series], base: int, *, prefix: str) -> N
     titles = (f"{what}/s", f"speed-up over {devices(base)}", "efficiency, %")
     for axes, title in zip(line, titles, strict=True):
         entitle(axes, f"{prefix}{title}")
-    log_axis(line[0], "y", show=si, least=2)
-    log_axis(line[1], "y", base=2, show=plain, most=9, least=2)
+    log_axis(line[0], "y", show=si, min_span=2)
+    log_axis(line[1], "y", base=2, show=plain, max_ticks=9, min_span=2)
     efficiency_axis(line[2])
 
 

@@ -6,19 +6,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from jaxbench.analysis import max_batch
 from jaxbench.analysis.max_batch import Proof, Search
 from jaxbench.analysis.quantities import scaled
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import COLOURS
+from jaxbench.report.drawing.kit import COLOURS, Axes, Figure, Sheet, short
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training", "levers")
 ORDER = 4
@@ -29,13 +24,13 @@ CAPTION = (
 _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
 
-def caption(run: Findings | LeverFindings) -> str:
+def caption(run: Findings) -> str:
     """With the result of the search."""
-    found = max_batch.read(run.path)
-    return CAPTION if found is None else f"{CAPTION} {found.sentence}"
+    search = max_batch.read(run.path)
+    return CAPTION if search is None else f"{CAPTION} {search.sentence}"
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Two panels. None when nothing was tried."""
     search = max_batch.read(run.path)
     if search is None or not search.tried:
@@ -44,8 +39,8 @@ def draw(run: Findings | LeverFindings) -> Figure | None:
     _predictions(sheet.panels[0, 0], search)
     _proofs(sheet.panels[0, 1], search)
     handles = [
-        Line2D([], [], color=_PREDICTED, marker="o", label="predicted by the compiler"),
-        Line2D([], [], color=_OK, marker="s", linestyle="none", label="measured"),
+        marks.style_handle("predicted by the compiler", color=_PREDICTED, marker="o"),
+        marks.style_handle("measured", color=_OK, marker="s", linestyle="none"),
         marks.guide_handle(f"limit, {scaled(search.limit_bytes, 'B')}"),
     ]
     counts = f"{len(search.tried)} batches compiled, {len(search.proven)} run once each"
@@ -61,7 +56,7 @@ def _predictions(axes: Axes, search: Search) -> None:
     for proof in (*sorted(fitted, key=_batch)[-1:], *sorted(failed, key=_batch)[:1]):
         _verdict(axes, proof.batch, _predicted(search, proof), proof, aside=6)
     log_axis(axes, "x", base=2, show=plain)
-    log_axis(axes, "y", show=bytes_tick, most=6, span=[search.limit_bytes])
+    log_axis(axes, "y", show=bytes_tick, max_ticks=6, span=[search.limit_bytes])
     entitle(axes, "memory per device, predicted", x="global batch")
 
 

@@ -6,15 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from jaxbench.analysis import ceilings, quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, plain
 from jaxbench.report.drawing.series import believed
 
 VIEWS = ("cases/stream",)
@@ -42,8 +38,8 @@ def draw(run: CaseFindings) -> Figure | None:
             one.draw(axes, working_set, lambda row: row.bytes_per_s, scale=1e-9)
     tall, plateau = extent(panels, "y"), False
     for axes, kind in zip(panels, kinds, strict=False):
-        log_axis(axes, "x", base=2, show=quantities.payload, most=6 if columns == 2 else 9)
-        log_axis(axes, "y", show=plain, most=8, span=tall)
+        log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=6 if columns == 2 else 9)
+        log_axis(axes, "y", show=plain, max_ticks=8, span=tall)
         size = run.manifest.get("cache_bytes") if inside[kind][0].point.platform == "cpu" else None
         best = from_memory(inside[kind], size)
         rate = "" if best is None else f"{quantities.per_second(best.bytes_per_s.value)} from memory"
@@ -85,8 +81,4 @@ def _caches(axes: Axes, cache: int | None) -> None:
     ):
         size = times * (cache or 0)
         if low < size < high:
-            axes.axvline(size, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
-            marks.write(
-                axes, size, 0.02, text, size=6.3, xycoords=("data", "axes fraction"), xytext=(2, 0), rotation=90,
-                color="#333333", va="bottom",
-            )  # fmt: skip
+            marks.boundary(axes, size, text, y=0.02, rotation=90, color="#333333", va="bottom")

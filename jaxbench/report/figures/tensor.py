@@ -6,20 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes
-from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle, log_axis, plain, whole_zero
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, exact
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/tensor", "levers/tensor")
 CAPTION = (
@@ -33,22 +27,22 @@ _STRONG_SHAPE, _STRONG_NAME = "P", "Megatron: strong"
 _STYLES = {"strong": "-", "weak": ":"}
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """Up to three panels: weak and strong scaling where they were timed, and bytes. None when nothing was measured."""
     sent = [row for row in families.compiled(run.rows) if math.isfinite(families.received_bytes(row))]
     if not sent:
         return None
-    found = families.families(sent)
+    groups = families.families(sent)
     timed = {scaling: [row for row in _of(sent, scaling) if row.speedup.known] for scaling in ("weak", "strong")}
     shown = [scaling for scaling in ("weak", "strong") if timed[scaling]]
     sheet = Sheet(1, len(shown) + 1)
     panels = dict(zip([*shown, "sent"], sheet.panels[0], strict=True))
-    handles = [*families.handles(found), *([marks.guide_handle("linear")] if shown else [])]
+    handles = [*families.handles(groups), *([marks.guide_handle("linear")] if shown else [])]
     if "weak" in shown:
-        handles += _weak(panels["weak"], found, timed["weak"])
+        handles += _weak(panels["weak"], groups, timed["weak"])
     if "strong" in shown:
-        handles += _strong(panels["strong"], found, timed["strong"])
-    _sent(panels["sent"], found)
+        handles += _strong(panels["strong"], groups, timed["strong"])
+    _sent(panels["sent"], groups)
     remarks = _notes([*timed["weak"], *timed["strong"]], sent)
     return sheet.finish(f"{run.experiment}: tensor parallelism", handles, remarks)
 
@@ -62,12 +56,11 @@ def base(rows: Sequence[Row]) -> int:
     return min((row.base.devices for row in rows if row.base is not None), default=1)
 
 
-def _weak(axes: Axes, found: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
+def _weak(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
     """Ours and both published series. Returns the published ones' entries in the legend."""
     marks.unity(axes, at=100, along="y")
-    for place, rows in enumerate(found.values()):
-        percent = lambda row: row.efficiency.times(100)  # noqa: E731
-        families.line(axes, _of(rows, "weak"), percent, place=place, between=_STYLES["weak"])
+    weak = {name: _of(rows, "weak") for name, rows in groups.items()}
+    families.lines(axes, weak, lambda row: row.efficiency.times(100), between=_STYLES["weak"])
     frame, counts = published.read(WEAK).frame, set(families.counts(timed))
     for column, shape, _ in _WEAK_COLUMNS:
         marks.published(axes, frame[f"{column}_gpus"], frame[f"{column}_scaling_pct"], shape=shape)
@@ -79,11 +72,10 @@ def _weak(axes: Axes, found: dict[str, list[Row]], timed: Sequence[Row]) -> list
     return [marks.published_handle(shape, name) for _, shape, name in _WEAK_COLUMNS]
 
 
-def _strong(axes: Axes, found: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
+def _strong(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
     """Ours, y = x, and the published series where ours are over one device as theirs is."""
     smallest, counts, handles = base(timed), set(families.counts(timed)), []
-    for place, mine in enumerate(found.values()):
-        families.line(axes, _of(mine, "strong"), lambda row: row.speedup, place=place)
+    families.lines(axes, {name: _of(rows, "strong") for name, rows in groups.items()}, lambda row: row.speedup)
     if smallest == 1:
         frame = published.read(STRONG).frame
         marks.published(axes, frame["gpus"], frame["speedup"], shape=_STRONG_SHAPE)
@@ -96,15 +88,14 @@ def _strong(axes: Axes, found: dict[str, list[Row]], timed: Sequence[Row]) -> li
     return handles
 
 
-def _sent(axes: Axes, found: dict[str, list[Row]]) -> None:
+def _sent(axes: Axes, groups: dict[str, list[Row]]) -> None:
     """Megabytes that a device receives. One device receives nothing, which a logarithmic axis cannot show."""
-    for place, rows in enumerate(found.values()):
+    for place, rows in enumerate(groups.values()):
         for scaling, between in _STYLES.items():
             families.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
-    top = axes.dataLim.y1 or 1.0
-    axes.set_ylim(-0.04 * top, 1.12 * top)  # a point at 0 is seen whole
+    whole_zero(axes)
     entitle(axes, "MB received per device and step")
-    devices_axis(axes, families.counts(row for rows in found.values() for row in rows))
+    devices_axis(axes, families.counts(row for rows in groups.values() for row in rows))
 
 
 def megabytes(row: Row) -> Estimate:
@@ -114,10 +105,10 @@ def megabytes(row: Row) -> Estimate:
 def _notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
     both = {row.point.scaling for row in sent} == set(_STYLES)
     received = f"MB received: results of all collectives of a step; {notes.EXACT}"
-    found = [*families.remarks(timed, sent), received + ("; solid: strong, dotted: weak" if both else "")]
+    sentences = [*families.remarks(timed, sent), received + ("; solid: strong, dotted: weak" if both else "")]
     if timed:
-        found.append(notes.cited(f"{published.read(WEAK).project}, Tables 1 and 8, Figure 5: V100s"))
+        sentences.append(notes.cited(f"{published.read(WEAK).project}, Tables 1 and 8, Figure 5: V100s"))
     over = base(_of(timed, "strong"))
     if over != 1:
-        found.append(f"no published speed-ups: they are over 1 device, these over {devices(over)}")
-    return found
+        sentences.append(f"no published speed-ups: they are over 1 device, these over {devices(over)}")
+    return sentences

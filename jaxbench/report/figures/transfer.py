@@ -8,16 +8,13 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain, short
 from jaxbench.report.drawing.series import believed, payload
 
 VIEWS = ("cases/transfer",)
@@ -27,7 +24,7 @@ CAPTION = (
     "payloads."
 )
 SLOW = 0.75  # of the median of the pairs of the same kind
-MOST = 6  # lines in the panel by payload
+LIMIT = 6  # lines in the panel by payload
 Pair = tuple[str, str]
 
 
@@ -45,7 +42,7 @@ def draw(run: CaseFindings) -> Figure | None:
     every = series.split(lines, ("pair", "dtype"), size=payload)
     for one in every:
         one.draw(right, payload, lambda row: row.algbw, scale=1e-9)
-    log_axis(right, "x", base=2, show=quantities.payload, most=5)
+    log_axis(right, "x", base=2, show=quantities.payload, max_ticks=5)
     log_axis(right, "y", show=plain)
     entitle(right, "GB/s by payload", x="payload")
     remarks = [*_slow_notes(slow), *left_out, *notes.of_marks(rows)]
@@ -62,12 +59,12 @@ def largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
 
 def slow_pairs(rows: Sequence[CaseRow]) -> list[tuple[CaseRow, float]]:
     """(row, its share of the median) of the pairs below SLOW x the median of the pairs of the same kind."""
-    found = []
+    slow = []
     for op in series.operations(rows):
-        mine = [row for row in rows if row.point.op == op and believed(row)]
-        middle = float(np.median([row.algbw.value for row in mine])) if mine else math.nan
-        found += [(row, row.algbw.value / middle) for row in mine if row.algbw.value < SLOW * middle]
-    return found
+        alike = [row for row in rows if row.point.op == op and believed(row)]
+        middle = float(np.median([row.algbw.value for row in alike])) if alike else math.nan
+        slow += [(row, row.algbw.value / middle) for row in alike if row.algbw.value < SLOW * middle]
+    return slow
 
 
 def ends(rows: Sequence[CaseRow]) -> list[str]:
@@ -111,10 +108,10 @@ def _lines(rows: Sequence[CaseRow]) -> tuple[list[CaseRow], list[str]]:
     payloads: dict[Pair, set[float]] = {}
     for row in rows:
         payloads.setdefault(_pair(row), set()).add(payload(row))
-    most = max(map(len, payloads.values()))
-    keep = {pair for pair, sizes in payloads.items() if len(sizes) == most}
+    longest = max(map(len, payloads.values()))
+    keep = {pair for pair, sizes in payloads.items() if len(sizes) == longest}
     left_out = []
-    if len(keep) > MOST:
+    if len(keep) > LIMIT:
         ranked = sorted((row for row in largest(rows) if _pair(row) in keep), key=lambda row: row.algbw.value)
         kinds = [[_pair(row) for row in ranked if row.point.op == op] for op in series.operations(ranked)]
         keep = {pair for pairs in kinds for pair in (pairs[0], pairs[-1])}

@@ -7,16 +7,12 @@ import math
 from collections.abc import Sequence
 
 from matplotlib import font_manager
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
 
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, round_ticks
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.marks import COLOURS, GREY
+from jaxbench.report.drawing.kit import COLOURS, GREY, Axes, Figure, Line2D, Sheet, short
 from jaxbench.report.verdicts import notes as how
 from jaxbench.report.verdicts import words
 from jaxbench.verdicts.comparison import Comparison
@@ -29,7 +25,7 @@ CAPTION = (
     "the same. Verdicts may use wider intervals than those drawn, to keep false alarms rare in the whole table. The "
     "scale is logarithmic."
 )
-MOST = 40
+LIMIT = 40
 BAND = "#e8e8e8"
 _LOOKS: dict[str, tuple[str, str, str]] = {  # colour, marker, inside
     SLOWER: (COLOURS[1], "s", COLOURS[1]),
@@ -62,10 +58,10 @@ def draw(comparison: Comparison) -> Figure | None:
 
 
 def selected(points: Sequence[Answer]) -> list[Answer]:
-    """At most MOST points, in their order: first those that are slower, then those that changed most."""
-    ranked = sorted(points, key=lambda answer: (answer.verdict != SLOWER, -_change(answer)))[:MOST]
-    kept = {id(answer) for answer in ranked}
-    return [answer for answer in points if id(answer) in kept]
+    """At most LIMIT points, in their order: first those that are slower, then those that changed most."""
+    ranked = sorted(points, key=lambda answer: (answer.verdict != SLOWER, -_change(answer)))[:LIMIT]
+    chosen = {id(answer) for answer in ranked}
+    return [answer for answer in points if id(answer) in chosen]
 
 
 def drawable(text: str) -> str:
@@ -97,9 +93,9 @@ def ticks(low: float, high: float) -> list[float]:
     if high / low > 4:
         return round_ticks(low, high)
     for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
-        found = [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
-        if len(found) <= 9:
-            return found
+        multiples = [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if len(multiples) <= 9:
+            return multiples
     return round_ticks(low, high)
 
 
@@ -144,9 +140,9 @@ def _notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str]:
     bars = f"error bars: {which}, see docs/STATISTICS.md" if any(a.ratio.has_interval for a in shown) else ""
     few = "no error bar: too few rounds or pairs for one" if any(not a.ratio.has_interval for a in shown) else ""
     large = "large diamond: all points together" if len(answers.points) > 1 and answers.overall.ratio.known else ""
-    found = [*map(drawable, how.compared(comparison)), "; ".join(filter(None, [bars, few, large]))]
-    found += notes.rest(len(shown), len(answers.points), "points: the slower ones, then the most changed")
+    sentences = [*map(drawable, how.compared(comparison)), "; ".join(filter(None, [bars, few, large]))]
+    sentences += notes.rest(len(shown), len(answers.points), "points: the slower ones, then the most changed")
     if comparison.left_out:
         count = len(comparison.left_out)
-        found.append(f"{count} point{'' if count == 1 else 's'} left out, as the table says")
-    return found
+        sentences.append(f"{count} point{'' if count == 1 else 's'} left out, as the table says")
+    return sentences

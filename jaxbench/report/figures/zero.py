@@ -9,20 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain, round_ticks
-from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.families import fact
-from jaxbench.report.drawing.marks import exact
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, exact, short
 from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("training/zero", "levers/zero")
 CAPTION = (
@@ -80,28 +75,27 @@ def mixed(row: Row) -> bool:
     return row.point.levers.get("precision") == "mixed"
 
 
-def draw(run: Findings | LeverFindings) -> Figure | None:
+def draw(run: Findings) -> Figure | None:
     """One panel. None when no gradients were measured."""
     rows = [row for row in families.compiled(run.rows) if math.isfinite(per_parameter(row))]
     if not rows:
         return None
     sheet = Sheet(heights=2.7)
     axes = sheet.only()
-    found = families.families(_once(rows))
-    for place, mine in enumerate(found.values()):
-        families.line(axes, mine, lambda row: exact(per_parameter(row)), place=place, exact=True)
+    groups = families.families(_once(rows))
+    families.lines(axes, groups, lambda row: exact(per_parameter(row)), exact=True)
     overlay = all(mixed(row) for row in rows)
     if overlay:
         _published(axes)
     _axes(axes, sorted({*families.counts(rows), *(DEGREES if overlay else ())}))
     title = f"{run.experiment}: model state per device over data-parallel degree (ZeRO)"
-    return sheet.finish(title, _handles(found, overlay=overlay), footnotes(rows, overlay=overlay))
+    return sheet.finish(title, _handles(groups, overlay=overlay), footnotes(rows, overlay=overlay))
 
 
 def _once(rows: Sequence[Row]) -> list[Row]:
     """One row of each strategy, arm and device count: strong and weak scaling hold the same state."""
-    found = {(row.point.strategy, row.point.arm, row.point.devices): row for row in reversed(rows)}
-    return [row for row in rows if row is found[row.point.strategy, row.point.arm, row.point.devices]]
+    last = {(row.point.strategy, row.point.arm, row.point.devices): row for row in reversed(rows)}
+    return [row for row in rows if row is last[row.point.strategy, row.point.arm, row.point.devices]]
 
 
 def _published(axes: Axes) -> None:
@@ -115,7 +109,7 @@ def _published(axes: Axes) -> None:
 
 
 def _axes(axes: Axes, counts: Sequence[int]) -> None:
-    log_axis(axes, "y", show=plain, most=8)
+    log_axis(axes, "y", show=plain, max_ticks=8)
     devices_axis(axes, counts, label="data-parallel degree N, devices")
     axes.xaxis.set_ticks(counts)
     entitle(axes, "bytes per parameter and device")
@@ -137,11 +131,11 @@ def _bytes(gigabytes: Any) -> Any:
     return np.asarray(gigabytes) / BILLIONS
 
 
-def _handles(found: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
+def _handles(groups: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
     """Measured series and published lines; paired in the legend where both have every stage."""
     ours = []
-    for place, (name, mine) in enumerate(found.items()):
-        zero_stage = stage(mine[0].point.strategy)
+    for place, (name, members) in enumerate(groups.items()):
+        zero_stage = stage(members[0].point.strategy)
         ours.append(marks.handle(place, short(f"{zero_stage.name}: {name}" if zero_stage else name, 24)))
     if not overlay:
         return ours

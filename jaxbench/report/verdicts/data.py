@@ -18,7 +18,7 @@ SCHEMA_FILE = Path(__file__).parents[1] / "schemas" / "comparison.schema.json"
 def as_json(comparison: Comparison) -> dict[str, Any]:
     """Unknown values are null. Names are not escaped: whoever shows them does that."""
     answers = comparison.answers
-    spread, used = answers.spread, levels(answers)
+    spread, (point, overall) = answers.spread, levels(answers)
     return {
         "schema": SCHEMA,
         "kind": "comparison",
@@ -26,18 +26,11 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "b": comparison.b,
         "verdict": comparison.verdict,
         "exit_code": comparison.exit_code,
-        "metric": {
-            "name": answers.metric.name,
-            "unit": answers.metric.unit,
-            "more_is_better": answers.metric.more_is_better,
-        },
+        "metric": {name: getattr(answers.metric, name) for name in ("name", "unit", "more_is_better")},
         "margin": answers.margin,
         "alpha": ALPHA,
         "paired": paired(answers),
-        "confidence": {
-            "point": {"shown": used.point_shown, "decides": used.point},
-            "overall": {"shown": used.overall_shown, "decides": used.overall},
-        },
+        "confidence": {"point": point._asdict(), "overall": overall._asdict()},
         "spread": {"sd": _finite(spread.sd), "df": _finite(spread.df), "source": spread.source},
         "overall": _answer(answers.overall),
         "points": [_answer(each) for each in answers.points],

@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 import re
 
-from jaxbench.report.verdicts import answers, notes, words
+from jaxbench.report.verdicts import notes, words
 from jaxbench.verdicts.comparison import Comparison
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # what Markdown reads, besides what HTML does
@@ -15,11 +15,10 @@ _MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # what Markdown reads, besides what
 def markdown(comparison: Comparison, name: str) -> str:
     """The verdict, the table, and, folded, how it was decided."""
     lines = [f"## {escape(name)}: {comparison.verdict}", "", escape(words.headline(comparison)), ""]
-    lines += answers.table(comparison.answers).markdown(escape)
-    for heading, sentences in [("What would help", words.help_lines(comparison)), *notes.sections(comparison)]:
-        if sentences:
-            lines += ["", "<details>", f"<summary>{html.escape(heading)}</summary>", ""]
-            lines += [*(f"- {escape(note)}" for note in sentences), "", "</details>"]
+    lines += words.table(comparison.answers).markdown(escape)
+    for heading, sentences in notes.sections(comparison):
+        lines += ["", "<details>", f"<summary>{html.escape(heading)}</summary>", ""]
+        lines += [*(f"- {escape(note)}" for note in sentences), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from jaxbench.report.verdicts.words import called, clean, direction
+from jaxbench.report.verdicts.words import called, clean, direction, help_lines
 from jaxbench.verdicts import sequential
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import ALPHA, Answer, Answers
@@ -16,17 +16,11 @@ Section = tuple[str, list[str]]
 SHOWN = 0.95
 
 
-@dataclass(frozen=True, kw_only=True)
-class Levels:
-    """Confidence levels of a point's interval and of the overall interval: as shown, and as the verdict uses it.
+class Level(NamedTuple):
+    """Confidence levels of an interval: as shown, and as the verdict uses it. None: there is no interval yet."""
 
-    None: there are no intervals yet.
-    """
-
-    point_shown: float | None
-    point: float | None
-    overall_shown: float | None
-    overall: float | None
+    shown: float | None
+    decides: float | None
 
 
 def paired(answers: Answers) -> bool:
@@ -34,36 +28,31 @@ def paired(answers: Answers) -> bool:
     return answers.looks is not None
 
 
-def levels(answers: Answers) -> Levels:
-    """The levels that `judge` or `sequential` use."""
-    points = len(answers.points)
-    if not paired(answers):
-        return Levels(point_shown=SHOWN, point=1 - ALPHA / 2 / points, overall_shown=SHOWN, overall=1 - ALPHA / 2)
-    look = answers.looks
+def levels(answers: Answers) -> tuple[Level, Level]:
+    """The levels that `judge` or `sequential` use: of a point, and overall."""
+    points, look = len(answers.points), answers.looks
+    if look is None:
+        return Level(SHOWN, 1 - ALPHA / 2 / points), Level(SHOWN, 1 - ALPHA / 2)
     if not look:
-        return Levels(point_shown=None, point=None, overall_shown=None, overall=None)
+        return Level(None, None), Level(None, None)
     alpha = ALPHA * sequential.share(look)
     point, overall = (1 - alpha, 1 - alpha) if points == 1 else (1 - alpha / 2 / points, 1 - alpha / 2)
-    return Levels(point_shown=point, point=point, overall_shown=overall, overall=overall)
+    return Level(point, point), Level(overall, overall)
 
 
-def ratio_heading(answers: Answers) -> str:
-    """The heading of the ratio column."""
-    return "B / A [interval]" if paired(answers) else f"B / A [{100 * SHOWN:g} %]"
-
-
-def sections(comparison: Comparison) -> list[Section]:
-    """Every note, under its heading; headings without notes are left out."""
+def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
+    """What would help, and every note, under their headings; headings without notes are left out."""
     answers = comparison.answers
     intervals, alarms = (_of_pairs, _alarms_of_looks) if paired(answers) else (_intervals, _alarms)
-    found = [
+    every = [
+        ("What would help", help_lines(comparison) if helping else []),
         ("Compared", compared(comparison)),
         ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
         ("Verdicts", [_margin(answers.margin), alarms(answers)]),
         ("Software that differs", [clean(sentence) for sentence in comparison.software]),
         ("Left out", [clean(str(each)) for each in comparison.left_out]),
     ]
-    return [(heading, notes) for heading, notes in found if notes]
+    return [(heading, notes) for heading, notes in every if notes]
 
 
 def compared(comparison: Comparison) -> list[str]:
@@ -81,31 +70,30 @@ def _margin(margin: float) -> str:
 
 
 def _alarms(answers: Answers) -> str:
-    points, used = len(answers.points), levels(answers)
-    assert used.point is not None and used.overall is not None
+    points, (point, overall) = len(answers.points), (level.decides or 0.0 for level in levels(answers))
     if points == 1:
         return (
-            f"the verdict uses the {_percent(used.point)} interval, which is wider than the one shown: if there is no "
-            f"difference, the chance of a false faster or slower is at most {_percent(1 - used.point)}"
+            f"the verdict uses the {_percent(point)} interval, which is wider than the one shown: if there is no "
+            f"difference, the chance of a false faster or slower is at most {_percent(1 - point)}"
         )
     return (
         "verdicts use intervals that are wider than those shown: if there is no difference anywhere, the chance of any "
         f"false faster or slower in the table is at most {_percent(ALPHA)}; half of it goes to the overall answer "
-        f"({_percent(used.overall)} interval), half is divided by {points} points (Bonferroni; {_percent(used.point)} "
+        f"({_percent(overall)} interval), half is divided by {points} points (Bonferroni; {_percent(point)} "
         "intervals)"
     )
 
 
 def _alarms_of_looks(answers: Answers) -> str:
     """Repeated looks are paid for with wider intervals."""
-    look, points, used = answers.looks, len(answers.points), levels(answers)
-    if used.point is None or used.overall is None:
+    look, points, (point, overall) = answers.looks, len(answers.points), (level.decides for level in levels(answers))
+    if point is None or overall is None:
         return f"the first look for a verdict is after {sequential.LOOKS[0]} pairs"
-    each = f", {_percent(used.point)} for each of {points} points" if points > 1 else ""
+    each = f", {_percent(point)} for each of {points} points" if points > 1 else ""
     return (
         f"{look} look{'' if look == 1 else 's'} for a verdict so far; each look spends a share of {_percent(ALPHA)}: "
         "if there is no difference anywhere, the chance of any false faster or slower at any look is at most that; "
-        f"with the share of this look, verdicts use intervals of {_percent(used.overall)}{each}"
+        f"with the share of this look, verdicts use intervals of {_percent(overall)}{each}"
     )
 
 
@@ -123,10 +111,10 @@ def _of_pairs(answers: Answers) -> Iterator[str]:
 def _intervals(answers: Answers) -> Iterator[str]:
     """How the intervals are made, which depends on how many processes there were."""
     fewest = min((min(answer.processes) for answer in answers.points), default=0)
-    most = max((max(answer.processes) for answer in answers.points), default=0)
+    largest = max((max(answer.processes) for answer in answers.points), default=0)
     yield "A and B are geometric means over processes of each one's median"
     yield "95 % intervals: Student's t, with Welch's degrees of freedom"
-    if most >= MIN_PROCESSES:
+    if largest >= MIN_PROCESSES:
         where = "" if fewest >= MIN_PROCESSES else f"with {MIN_PROCESSES} or more processes: "
         yield f"{where}standard error by bootstrap over whole processes"
     if fewest < MIN_PROCESSES:

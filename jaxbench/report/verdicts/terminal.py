@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
-from jaxbench.report.verdicts import answers, notes, words
+from jaxbench.report.terminal import section
+from jaxbench.report.verdicts import notes, words
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 
@@ -19,9 +19,7 @@ def show(comparison: Comparison, console: Console) -> None:
     console.print()
     console.print(Text(words.headline(comparison), style=STYLES[comparison.verdict] or "bold"))
     console.print()
-    console.print(answers.table(comparison.answers).terminal(console.width))
+    console.print(words.table(comparison.answers).terminal(console.width))
     console.print()
-    for heading, sentences in [("What would help", words.help_lines(comparison)), *notes.sections(comparison)]:
-        if sentences:
-            console.print(Text(heading, style="bold"))
-            console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences), sep="")
+    for heading, sentences in notes.sections(comparison):
+        section(heading, sentences, console)

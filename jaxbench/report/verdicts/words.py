@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.numbers import throughput
+from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import SLOWER, Answer
+from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SLOWER, Answer, Answers
 from jaxbench.verdicts.metric import Metric
 
+_STYLES = {FASTER: "ok", SLOWER: "no", CANNOT_TELL: "unchecked"}
 _CALLED = {"step_s": "time per step"}
 _TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # bidirectional controls reorder the text
 
@@ -56,6 +58,27 @@ def ratio(estimate: Estimate) -> str:
     return f"{estimate.value:.{digits}f}{between}"
 
 
+def table(answers: Answers) -> Table:
+    """One line for each point and, for several points, an overall line."""
+
+    def shown(number: float) -> str:
+        return value(number, answers.metric)
+
+    columns = (
+        Column("point", lambda answer: named(answer.name), kind=TEXT, terminal=ALWAYS),
+        Column("A", "a", shown, terminal=ALWAYS),
+        Column("B", "b", shown, terminal=ALWAYS),
+        Column(f"B / A [{'95 %' if answers.looks is None else 'interval'}]", "ratio", ratio, terminal=ALWAYS),
+        Column("verdict", "verdict", kind=TEXT, style=lambda word: _STYLES.get(word, ""), terminal=ALWAYS),
+    )
+    return fill(columns, _lines(answers), group=lambda answer: answer is answers.overall)
+
+
+def _lines(answers: Answers) -> list[Answer]:
+    """All points, and the overall answer of several."""
+    return [*answers.points, *([answers.overall] if len(answers.points) > 1 else [])]
+
+
 def headline(comparison: Comparison) -> str:
     """The verdict, the overall ratio with its interval, and the points that decided where single points did."""
     answers, overall = comparison.answers, comparison.answers.overall
@@ -86,11 +109,7 @@ def _counted(points: Sequence[Answer]) -> str:
 
 def help_lines(comparison: Comparison) -> list[str]:
     """What would decide each answer that is inconclusive."""
-    answers = [
-        *comparison.answers.points,
-        *([comparison.answers.overall] if len(comparison.answers.points) > 1 else []),
-    ]
-    return [f"{named(answer.name)}: {clean(answer.why)}" for answer in answers if answer.why]
+    return [f"{named(answer.name)}: {clean(answer.why)}" for answer in _lines(comparison.answers) if answer.why]
 
 
 def direction(metric: Metric) -> str:

@@ -34,7 +34,7 @@ def junit(comparison: Comparison, name: str) -> bytes:
         case = SubElement(suite, "testcase", classname=words.named(name), name=words.named(each.point))
         SubElement(case, "error", type="left out", message=words.named(each.why)).text = words.clean(str(each))
     lines = [words.headline(comparison)]
-    for heading, sentences in notes.sections(comparison):
+    for heading, sentences in notes.sections(comparison, helping=False):
         lines += [heading, *(f"  {sentence}" for sentence in sentences)]
     SubElement(suite, "system-out").text = "\n".join(lines)
     ElementTree.indent(root)

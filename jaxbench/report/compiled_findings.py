@@ -1,64 +1,67 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What was compiled for hardware that is not here: a table on the terminal, a page, a figure and summary.csv."""
+"""What a report says about a run that only compiled, for hardware that is not here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from rich.console import Console
 
 from jaxbench.analysis import compiled
 from jaxbench.analysis.compiled import MARK, CompiledRow, gigabytes
 from jaxbench.records.schema import CompiledRecord
-from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.report import page, table, terminal
-from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import compiled as figure
-from jaxbench.report.page import Fold, Kind, Page, Picture, Section
-from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
+from jaxbench.records.store import RunFolder
+from jaxbench.report import table
+from jaxbench.report.findings import Findings, of_folder
+from jaxbench.report.page import Fold, Purpose, Section
+from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
 NOTE = f"Every row: {MARK}. Memory is per device: arguments, results and scratch; shared bytes count once."
 ANY = table.Kind.TRAINING | table.Kind.CASES
 
 
-def write(run: RunFolder, console: Console | None) -> list[str]:
-    """The report of a run that only compiled. Returns what is amiss."""
-    found, manifest = compiled.rows(run), run.manifest()
-    write_atomic(run.path / "summary.csv", to_csv(COLUMNS, found))
-    title = f"{manifest['plan']['experiment']} on {manifest['target']}: {MARK}"
-    files = canvas.render(lambda: figure.draw(found, title=title))
-    canvas.write(files, run.path / "figures", "compiled")
-    pictures = [Picture(name="compiled", svg=files["svg"], caption=figure.CAPTION)] if files else []
-    made = _page(found, manifest, title, pictures)
-    write_atomic(run.path / "report.html", page.render(made))
-    if console is not None:
-        terminal.show(made, console)
-    return compiled.problems(found) if found else ["The plan asks for no points."]
+@dataclass(frozen=True, kw_only=True)
+class CompiledFindings(Findings):
+    """The conclusions of a run that only compiled."""
+
+    rows: list[CompiledRow]
+
+    @property
+    def title(self) -> str:
+        return f"{self.experiment} on {self.manifest['target']}: {MARK}"
+
+    def csv(self) -> str:
+        return to_csv(COLUMNS, self.rows)
+
+    def shortfalls(self) -> list[str]:
+        return compiled.problems(self.rows)
+
+    def table(self) -> Table:
+        return fill([column for column in COLUMNS if column.on], self.rows, note=NOTE)
+
+    def all_sections(self) -> list[Section]:
+        return [Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL)]
+
+    def folds(self) -> list[Fold]:
+        return [_fold(row) for row in self.rows]
 
 
-def headline(found: Sequence[CompiledRow]) -> str:
+def find(run: RunFolder) -> CompiledFindings:
+    """Reads a run folder. Raises UserError when it is none, is damaged or has another schema."""
+    common, rows = of_folder(run), compiled.rows(run)
+    headlines = [headline(rows), "Nothing was run: no number here is a measured time."]
+    experiment = str(common["manifest"]["plan"]["experiment"])
+    return CompiledFindings(**common, experiment=experiment, headlines=headlines, rows=rows)
+
+
+def headline(rows: Sequence[CompiledRow]) -> str:
     """ "40 of 40 points compile, 40 fit into a device's memory, 40 of 40 communicate exactly their closed form." """
-    count = len(found)
-    compiles = sum(row.record is not None for row in found)
-    fits, right = (sum(bool(getattr(row, name)) for row in found) for name in ("fits", "right"))
-    asked = sum(row.right is not None for row in found)
+    count = len(rows)
+    compiles = sum(row.record is not None for row in rows)
+    fits, right = (sum(bool(getattr(row, name)) for row in rows) for name in ("fits", "right"))
+    asked = sum(row.right is not None for row in rows)
     sentence = f"{compiles} of {count} points compile, {fits} fit into a device's memory"
     return f"{sentence}, {right} of {asked} communicate exactly their closed form." if asked else f"{sentence}."
-
-
-def _page(found: Sequence[CompiledRow], manifest: dict[str, Any], title: str, pictures: Sequence[Picture]) -> Page:
-    wrong = compiled.problems(found)
-    return Page(
-        name=str(manifest["plan"]["experiment"]),
-        heading=title,
-        headlines=[headline(found), "Nothing was run: no number here is a measured time."],
-        pictures=pictures,
-        table=fill([column for column in COLUMNS if column.on], found, note=NOTE),
-        sections=[Section(heading="Incomplete or failed", sentences=wrong, kind=Kind.SHORTFALL)] if wrong else [],
-        folds=[_fold(row) for row in found],
-        sources=[("Manifest", manifest)],
-    )
 
 
 def _fold(row: CompiledRow) -> Fold:
