@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis import case_rows, machine_card, scaling, summary
+from jaxbench.analysis import case_rows, machine_card, scaling, spread, summary
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import Point
 from jaxbench.cards import layout
@@ -143,11 +143,11 @@ def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None
 def _points(run: Run, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
     """One entry a point, failed and missing ones included. None where a number is unknown."""
     training = [point for point in run.points if isinstance(point, Point)]
-    cases = [point for point in run.points if isinstance(point, CasePoint)]
+    cases, known = [point for point in run.points if isinstance(point, CasePoint)], spread.read(run.path)
     rows: list[Any] = (
-        scaling.analyse(training, config=run.config, machine=machine)
+        scaling.analyse(training, config=run.config, machine=machine, spread=known)
         if training
-        else case_rows.analyse(cases, manifest=run.manifest, machine=machine)
+        else case_rows.analyse(cases, manifest=run.manifest, machine=machine, spread=known)
     )
     fields = (*(TRAINING if training else CASES), *COMMON)
     return [
