@@ -35,7 +35,7 @@ def test_an_interval_says_what_it_rests_on(tmp_path: Path, processes: int, known
 
 def test_one_process_is_less_certain_than_its_rounds(tmp_path: Path) -> None:
     """Its interval was as narrow as that of as many processes; resampled rounds of 3 % effects covered 30 %."""
-    one, many = (analyse(tmp_path / str(n), rounds=6, processes=n)["shard_map/strong/2"] for n in (1, 6))
+    one, many = (analyse(tmp_path / str(n), rounds=6, processes=n, noise=0.002)["shard_map/strong/2"] for n in (1, 6))
     wide, narrow = (row.speedup.hi / row.speedup.lo for row in (one, many))
     assert wide > 1.15 and narrow < 1.05
     assert one.timing.clock_ratio.hi - one.timing.clock_ratio.lo < 0.1, "both clocks are of one process"

@@ -11,35 +11,60 @@ from thin import thin
 
 from benchmarks import verdicts as simulations
 from jaxbench import ab
+from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
 from jaxbench.verdicts import judge, metric, ratio, sequential
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER
-from jaxbench.verdicts.ratio import ASSUMED, Ratio, Spread
+from jaxbench.verdicts.ratio import Ratio
 from jaxbench.verdicts.samples import of_times
 
 STEP_S, THROUGHPUT = metric.METRICS["step_s"], metric.METRICS["throughput"]
 
 
-@pytest.mark.parametrize("processes", thin([5, 1, 8], 1))
-def test_intervals_cover_what_they_say(processes):
-    calibrated = Spread(sd=0.02, df=15, source="")
-    spread = calibrated if processes == 1 else ASSUMED
-    assert 0.93 <= simulations.coverage(processes, 1000, spread=spread) <= 0.97
-
-
-def test_a_table_of_nothing_raises_few_false_alarms():
-    assert simulations.tables(200)["alarm"] <= 0.05 * 200
+@pytest.mark.parametrize("facts", thin([*simulations.ALARMS.values()], [*simulations.ALARMS.values()][2:12:3]))
+def test_tables_of_nothing_raise_few_false_alarms(facts):
+    """A day effect of 3 % raised them in 60 of 100 tables, drift in 13 to 33, one process in 30 to 63."""
+    assert simulations.tables(100, **facts)["alarm"] <= 9
 
 
 @pytest.mark.parametrize("by", ["step_s", "throughput"])
-def test_five_percent_slower_is_found(by):
-    assert simulations.tables(100, effect=1.05, by=by)[SLOWER] >= 95
+def test_fifteen_percent_slower_is_found_without_a_calibration(by):
+    assert simulations.tables(60, effect=1.15, by=by)[SLOWER] >= 57
 
 
-def test_looking_again_and_again_keeps_the_error_rate():
-    nothing, _ = simulations.sequential_verdicts(400)
-    assert nothing[SLOWER] + nothing[FASTER] <= 0.05 * 400
-    slower, pairs = simulations.sequential_verdicts(100, effect=1.05)
-    assert slower[SLOWER] >= 95 and pairs < 10
+def test_ten_percent_slower_is_found_with_one():
+    found = simulations.tables(60, **simulations.POWER["10 % slower, days differ by 1 %, calibrated in 8 sessions"])
+    assert found[SLOWER] >= 57
+
+
+@pytest.mark.parametrize("pairs", thin([*simulations.SEQUENCES.values()]))
+def test_looking_again_and_again_keeps_the_error_rate(pairs):
+    """Pairs of two modes raised an alarm in 24 of 100, autocorrelated ones in 7 to 61."""
+    nothing, _ = simulations.sequences(200, pairs)
+    assert nothing[SLOWER] + nothing[FASTER] <= 0.08 * 200
+
+
+def test_three_slow_pairs_of_ten_are_not_the_same():
+    """They were, in 33 of 100: the first three looked alike."""
+    assert simulations.sequences(200, simulations.three_of_ten)[0][SAME] <= 0.05 * 200
+
+
+def test_pairs_find_what_differs_and_what_does_not():
+    slower, pairs = simulations.sequences(100, simulations.pairs(math.log(1.05)))
+    assert slower[SLOWER] >= 95 and pairs < 16
+    assert simulations.sequences(100, simulations.pairs(sd=0.005))[0][SAME] >= 95
+
+
+def test_the_autocorrelation_of_pairs_is_seen_and_doubted():
+    seen, most = sequential.correlation(np.array([1.0, 2, 3, 4, 5, 6, 7, 8]))
+    assert seen == pytest.approx(0.625) and most == sequential.MOST
+    alternating, none = sequential.correlation(np.array([1.0, -1] * 20))
+    assert alternating < -0.9 and none == 0
+    logs = 0.03 + 0.001 * np.arange(6) % 2
+    assert sequential.of_pairs(logs).se >= sequential.FLOOR / 6**0.5, "pairs that agree by chance"
+    assert sequential.correlation(np.ones(6))[0] == 0
+
+
+STEADY = Spread(sd=0.003, df=14, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated")
 
 
 def side(effect=1.0, *, processes=4, rounds=3, noise=0.002, seed=0, work=1.0):
