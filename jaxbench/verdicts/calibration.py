@@ -33,6 +33,7 @@ FILE = "calibration.json"
 SCHEMA = 1
 MACHINE = ("platform", "device_kind", "cores", "cpu_model")  # facts that identify a calibration
 LEAST = 2 * MIN_PROCESSES  # processes, so that each half has MIN_PROCESSES
+MOST = 12  # processes that are divided into halves: 462 ways, twice as many for each further one
 MIN_SESSIONS = 3
 APART_S = 3600.0  # between sessions: closer ones share the state of the machine
 
@@ -148,7 +149,7 @@ def session_of(side: Side, time: str, software: str = "") -> Session:
 
 def _against_itself(side: Side) -> tuple[list[float], int]:
     """The absolute logarithm of the overall ratio for each way to halve the processes; and the false alarms."""
-    count = min(len(sample.processes) for sample in side.values()) // 2 * 2
+    count = min(MOST, *(len(sample.processes) for sample in side.values())) // 2 * 2
     one_session = dataclasses.replace(ASSUMED, session_sd=0.0)
     differences, alarms = [], 0
     for half in itertools.combinations(range(1, count), count // 2 - 1):

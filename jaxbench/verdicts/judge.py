@@ -144,6 +144,12 @@ def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample],
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):
         return "one round on a side: at least 2 rounds would"
+    few = min(map(_processes, sides)) < MIN_PROCESSES
+    if few and spread.kind != CALIBRATED:
+        return (
+            f"nothing says how much processes differ here: {MIN_PROCESSES} a side "
+            f"(--config.measure.processes={MIN_PROCESSES}), jaxbench calibrate or jaxbench ab would"
+        )
     goal, between = wanted(times, limit) ** 2, (half / times.se) ** 2 * times.session
     if between >= goal:
         return (
@@ -152,10 +158,9 @@ def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample],
         )
     factor = (half**2 - between) / (goal - between)
     processes, rounds = (float(np.mean([get(side) for side in sides])) for get in (_processes, _rounds))
-    if min(map(_processes, sides)) < MIN_PROCESSES:
+    if few:
         needed = max(MIN_PROCESSES, math.ceil(factor * processes))
-        known = "" if spread.kind == CALIBRATED else "nothing says how much processes differ here: "
-        return f"{known}about {needed} processes a side would (--config.measure.processes={needed})"
+        return f"about {needed} processes a side would (--config.measure.processes={needed})"
     more = max(1, math.ceil((factor - 1) * processes))
     return f"about {more * max(1, round(rounds / processes))} more rounds in {more} more processes a side would"
 
