@@ -46,8 +46,10 @@ FLAGS = flags.FLAGS
 
 def run(experiment: str, workdir: Path, console: Console) -> int:
     from jaxbench.machine_command import adopt
+    from jaxbench.records.store import RunFolder
     from jaxbench.runner import compile_only
     from jaxbench.runner import run as runner
+    from jaxbench.verdicts import calibration
 
     if FLAGS.target and not FLAGS.dry_run:
         raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
@@ -58,6 +60,7 @@ def run(experiment: str, workdir: Path, console: Console) -> int:
         return 0 if runner.dry_run(experiment, FLAGS.config, console) else 1
     runner.run(experiment, FLAGS.config, workdir, console)
     adopt(workdir, console)
+    calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     return report(workdir, console)
 
 

@@ -17,13 +17,13 @@ from rich.console import Console
 
 from jaxbench import commandline
 from jaxbench import config as config_lib
+from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.store import write_atomic, write_json
 from jaxbench.verdicts import baseline as baselines
 from jaxbench.verdicts import calibration, comparable, comparison, metric
 from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.ratio import MIN_PROCESSES
 
 MIN_THRESHOLD = 0.01  # of check: no smaller difference is worth an alarm
 MAX_THRESHOLD = 0.5  # a machine that varies by more cannot judge
@@ -129,7 +129,10 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     runner.run(experiment, flag.config, workdir, console)
     run = comparable.read(workdir)
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    found = calibration.calibrate(comparable.samples_of(run), str(run.config["experiment"]), time)
+    name = str(run.config["experiment"])
+    found = calibration.calibrate(comparable.samples_of(run), name, time, comparable.measured(run))
+    earlier = calibration.load(run.manifest, name)
+    found = found.after(earlier if earlier and earlier.experiment == name else None)
     path = calibration.save(run.manifest, found)
     threshold = max(MIN_THRESHOLD, found.threshold)
     use = f"jaxbench check ignores differences below {100 * threshold:.2g} %."
@@ -138,12 +141,26 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     for sentence in (
         f"Processes of one program differ by {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "
         "freedom).",
+        _sessions(found),
         f"Of {found.comparisons} comparisons of this run with itself, {found.alarms} raised a false alarm; in 95 % the "
         f"overall difference is below {100 * found.threshold:.2g} %.",
         f"{use} Kept in {path}.",
     ):
         console.print(sentence, highlight=False, soft_wrap=True)
     return 0
+
+
+def _sessions(found: calibration.Calibration) -> str:
+    count = len(found.sessions)
+    if count >= calibration.MIN_SESSIONS:
+        return (
+            f"Its {count} sessions differ by {100 * found.session_sd:.2g} % (standard deviation): every comparison of "
+            "two runs allows for that, and more sessions make it surer."
+        )
+    return (
+        f"How much sessions differ is assumed ({100 * found.spread.session_sd:.2g} %) until there are "
+        f"{calibration.MIN_SESSIONS}, at least an hour apart; this is number {count}: calibrate again on another day."
+    )
 
 
 def _too_noisy(threshold: float) -> str:

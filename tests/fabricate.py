@@ -72,9 +72,14 @@ def run_folder(
     config: dict[str, Any] | None = None,
     wrong: Sequence[str] = (),
     session: Session = lambda point, round: 0,
+    processes: int | None = None,
     seed: int = 0,
 ) -> Path:
-    """Writes a complete run. `drift` is shared by all points of a round and session; `noise` is each block's own."""
+    """Writes a complete run. `drift` is shared by all points of a round and session; `noise` is each block's own.
+
+    processes: among which the rounds are divided; None: one a round, so that rounds are independent.
+    """
+    processes = rounds if processes is None else processes
     law = law or amdahl(0.05)
     random = np.random.default_rng(seed)
     shared = 1 + drift * random.standard_normal((1, rounds))
@@ -109,7 +114,7 @@ def run_folder(
                         schema.RoundRecord(
                             point=name, round=r, steps=steps, block_s=times(steps, blocks),
                             double_block_s=times(2 * steps, 1), warmup_block_s=times(steps, 3), settled=True,
-                            compilations=0, worker=f"session{start}/w0",
+                            compilations=0, worker=f"session{start}/w0#{r * processes // rounds}",
                         )
                     )  # fmt: skip
     write(path, plan=plan, records=records, rounds=rounds, experiment=experiment, platform=platform, config=config)

@@ -127,7 +127,7 @@ def _records(
                 warmup_block_s=(float(blocks[0]),) * 3,
                 settled=True,
                 compilations=0,
-                worker="session0/w0",
+                worker=f"session0/w0#{r}",  # a process a round: rounds are independent
             )  # fmt: skip
         )
     return found

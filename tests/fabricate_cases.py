@@ -207,7 +207,7 @@ def _round(case: Made, number: int, start: int, times: Any, *, steps: int, block
         point=case.record.point, round=number, steps=steps, block_s=times(case.call_s, steps, blocks, case.fixed_s),
         double_block_s=times(case.call_s, 2 * steps, 1, case.fixed_s),
         warmup_block_s=times(case.call_s, steps, 2, case.fixed_s), settled=True, compilations=0,
-        worker=f"session{start}/{case.record.worker.rpartition('/')[2]}", **looped,
+        worker=f"session{start}/{case.record.worker.rpartition('/')[2]}#{number}", **looped,
     )  # fmt: skip
 
 

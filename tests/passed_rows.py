@@ -20,7 +20,7 @@ from jaxbench.records.store import RunFolder
 def rows(path: Path, made: Sequence[fab.Made], *, refused: Sequence[str] = (), **facts: Any) -> list[CaseRow]:
     """Writes a run folder and reads it back as rows that passed every gate, but for the points named in `refused`."""
     points = cases.load(RunFolder(fab.case_folder(path, made, **facts)))
-    draws = Draws(unit for point in points for unit in point.units)
+    draws = timing.draws_of(points)
     return [_row(point, draws, refused=point.point in refused) for point in points]
 
 

@@ -74,10 +74,13 @@ def latency(arm: Arm) -> Latency:
         return Latency(arm=arm, calls=0, why_not=why)
     samples = np.concatenate([r.block_s for _, r in rounds])
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
-    weights, count = arm.timing.draws.of([unit for unit, _ in rounds]), len(rounds)
-    p50, p99 = (
-        estimate(_quantile(samples, q), quantile(samples, owners, weights, q), rounds=count) for q in (0.5, 0.99)
-    )
+    draws, units = arm.timing.draws, [unit for unit, _ in rounds]
+    weights, differing = draws.of(units), draws.differing(arm.point.point, units)
+    values = [_quantile(samples, q) for q in (0.5, 0.99)]
+    drawn = [
+        draws.widened(v, quantile(samples, owners, weights, q), units) for v, q in zip(values, (0.5, 0.99), strict=True)
+    ]
+    p50, p99 = (estimate(v, d * differing, rounds=len(rounds)) for v, d in zip(values, drawn, strict=True))
     if len(samples) >= MIN_LATENCIES:
         return Latency(arm=arm, calls=len(samples), p50=p50, p99=p99)
     why = f"{len(samples)} single calls, and a 99th percentile needs {MIN_LATENCIES}"

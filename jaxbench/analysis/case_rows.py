@@ -13,6 +13,7 @@ from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate
 from jaxbench.analysis.limits import Rates
 from jaxbench.analysis.quantities import payload
+from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.analysis.timing import Timing
 
 
@@ -47,13 +48,15 @@ class CaseRow(Rates):
         return self.gate == "passed" and self.point.honest
 
 
-def analyse(points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None) -> list[CaseRow]:
+def analyse(
+    points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None, spread: Spread = ASSUMED
+) -> list[CaseRow]:
     """Computes every number of every case.
 
     manifest: of the run; only ``platform``, ``device_kind``, ``cache_bytes`` and ``started`` are read. machine: the
-    card of the same machine (`machine_card.read`), or None.
+    card of the same machine (`machine_card.read`), or None. spread: between processes (`spread.read`).
     """
-    draws = Draws(unit for point in points for unit in point.units)
+    draws = timing.draws_of(points, spread)
     return _refuse_groups([_row(point, draws, manifest, machine) for point in points])
 
 
@@ -88,15 +91,15 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
         return CaseRow(point=point, timing=measured, notes=_notes(point, measured))
     loop = timing.measure_loop(point, measured)
     per_second = rates(point, measured)
-    call_s = measured.step_s.value
-    demands = limits.demands(point, per_second, call_s, manifest=manifest, machine=machine)
-    share = limits.share(demands)
+    call_s, inside = measured.step_s.value, measured.inside
+    share = limits.share(limits.demands(point, per_second, call_s, manifest=manifest, machine=machine))
+    demands = limits.demands(point, rates(point, inside), call_s, manifest=manifest, machine=machine)
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
         # The best of a run does not bound that run: half of its noise is above.
         if share.source == "measured":
             share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
-        demands = limits.demands(point, per_second, call_s, manifest=manifest, machine=limits.OWN)
-    results = gates.judge(point, measured, loop, demands)
+        demands = limits.demands(point, rates(point, inside), call_s, manifest=manifest, machine=limits.OWN)
+    results = gates.judge(point, inside, loop, demands)
     gate, reason = gates.verdict(results)
     return CaseRow(
         point=point,

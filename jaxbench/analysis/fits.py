@@ -24,6 +24,7 @@ from jaxbench.analysis.intervals import Estimate, estimate
 from jaxbench.analysis.scaling import Row
 
 REFITS = 400
+EXACT = 1e-6  # a misfit below this is rounding: a perfect line is at its bound and described all the same
 Law = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -146,7 +147,17 @@ def _fitted(fit: Fit, kind: _Kind, honest: list[Row]) -> Fit:
     values = [estimate(float(value), refits[:, i], rounds=rounds) for i, value in enumerate(best)]
     misfit = np.max(np.abs(predict(kind.name, n, *best) / measured - 1))
     parameters = tuple((*names, value) for names, value in zip(kind.parameters, values, strict=True))
+    if misfit > EXACT and all(_held(value, kind.upper) for value in values):
+        held = ", ".join(f"{symbol} = {value.value:.3g}" for symbol, _, value in parameters)
+        why = f"{held} is at its bound: this law does not describe the run"
+        return dataclasses.replace(fit, misfit=float(misfit), why_not=why)
     return dataclasses.replace(fit, misfit=float(misfit), parameters=parameters)
+
+
+def _held(value: Estimate, upper: float) -> bool:
+    """Whether the bounds alone decide: the value is at one, and so is its whole interval."""
+    ends = (value.value, value.lo, value.hi) if value.has_interval else (value.value,)
+    return all(end <= 0 for end in ends) or all(end >= upper for end in ends)
 
 
 def _solve(kind: _Kind, n: np.ndarray, speedup: np.ndarray) -> np.ndarray:

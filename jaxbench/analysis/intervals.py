@@ -1,29 +1,36 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Bootstrap intervals for measurements taken in interleaved rounds.
+"""Bootstrap intervals for measurements taken in interleaved rounds, by several processes one after the other.
 
 A round visits every point once, so a disturbance of the machine (clock speed, another job) hits all points of a round:
-blocks of one round are not independent, rounds are. So the bootstrap resamples whole rounds (one-stage cluster
-bootstrap). It uses the *same* resampled rounds for every point, so that a ratio of two points keeps their pairing. A
-draw is a vector of round multiplicities, by which the blocks are weighted. A continued run counts its rounds anew, so
-the resampled unit is (session, round).
+blocks of one round are not independent. Nor are the rounds of one process, which share its memory layout and the
+placement of its threads. So the bootstrap resamples whole *processes* where there are MIN_PROCESSES, and whole rounds
+otherwise (one-stage cluster bootstrap). It uses the *same* resampled units for every point, so that a ratio of two
+points keeps their pairing. A draw is a vector of multiplicities. A continued run counts its rounds anew, so a round is
+identified by (session, round).
 
-Intervals are percentile intervals, expanded for few rounds. The plain percentile interval of k independent units is too
-narrow by sqrt((k-1)/k), and uses a normal quantile instead of a Student one (Hesterberg 2015, doi:10.1080/
-00031305.2015.1089789). The level is adjusted to correct both.
+Few resampled units spread too little: by sqrt((k - 1) / k), and with a normal quantile instead of a Student one
+(Hesterberg 2015, doi:10.1080/00031305.2015.1089789). So each draw is moved away from the value by the factor that
+corrects both. One or two processes cannot show how processes differ: that variation (`Spread`) is added to their draws,
+for each point its own, because the points of one process were seen to differ almost as those of two do.
+An interval of any number that is computed from draws is then the percentiles of that number's draws.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from jaxbench.analysis.spread import ASSUMED, Spread
+
 DRAWS = 2000
-MIN_ROUNDS = 3
+MIN_ROUNDS = 5  # of fewer, no resampling covers 95 %
+MIN_PROCESSES = 3  # from these on, they show themselves how they differ
 _CHUNKS = 64
 Unit = Any  # of resampling, hashable and ordered: (session, round) in a run
 
@@ -63,29 +70,128 @@ UNKNOWN = Estimate()
 
 
 class Draws:
-    """The resampled rounds of one run.
+    """The resampled rounds and processes of one run.
 
     Attributes:
-      units: all (session, round) of the run, sorted.
-      weights: (draws, R) float32, how often each draw contains each unit; every row sums to R.
+      units: all (session, round) of the run, sorted. process: (R,) int, which process measured each.
+      spread: between processes, for the points that fewer than MIN_PROCESSES measured.
+      weights: (draws, R) float32, how often each draw contains each unit: rounds resampled within each process.
+      process_weights: (draws, processes) float32, the same when processes are resampled.
     """
 
-    def __init__(self, units: Iterable[Unit], *, draws: int = DRAWS, seed: int = 0):
-        self.units = sorted(set(units))
+    def __init__(
+        self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: Spread = ASSUMED,
+        draws: int = DRAWS, seed: int = 0,
+    ):  # fmt: skip
+        """workers: which process measured a point in a unit. Rounds that share one belong together, whatever the other
+        points did; without any, all rounds are of one process."""
+        self.units, self._workers = sorted(set(units)), tuple(workers)
         self._column = {unit: column for column, unit in enumerate(self.units)}
-        count = len(self.units)
-        shape = (draws, count)
+        self.spread, self._seed, self._random = spread, seed, np.random.default_rng(seed)
+        self.process = np.zeros(len(self.units), dtype=int)
+        for number, members in enumerate(_together(self.units, self._workers)):
+            self.process[[self._column[unit] for unit in members]] = number
+        sizes = np.bincount(self.process) if self.units else np.zeros(0, dtype=int)
+        self.weights = np.zeros((draws, len(self.units)), dtype=np.float32)
+        for number, size in enumerate(sizes):
+            self.weights[:, self.process == number] = self._multinomial(int(size))
+        self.process_weights = self._multinomial(len(sizes))
+        known = math.isinf(spread.df)  # otherwise the spread is an estimate, too
+        self._doubt = np.ones(draws) if known else np.sqrt(self._random.chisquare(spread.df, draws) / spread.df)
+
+    def _multinomial(self, count: int) -> np.ndarray:
         if count == 0:
-            self.weights = np.zeros(shape)
-        else:
-            random = np.random.default_rng(seed)
-            self.weights = random.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float32)
+            return np.zeros((len(self.weights), 0), dtype=np.float32)
+        share = np.full(count, 1 / count)
+        return self._random.multinomial(count, share, size=len(self.weights)).astype(np.float32)
+
+    def only(self, units: Collection[Unit]) -> Draws:
+        """Draws of their own for some of the units."""
+        workers = [(unit, worker) for unit, worker in self._workers if unit in units]
+        return Draws(units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed)
+
+    def processes(self, units: Sequence[Unit]) -> int:
+        """How many processes measured these units."""
+        return len(np.unique(self.process[self._columns(units)]))
 
     def of(self, units: Sequence[Unit]) -> np.ndarray:
-        """The weights of the given units, in their order. Returns (draws, len(units))."""
-        if list(units) == self.units:
-            return self.weights
-        return self.weights[:, [self._column[unit] for unit in units]]
+        """How often each draw contains each of the given units, in their order. Returns (draws, len(units))."""
+        columns = self._columns(units)
+        by_process = self.processes(units) >= MIN_PROCESSES
+        return self.process_weights[:, self.process[columns]] if by_process else self.weights[:, columns]
+
+    def centre(
+        self, samples: np.ndarray, owners: np.ndarray, units: Sequence[Unit], *, signed: bool = False
+    ) -> tuple[float, np.ndarray]:
+        """The geometric mean over processes of each one's median, of the data and (draws,) of each draw.
+
+        The draws vary as these processes do: `differing` adds what one or two processes cannot show.
+
+        Args:
+          samples: (n,), above 0. owners: (n,) int, which of `units` each belongs to.
+          signed: samples may be negative, and the mean is arithmetic.
+        """
+        process = self.process[self._columns(units)]
+        found = np.unique(process)
+        parts = [process[owners] == number for number in found]
+        medians = np.array([np.median(samples[part]) for part in parts])
+        if len(found) >= MIN_PROCESSES:
+            shares = self.process_weights[:, found]
+            with np.errstate(invalid="ignore"):
+                shares = shares / shares.sum(axis=1, keepdims=True)  # NaN for a draw without any of them
+            value, drawn = _mean(medians, signed), _mean(medians, signed, shares)
+        else:
+            weights = self.of(units)
+            each = np.stack([weighted_median(samples[part], owners[part], weights) for part in parts])
+            value, drawn = _mean(medians, signed), _mean(each.T, signed)
+        return float(value), self.widened(float(value), drawn, units)
+
+    def widened(self, value: float, drawn: np.ndarray, units: Sequence[Unit]) -> np.ndarray:
+        """Draws of a statistic of these units, as far from its value as few resampled units make it uncertain."""
+        processes = self.processes(units)
+        return widened(value, drawn, processes if processes >= MIN_PROCESSES else len(units) - processes + 1)
+
+    def differing(self, name: str, units: Sequence[Unit]) -> np.ndarray:
+        """(draws,) factors by which another process would differ, the point's own; 1 where processes are resampled."""
+        processes = self.processes(units)
+        if processes >= MIN_PROCESSES:
+            return np.ones(len(self.weights))
+        normal = np.random.default_rng([self._seed, zlib.crc32(name.encode())]).standard_normal(len(self.weights))
+        return np.exp(np.clip(self.spread.sd / math.sqrt(max(1, processes)) * normal / self._doubt, -5, 5))
+
+    def _columns(self, units: Sequence[Unit]) -> list[int]:
+        return [self._column[unit] for unit in units]
+
+
+def _mean(values: np.ndarray, signed: bool, shares: np.ndarray | None = None) -> np.ndarray:
+    """The mean over the last axis, geometric unless signed; with `shares`, (draws, n), that of each draw."""
+    found = values if signed else np.log(values)
+    mean = found.mean(axis=-1) if shares is None else np.einsum("dn,n->d", shares, found)
+    return mean if signed else np.exp(mean)
+
+
+def _together(units: Sequence[Unit], workers: Iterable[tuple[Unit, str]]) -> list[set[Unit]]:
+    """The units in disjoint sets, of which no two share a process; all in one without any process."""
+    by_worker: dict[str, set[Unit]] = {}
+    for unit, worker in workers:
+        by_worker.setdefault(worker, set()).add(unit)
+    sets: list[set[Unit]] = []
+    for members in by_worker.values():
+        sets = [*(each for each in sets if not each & members), members.union(*(s for s in sets if s & members))]
+    rest = set(units).difference(*sets)
+    return sorted([*sets, rest] if rest else sets, key=min)
+
+
+def widened(value: float, drawn: np.ndarray, count: int) -> np.ndarray:
+    """Draws of a statistic, moved away from its value so that their percentiles are those that `count` resampled units
+    allow: Student's interval for a mean. On the logarithmic scale if all are above 0."""
+    if count < 2:
+        return drawn
+    # 0.98 and not 0.975: the percentiles of a mean of few units fall short (benchmarks/interval_coverage.py).
+    factor = math.sqrt(count / (count - 1)) * stats.t.ppf(0.98, count - 1) / stats.norm.ppf(0.975)
+    if value > 0 and (drawn[np.isfinite(drawn)] > 0).all():
+        return value * np.exp(np.clip(factor * np.log(drawn / value), -50, 50))
+    return value + factor * (drawn - value)
 
 
 def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -161,18 +267,8 @@ def _order_statistic(
     return values[index[draws, np.minimum((running <= rank).sum(axis=1), chunk - 1)]]
 
 
-def weighted_ratio(numerator: np.ndarray, denominator: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The ratio of totals of each draw. numerator, denominator: (k,) sums per round; weights: (draws, k)."""
-    totals = numerator.sum(), denominator.sum()  # divided out first, so that float32 keeps six digits
-    top, bottom = (
-        _dot(weights, (sums / total).astype(weights.dtype))
-        for sums, total in zip((numerator, denominator), totals, strict=True)
-    )
-    return np.divide(top, bottom, out=np.full(len(weights), np.nan), where=bottom > 0) * (totals[0] / totals[1])
-
-
-def estimate(value: float, draws: np.ndarray, *, rounds: int, level: float = 0.95) -> Estimate:
-    """Puts a `level` interval around `value`.
+def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
+    """Puts the 95 % interval around `value`: percentiles of its draws, which must be `widened`.
 
     Args:
       value: the statistic of the data itself.
@@ -182,8 +278,5 @@ def estimate(value: float, draws: np.ndarray, *, rounds: int, level: float = 0.9
     draws = draws[np.isfinite(draws)]
     if rounds < MIN_ROUNDS or len(draws) == 0 or not math.isfinite(value):
         return Estimate(value=value)
-    wide = math.sqrt(rounds / (rounds - 1)) * stats.t.ppf((1 + level) / 2, rounds - 1)
-    tail = stats.norm.cdf(-wide)
-    lo, hi = np.quantile(draws, [tail, 1 - tail])
-    # With very few rounds, the median of the data can be outside the quantiles of its draws.
+    lo, hi = np.quantile(draws, [0.025, 0.975])
     return Estimate(value=value, lo=min(float(lo), value), hi=max(float(hi), value))

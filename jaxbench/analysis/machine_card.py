@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, case_rows, cases, ceilings, paired_ratio
+from jaxbench.analysis import alpha_beta, case_rows, cases, ceilings, paired_ratio, spread
 from jaxbench.analysis.alpha_beta import Fit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
@@ -50,7 +50,7 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
         manifest = run.manifest()
         if why := matches(card, manifest):
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
-        rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None)
+        rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
     return card
 

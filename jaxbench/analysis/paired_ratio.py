@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, Unit, estimate, weighted_median
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate, estimate
 from jaxbench.analysis.measured import Measured
-from jaxbench.analysis.timing import Timing
+from jaxbench.analysis.timing import Timing, centre, samples_of
 
 MIN_SPLIT = 4  # from this many rounds on, one half selects and the other half measures
 
@@ -28,7 +28,7 @@ class Timed(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SharedTimes:
-    """Median step times of several rows over the rounds they share.
+    """Step times of several rows over the rounds they share.
 
     Attributes:
       step_s: (rows,) seconds; over all rounds of each row if fewer than MIN_ROUNDS are shared.
@@ -56,7 +56,7 @@ def times(rows: Sequence[Timed]) -> SharedTimes:
     if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
         step_s = np.array([row.timing.step_s.value for row in rows])
         return SharedTimes(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))
-    medians, drawn = zip(*(_restricted(row, shared, row.timing.draws) for row in rows), strict=True)
+    medians, _, drawn = zip(*(centre(row.point, shared, row.timing.draws) for row in rows), strict=True)
     return SharedTimes(step_s=np.array(medians), draws=np.stack(drawn), rounds=len(shared))
 
 
@@ -68,19 +68,6 @@ def ratio(top: Timed, bottom: Timed) -> Estimate:
     if not (top.timing.step_s.known and bottom.timing.step_s.known):
         return UNKNOWN
     return times([top, bottom]).ratio()
-
-
-def _restricted(row: Timed, units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray]:
-    """Median seconds per step over the rounds in `units`, of which the row has at least one, and its draws."""
-    samples, owners, used = _samples(row, units)
-    return float(np.median(samples)), weighted_median(samples, owners, draws.of(used))
-
-
-def _samples(row: Timed, units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
-    """Seconds per step of all blocks of the rounds in `units`, the index of the round of each, and these units."""
-    rounds = [(unit, r) for unit, r in zip(row.point.units, row.point.rounds, strict=True) if unit in units]
-    owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
-    return np.concatenate([np.array(r.block_s) / r.steps for _, r in rounds]), owners, [unit for unit, _ in rounds]
 
 
 R = TypeVar("R", bound=Timed)
@@ -104,7 +91,7 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
     """The row with the most work per second, or None.
 
     The largest of many noisy medians is too large even if every median is unbiased. So every second (session, round) of
-    the rows selects, and the others measure. The odd one measures, because an interval needs 3 rounds.
+    the rows selects, and the others measure. The odd one measures, because an interval needs rounds.
     """
     rows = [row for row in rows if row.timing.step_s.known and (work(row) or 0) > 0]
     if not rows:
@@ -121,8 +108,8 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
         note = f"selected among {len(rows)} and measured on the same rounds, so probably optimistic"
         rate, rounds = winner.timing.step_s.under(work_of(winner)), winner.timing.rounds
         return Best(row=winner, rate=rate, rounds=rounds, note=note if len(rows) > 1 else "")
-    winner = max(split, key=lambda row: work_of(row) / float(np.median(_samples(row, choosing)[0])))
-    value, seconds = _restricted(winner, measuring, Draws(measuring))
+    winner = max(split, key=lambda row: work_of(row) / float(np.median(samples_of(row.point, choosing)[0])))
+    value, _, seconds = centre(winner.point, measuring, winner.timing.draws.only(measuring))
     rounds = len(measuring & set(winner.point.units))
     rate = estimate(work_of(winner) / value, work_of(winner) / seconds, rounds=rounds)
     note = f"selected among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"

@@ -11,9 +11,10 @@ import numpy as np
 
 from jaxbench.analysis import gates, paired_ratio, step_gates, utilisation
 from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.analysis.points import Point
-from jaxbench.analysis.timing import Timing, measure, no_interval, unsettled
+from jaxbench.analysis.spread import ASSUMED, Spread
+from jaxbench.analysis.timing import Timing, draws_of, measure, no_interval, unsettled
 from jaxbench.analysis.utilisation import Utilisation
 from jaxbench.levers.precision import SIXTEEN_BITS
 
@@ -89,13 +90,15 @@ class Control:
         )
 
 
-def analyse(points: list[Point], *, config: dict[str, Any], machine: dict[str, Any] | None = None) -> list[Row]:
+def analyse(
+    points: list[Point], *, config: dict[str, Any], machine: dict[str, Any] | None = None, spread: Spread = ASSUMED
+) -> list[Row]:
     """Computes every number of every point.
 
     config: the run's; ``weak`` is read, and ``model.dtype`` of runs from before the lever `precision`.
-    machine: the machine's card (`machine_card.read`), or None.
+    machine: the machine's card (`machine_card.read`), or None. spread: between processes (`spread.read`).
     """
-    draws = Draws(unit for point in points for unit in point.units)
+    draws = draws_of(points, spread)
     rows = [_alone(point, measure(point, draws, examples=point.global_batch), config, machine) for point in points]
     model_grows = config.get("weak") == "model"
     return [

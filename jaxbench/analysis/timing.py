@@ -3,16 +3,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Draws, Estimate, estimate, weighted_median, weighted_ratio
+from jaxbench.analysis.intervals import (
+    MIN_PROCESSES,
+    MIN_ROUNDS,
+    UNKNOWN,
+    Draws,
+    Estimate,
+    Unit,
+    estimate,
+)
 from jaxbench.analysis.measured import Measured
-from jaxbench.records.schema import RoundRecord
+from jaxbench.analysis.spread import ASSUMED, Spread
 
 CLOCK_LIMIT = 0.05  # relative difference of the two clocks from which a row has a note
 
@@ -22,15 +31,18 @@ class Timing:
     """Statistics of a point's samples. Times in seconds per step; NaN or `UNKNOWN` without samples.
 
     Attributes:
-      samples: how many blocks of K steps.
-      step_s: median of block_s / K over all blocks; p95 and cv (standard deviation over mean) of the same.
-      examples_per_s: all examples over all seconds of the K blocks.
+      samples: how many blocks of K steps. rounds: of how many rounds. processes: of how many independent processes.
+      step_s: geometric mean over processes of each one's median of block_s / K. p95 and cv (standard deviation over
+        mean) are of all blocks.
+      examples_per_s: the examples of a step over step_s.
       clock_ratio: slope between K and 2 K steps, over step_s; 1 when both clocks agree.
       draws: of the run. step_draws: (draws,) step_s of each of them, NaN for a draw without samples.
+      inside_draws: the same without what another process would differ by.
     """
 
     samples: int = 0
     rounds: int = 0
+    processes: int = 0
     step_s: Estimate = UNKNOWN
     step_s_p95: float = math.nan
     step_s_cv: float = math.nan
@@ -39,6 +51,21 @@ class Timing:
     clock_note: str = ""
     draws: Draws
     step_draws: np.ndarray
+    inside_draws: np.ndarray
+
+    @property
+    def rests_on(self) -> str:
+        """What the interval of step_s rests on: processes | rounds + calibrated | rounds + assumed | "" without one."""
+        if not self.step_s.has_interval:
+            return ""
+        return "processes" if self.processes >= MIN_PROCESSES else f"rounds + {self.draws.spread.kind}"
+
+    @property
+    def inside(self) -> Timing:
+        """With the interval of these processes alone, by which a gate judges: an impossible time stays impossible
+        however much another process would differ."""
+        step_s = estimate(self.step_s.value, self.inside_draws, rounds=self.rounds)
+        return dataclasses.replace(self, step_s=step_s, step_draws=self.inside_draws)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,37 +81,50 @@ class Loop:
     ratio: Estimate = UNKNOWN
 
 
+def draws_of(points: Iterable[Measured[Any]], spread: Spread = ASSUMED) -> Draws:
+    """The draws of a run: every (session, round) of its points, and which process measured each."""
+    rounds = [(unit, r.worker) for point in points for unit, r in zip(point.units, point.rounds, strict=True)]
+    return Draws((unit for unit, _ in rounds), rounds, spread=spread)
+
+
+def samples_of(point: Measured[Any], units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
+    """Seconds per step of all blocks of the rounds in `units`, the index of the round of each, and these units."""
+    rounds = [(unit, r) for unit, r in zip(point.units, point.rounds, strict=True) if unit in units]
+    owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
+    return np.concatenate([np.array(r.block_s) / r.steps for _, r in rounds]), owners, [unit for unit, _ in rounds]
+
+
+def centre(point: Measured[Any], units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray, np.ndarray]:
+    """Seconds per step over the rounds in `units`, its draws, and its draws with what another process differs by."""
+    samples, owners, used = samples_of(point, units)
+    value, drawn = draws.centre(samples, owners, used)
+    return value, drawn, drawn * draws.differing(point.point, used)
+
+
 def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
     """Reduces a point's rounds. draws: with all its units. examples: per step or call."""
     rounds = point.rounds
     if not rounds:
-        return Timing(draws=draws, step_draws=np.full(len(draws.weights), np.nan))
-    count = len(rounds)
-    weights = draws.of(point.units)
-    steps = np.array([r.steps for r in rounds], dtype=np.float64)
-    blocks = np.array([len(r.block_s) for r in rounds])
-    owners = np.repeat(np.arange(count), blocks)
-    block_s = np.concatenate([r.block_s for r in rounds])
-    samples = block_s / steps[owners]
-    step_draws = weighted_median(samples, owners, weights)
-    step_s = estimate(float(np.median(samples)), step_draws, rounds=count)
-
-    done = examples * steps * blocks
-    seconds = np.bincount(owners, weights=block_s, minlength=count)
-    rate = estimate(done.sum() / seconds.sum(), weighted_ratio(done, seconds, weights), rounds=count)
-    ratio = _clock_ratio(rounds, weights, step_s.value, step_draws)
+        nothing = np.full(len(draws.weights), np.nan)
+        return Timing(draws=draws, step_draws=nothing, inside_draws=nothing)
+    samples, _, _ = samples_of(point, point.units)
+    value, inside, drawn = centre(point, point.units, draws)
+    step_s = estimate(value, drawn, rounds=len(rounds))
+    ratio = _clock_ratio(point, draws, value, inside)
     spread = samples.std(ddof=1) / samples.mean() if len(samples) > 1 else math.nan
     return Timing(
         samples=len(samples),
-        rounds=count,
+        rounds=len(rounds),
+        processes=draws.processes(point.units),
         step_s=step_s,
         step_s_p95=float(np.percentile(samples, 95)),
         step_s_cv=float(spread),
-        examples_per_s=rate,
+        examples_per_s=step_s.under(examples),
         clock_ratio=ratio,
-        clock_note=_clock_note(ratio, step_s.value, float(np.median(steps))),
+        clock_note=_clock_note(ratio, value, float(np.median([r.steps for r in rounds]))),
         draws=draws,
-        step_draws=step_draws,
+        step_draws=drawn,
+        inside_draws=inside,
     )
 
 
@@ -93,36 +133,31 @@ def measure_loop(point: Measured[Any], timing: Timing) -> Loop:
     indices = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
     if not indices:
         return Loop()
-    rounds = [point.rounds[i] for i in indices]
+    rounds, units = [point.rounds[i] for i in indices], [point.units[i] for i in indices]
     per_round = _slopes([r.loop_s for r in rounds], [r.double_loop_s for r in rounds], [r.loop_steps for r in rounds])
-    slope_draws = _slope_draws(per_round, indices, timing.draws.of(point.units))
-    slope, step_s = float(np.median(per_round)), timing.step_s.value
+    slope, slope_draws = timing.draws.centre(per_round, np.arange(len(units)), units, signed=True)
+    step_s, differing = timing.step_s.value, timing.draws.differing(f"loop of {point.point}", units)
     return Loop(
-        iteration_s=estimate(slope, slope_draws, rounds=len(indices)),
-        ratio=estimate(slope / step_s, slope_draws / timing.step_draws, rounds=len(indices)),
+        iteration_s=estimate(slope, slope_draws * differing, rounds=len(indices)),
+        ratio=estimate(slope / step_s, slope_draws / timing.inside_draws, rounds=len(indices)),
     )
 
 
-def _clock_ratio(rounds: Sequence[RoundRecord], weights: np.ndarray, step_s: float, step_draws: np.ndarray) -> Estimate:
+def _clock_ratio(point: Measured[Any], draws: Draws, step_s: float, inside: np.ndarray) -> Estimate:
     """The second clock: the cost of one more step, from blocks of K and 2 K steps of the same round, over step_s."""
-    indices = [i for i, r in enumerate(rounds) if r.double_block_s]
+    indices = [i for i, r in enumerate(point.rounds) if r.double_block_s]
     if not indices:
         return UNKNOWN
-    doubled = [rounds[i] for i in indices]
+    doubled = [point.rounds[i] for i in indices]
     slopes = _slopes([r.block_s for r in doubled], [r.double_block_s for r in doubled], [r.steps for r in doubled])
-    slope_draws = _slope_draws(slopes, indices, weights)
-    return estimate(float(np.median(slopes)) / step_s, slope_draws / step_draws, rounds=len(indices))
+    units = [point.units[i] for i in indices]
+    slope, slope_draws = draws.centre(slopes, np.arange(len(units)), units, signed=True)
+    return estimate(slope / step_s, slope_draws / inside, rounds=len(indices))
 
 
 def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]], steps: Sequence[int]) -> np.ndarray:
     """The cost of one more step in each round: (rounds,) seconds, from the medians of K and of 2 K steps."""
     return (medians(double) - medians(single)) / np.array(steps)
-
-
-def _slope_draws(slopes: np.ndarray, indices: list[int], weights: np.ndarray) -> np.ndarray:
-    """The median slope of each draw. indices: the column of `weights` of each slope."""
-    columns = weights if len(indices) == weights.shape[1] else weights[:, indices]
-    return weighted_median(slopes, np.arange(len(slopes)), columns)
 
 
 def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:

@@ -19,10 +19,11 @@ from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.spread import Spread
 from jaxbench.verdicts import ratio as ratios
 from jaxbench.verdicts import samples
 from jaxbench.verdicts.comparable import Run
-from jaxbench.verdicts.ratio import Drawn, Ratio, Spread
+from jaxbench.verdicts.ratio import Drawn, Ratio
 
 ALPHA = 0.05  # chance that anything in a table is outside by chance
 BLIND = 2.0
@@ -65,7 +66,7 @@ def agree(card: Run, now: Run, spreads: tuple[Spread, Spread], *, same_machine: 
     both = [name for name in mine if not _fault(mine[name]) and name in theirs and not _fault(theirs[name])]
     drawn = [_draw(run, both, spread, seed) for run, spread, seed in ((card, spreads[0], 0), (now, spreads[1], 1))]
     rows = [_rows(run) for run in (card, now)]
-    times = {name: ratios.ratio([drawn[0][name]], [drawn[1][name]]) for name in both}
+    times = {name: ratios.ratio([drawn[0][name]], [drawn[1][name]], spreads[1]) for name in both}
     shares = {name: found for name in both if (found := _share(name, rows, drawn)) is not None}
     alpha = ALPHA / max(1, (len(times) if same_machine else 0) + len(shares))
     answers = []
@@ -129,7 +130,8 @@ def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]])
     (base,) = bases
     if any(base not in side for side in drawn):
         return None
-    return ratios.ratio(*[[_over(side[base], side[name])] for side in drawn])
+    one, two = ([_over(side[base], side[name])] for side in drawn)
+    return ratios.ratio(one, two)
 
 
 def _over(base: Drawn, point: Drawn) -> Drawn:

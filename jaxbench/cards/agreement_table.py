@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.spread import Spread
 from jaxbench.cards import agreement
 from jaxbench.cards.agreement import CANNOT_TELL, OUTSIDE, WITHIN, Answer, Question
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import printable
 from jaxbench.report.numbers import milliseconds, ratio
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill
-from jaxbench.verdicts.ratio import Spread
 
 _STYLES = {WITHIN: "ok", OUTSIDE: "no", CANNOT_TELL: "unchecked"}
 _WORDS = {

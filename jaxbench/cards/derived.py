@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxbench.analysis import case_rows, scaling, summary
+from jaxbench.analysis import case_rows, scaling, spread, summary
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import Point
 from jaxbench.report import columns
@@ -56,10 +56,11 @@ def points(run: Run, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
     """
     training = [point for point in run.points if isinstance(point, Point)]
     cases = [point for point in run.points if isinstance(point, CasePoint)]
+    known = spread.read(run.path)
     rows: list[Any] = (
-        scaling.analyse(training, config=run.config, machine=machine)
+        scaling.analyse(training, config=run.config, machine=machine, spread=known)
         if training
-        else case_rows.analyse(cases, manifest=run.manifest, machine=machine)
+        else case_rows.analyse(cases, manifest=run.manifest, machine=machine, spread=known)
     )
     fields = (*(TRAINING if training else CASES), *COMMON)
     return [

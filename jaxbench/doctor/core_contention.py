@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis.intervals import Estimate, estimate
+from jaxbench.analysis.intervals import Estimate, estimate, widened
 from jaxbench.doctor.child import python
 from jaxbench.doctor.finding import Finding, graded, judged
 from jaxbench.machine.cores import physical_cores
@@ -115,7 +115,8 @@ def worth(rates: Rates) -> Estimate:
     """Median over rounds of (mean rate together / mean rate alone), with its 95 % bootstrap interval over rounds."""
     share = rates.together.mean(axis=1) / rates.alone.mean(axis=1)
     draws = np.median(np.random.default_rng(0).choice(share, (DRAWS, len(share))), axis=1)
-    return estimate(float(np.median(share)), draws, rounds=len(share))
+    value = float(np.median(share))
+    return estimate(value, widened(value, draws, len(share)), rounds=len(share))
 
 
 def examine(seconds: float = 5.0) -> list[Finding]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench import machine_command
-from jaxbench.analysis import case_expectations, case_rows, cases, expectations, points, scaling
+from jaxbench.analysis import case_expectations, case_rows, cases, expectations, points, scaling, spread
 from jaxbench.analysis.expectations import Item
 from jaxbench.errors import UserError
 from jaxbench.first_run.parts import MACHINE, PROFILE, SCALING, SMOKE, Part
@@ -52,7 +52,7 @@ def _runs(part: Part, folder: Path) -> Iterator[Path]:
 
 def _trainings(stage: str, path: Path) -> Found:
     run = RunFolder(path)
-    rows = scaling.analyse(points.load(run), config=run.config())
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
     items = {SMOKE: expectations.of_training(rows)}  # whether a program is right is one question, wherever it runs
     if stage == SCALING:
         items[SCALING] = expectations.of_scaling(rows)
@@ -65,7 +65,7 @@ def _trainings(stage: str, path: Path) -> Found:
 def _cases(path: Path) -> Found:
     run = RunFolder(path)
     manifest = run.manifest()
-    rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None)
+    rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
     items = case_expectations.of_cases(rows)
     if manifest["plan"].get("view") == "matmul":
         items.append(case_expectations.of_peak(rows, manifest))

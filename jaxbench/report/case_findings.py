@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, case_headline, case_rows, cases, crossings, normal, summary
+from jaxbench.analysis import alpha_beta, case_headline, case_rows, cases, crossings, normal, spread, summary
 from jaxbench.analysis.alpha_beta import Fit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing, Knee
@@ -96,7 +96,7 @@ def find(run: RunFolder) -> CaseFindings:
     manifest = common["manifest"]
     plan = manifest["plan"]
     view = str(plan.get("view", ""))
-    rows = case_rows.analyse(loaded, manifest=manifest, machine=common["card"])
+    rows = case_rows.analyse(loaded, manifest=manifest, machine=common["card"], spread=spread.read(run.path))
     fits = alpha_beta.fit_all(rows)
     crossed = crossings.find(rows) if view == "curves" else []
     return CaseFindings(

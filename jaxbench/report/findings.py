@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import fits, machine_card, points, scaling, summary, tokens
+from jaxbench.analysis import fits, machine_card, points, scaling, spread, summary, tokens
 from jaxbench.analysis.fits import Fit
 from jaxbench.analysis.headline import devices, headlines, seconds
 from jaxbench.analysis.scaling import Control, Row
@@ -133,7 +133,7 @@ class TrainingFindings(Findings):
 def find(run: RunFolder) -> TrainingFindings:
     """Reads and analyses a run folder. Raises UserError when it is not one, is damaged or has another schema."""
     loaded, common = points.load(run), of_folder(run)
-    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"])
+    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"], spread=spread.read(run.path))
     controls = scaling.controls(rows)
     return TrainingFindings(
         **common,

@@ -17,6 +17,7 @@ from jaxbench.analysis import (
     phases,
     points,
     scaling,
+    spread,
     summary,
     tokens,
 )
@@ -126,7 +127,7 @@ def find(run: RunFolder) -> LeverFindings:
     loaded, common = points.load(run), of_folder(run)
     plan = common["manifest"]["plan"]
     swept = [str(name) for name in plan.get("swept") or ()]
-    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"])
+    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"], spread=spread.read(run.path))
     places = arms.analyse(rows, swept)
     view = view_of(swept, places)
     facts: dict[str, Any] = {

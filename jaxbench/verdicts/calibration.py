@@ -1,44 +1,74 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The process-to-process variation of this machine, measured by `jaxbench calibrate`; otherwise assumed."""
+"""How much processes and sessions of one program differ on this machine, measured by `jaxbench calibrate`.
+
+Each call is a session: a run compared with itself. It shows how processes differ. Sessions at least `APART_S` apart
+show how days differ, from MIN_SESSIONS on; until then that is assumed.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxbench.analysis import spread as spreads
+from jaxbench.analysis.intervals import MIN_PROCESSES
+from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.store import write_json
 from jaxbench.verdicts import judge, metric
 from jaxbench.verdicts.judge import FASTER, SLOWER
-from jaxbench.verdicts.ratio import ASSUMED, MIN_PROCESSES, Spread
 from jaxbench.verdicts.samples import Sample, Side
 
 FOLDER = Path("baselines")
 FILE = "calibration.json"
 SCHEMA = 1
 LEAST = 2 * MIN_PROCESSES  # processes, so that each half has MIN_PROCESSES
+MOST = 12  # processes that are divided into halves: 462 ways, twice as many for each further one
+MIN_SESSIONS = 3
+APART_S = 3600.0  # between sessions: closer ones share the state of the machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """One call of `jaxbench calibrate`.
+
+    Attributes:
+      time: when, ISO 8601. sd, df: as in `Calibration`, of this session alone.
+      logs: {point: mean over processes of the logarithm of its median time}.
+      software: what was measured, as one word; sessions of other software are no repetitions.
+    """
+
+    time: str
+    sd: float
+    df: int
+    logs: dict[str, float]
+    software: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """A run compared with itself.
+    """A run compared with itself, and with those of earlier sessions.
 
     Attributes:
-      sd: standard deviation of the logarithm of a process's median time, root of the mean variance over points. It
-        includes variation between rounds, so it is conservative.
+      sd: standard deviation of the logarithm of a process's median time, root of the mean variance over points and
+        sessions. It includes variation between rounds, so it is conservative.
       df: its degrees of freedom; points that the same processes measured count once.
-      threshold: 95 % of all ways to split the processes into two halves show a smaller overall difference.
+      threshold: 95 % of all ways to split the newest session's processes into two halves show a smaller overall
+        difference.
       comparisons, alarms: how many such ways there are, and how many of them have a verdict of faster or slower. They
         share their data, so alarms / comparisons is not an error rate.
-      experiment, time: which experiment was measured, and when.
+      experiment, time: which experiment was measured, and when last.
+      sessions: oldest first; none in files from before there were any.
     """
 
     sd: float
@@ -48,42 +78,85 @@ class Calibration:
     alarms: int
     experiment: str
     time: str
+    sessions: tuple[Session, ...] = ()
+
+    @property
+    def session_sd(self) -> float:
+        """Standard deviation between sessions of the logarithm of a point's time, root of the mean variance over
+        points; what the processes of a session leave uncertain is in it. NaN below MIN_SESSIONS."""
+        if len(self.sessions) < MIN_SESSIONS:
+            return math.nan
+        logs = [[session.logs[point] for session in self.sessions] for point in self.sessions[0].logs]
+        return math.sqrt(float(np.mean(np.var(logs, axis=1, ddof=1))))
 
     @property
     def spread(self) -> Spread:
+        """Both variations. That between sessions is assumed until there are enough."""
         source = f"calibrated on this machine with {self.experiment} at {self.time}"
-        return Spread(sd=self.sd, df=self.df, source=source)
+        if math.isnan(self.session_sd):
+            return Spread(sd=self.sd, df=self.df, source=source)
+        return Spread(
+            sd=self.sd, df=self.df, session_sd=self.session_sd, session_df=len(self.sessions) - 1,
+            session_kind=CALIBRATED, source=source,
+        )  # fmt: skip
+
+    def after(self, earlier: Calibration | None) -> Calibration:
+        """With the sessions of an earlier calibration that repeat the same, APART_S before this one's single session
+        and before each other."""
+        kept = list(self.sessions[-1:])
+        for session in reversed(earlier.sessions if earlier else ()):
+            same = (session.software, session.logs.keys()) == (kept[0].software, kept[0].logs.keys())
+            if same and _seconds(session.time, kept[0].time) >= APART_S:
+                kept.insert(0, session)
+        df = sum(session.df for session in kept)
+        sd = math.sqrt(sum(session.df * session.sd**2 for session in kept) / df)
+        return dataclasses.replace(self, sd=sd, df=df, sessions=tuple(kept))
 
 
-def calibrate(side: Side, experiment: str, time: str) -> Calibration:
-    """Raises UserError when a point was measured by fewer than LEAST processes."""
+def _seconds(first: str, second: str) -> float:
+    times = [datetime.datetime.fromisoformat(time) for time in (first, second)]
+    return (times[1] - times[0]).total_seconds()
+
+
+def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Calibration:
+    """Of one session. Raises UserError when a point was measured by fewer than LEAST processes."""
     few = {name: len(sample.processes) for name, sample in side.items() if len(sample.processes) < LEAST}
     if few or not side:
         name, count = next(iter(few.items()), ("no point", 0))
         raise UserError(f"{name} was measured by {count} processes: a calibration needs at least {LEAST}.")
-    variances = [float(np.var(sample.log_medians(), ddof=1)) for sample in side.values()]
-    groups = {sample.names: len(sample.processes) - 1 for sample in side.values()}
     differences, alarms = _against_itself(side)
+    session = session_of(side, time, software)
     return Calibration(
-        sd=math.sqrt(float(np.mean(variances))),
-        df=sum(groups.values()),
+        sd=session.sd,
+        df=session.df,
         threshold=math.expm1(float(np.quantile(differences, 0.95))),
         comparisons=len(differences),
         alarms=alarms,
         experiment=experiment,
         time=time,
+        sessions=(session,),
     )
+
+
+def session_of(side: Side, time: str, software: str = "") -> Session:
+    """How the processes of one run differ. side: at least two processes a point."""
+    variances = [float(np.var(sample.log_medians(), ddof=1)) for sample in side.values()]
+    groups = {sample.names: len(sample.processes) - 1 for sample in side.values()}
+    logs = {name: float(np.mean(sample.log_medians())) for name, sample in side.items()}
+    sd = math.sqrt(float(np.mean(variances)))
+    return Session(time=time, sd=sd, df=sum(groups.values()), logs=logs, software=software)
 
 
 def _against_itself(side: Side) -> tuple[list[float], int]:
     """The absolute logarithm of the overall ratio for each way to halve the processes; and the false alarms."""
-    count = min(len(sample.processes) for sample in side.values()) // 2 * 2
+    count = min(MOST, *(len(sample.processes) for sample in side.values())) // 2 * 2
+    one_session = dataclasses.replace(ASSUMED, session_sd=0.0)
     differences, alarms = [], 0
     for half in itertools.combinations(range(1, count), count // 2 - 1):
         first = (0, *half)  # the first process is always in A: B's halves are the complements
         second = tuple(i for i in range(count) if i not in first)
         a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (first, second))
-        answers = judge.judge(a, b, metric.METRICS["step_s"], ASSUMED)
+        answers = judge.judge(a, b, metric.METRICS["step_s"], one_session)
         differences.append(abs(math.log(answers.overall.ratio.value)))
         alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*answers.points, answers.overall))
     return differences, alarms
@@ -120,11 +193,23 @@ def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) ->
     try:
         file = _read(path)
         entries = file["machines"].get(_key_in(file, manifest), {})
-        calibrations = [Calibration(**each) for each in entries.values()]
+        calibrations = [_parsed(each) for each in entries.values()]
         same_experiment = [each for each in calibrations if each.experiment == experiment]
         return max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"'{path}' is damaged ({error!r}): delete it and run jaxbench calibrate.") from error
+
+
+def _parsed(entry: Mapping[str, Any]) -> Calibration:
+    sessions: Sequence[Any] = entry.get("sessions", ())
+    return Calibration(**{**entry, "sessions": tuple(Session(**session) for session in sessions)})
+
+
+def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> None:
+    """Keeps the calibrated spread with a run's records, for its intervals; nothing without one, or if it has one."""
+    known, target = load(manifest, experiment, folder), run / spreads.NAME
+    if known is not None and not target.exists():
+        write_json(target, asdict(known.spread))
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:

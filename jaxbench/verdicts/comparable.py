@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +152,13 @@ def differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
     names = [*left, *(name for name in right if name not in left)]
     settings = {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
     return {**identity.differences(a.manifest, b.manifest), **settings}
+
+
+def measured(run: Run) -> str:
+    """sha256 over what was measured, by which software and in which environment: equal for repetitions."""
+    config = {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW)}
+    facts = {name: run.manifest.get(name) for name in ("versions", "experiment_sha256", "environment")}
+    return hashlib.sha256(json.dumps([config, facts], sort_keys=True, default=str).encode()).hexdigest()
 
 
 def software(a: Run, b: Run) -> list[str]:

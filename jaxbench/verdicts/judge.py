@@ -7,6 +7,7 @@ all of it is on one side of 1, and its middle is beyond the margin. Otherwise: "
 A table answers several questions. Half of ALPHA is for the overall ratio, and the other half is divided by the number
 of points (Bonferroni, which allows any dependence between points: one process measures several). So if nothing differs,
 the chance of any "faster" or "slower" in a table is at most ALPHA. The intervals shown are ordinary 95 % intervals.
+One or two processes on a machine that is not calibrated are never enough: nothing says how much processes differ there.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.intervals import MIN_PROCESSES, UNKNOWN, Estimate
+from jaxbench.analysis.spread import CALIBRATED, Spread
 from jaxbench.verdicts import ratio as ratios
 from jaxbench.verdicts.metric import Metric
-from jaxbench.verdicts.ratio import MIN_PROCESSES, Ratio, Spread
+from jaxbench.verdicts.ratio import Ratio
 from jaxbench.verdicts.samples import Sample, Side
 
 ALPHA = 0.05  # chance of a false alarm anywhere in a table
@@ -63,6 +65,7 @@ class Answers:
     overall: Answer
     spread: Spread
     looks: int | None = None  # of a sequence; None: two finished runs, judged once
+    autocorrelation: float = math.nan  # of a sequence: of neighbouring pairs, over all points
 
     @property
     def verdict(self) -> str:
@@ -77,16 +80,16 @@ def judge(a: Side, b: Side, metric: Metric, spread: Spread, *, margin: float = M
     if metric.power < 0:
         a, b = per_example(a), per_example(b)
     left, right = ratios.draw(a, spread, 0), ratios.draw(b, spread, 1)
-    each = {name: ratios.ratio([left[name]], [right[name]]) for name in a}
+    each = {name: ratios.ratio([left[name]], [right[name]], spread) for name in a}
     alpha = ALPHA / 2 / len(each)
-    points = tuple(_answer(name, each[name], (a[name], b[name]), metric, margin, alpha) for name in each)
+    points = tuple(_answer(name, each[name], (a[name], b[name]), metric, margin, alpha, spread) for name in each)
     measurable = [name for name in each if math.isfinite(each[name].se)]
     if len(points) == 1:
         overall = dataclasses.replace(points[0], name=OVERALL)
     elif measurable:
-        mean = ratios.ratio([left[name] for name in measurable], [right[name] for name in measurable])
+        mean = ratios.ratio([left[name] for name in measurable], [right[name] for name in measurable], spread)
         fewest_a, fewest_b = (min((side[n] for n in measurable), key=_processes) for side in (a, b))
-        overall = _answer(OVERALL, mean, (fewest_a, fewest_b), metric, margin, ALPHA / 2)
+        overall = _answer(OVERALL, mean, (fewest_a, fewest_b), metric, margin, ALPHA / 2, spread)
     else:
         overall = Answer(name=OVERALL, verdict=CANNOT_TELL, why="every point is inconclusive")
     return Answers(metric=metric, margin=margin, points=points, overall=overall, spread=spread)
@@ -97,10 +100,11 @@ def per_example(side: Side) -> Side:
 
 
 def _answer(
-    name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, margin: float, alpha: float
+    name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, margin: float, alpha: float, spread: Spread
 ) -> Answer:
-    verdict = decide(times, alpha, margin)
-    why = help_for(times, alpha, margin, sides) if verdict == CANNOT_TELL else ""
+    few = min(map(_processes, sides)) < MIN_PROCESSES and spread.kind != CALIBRATED
+    verdict = CANNOT_TELL if few else decide(times, alpha, margin)
+    why = help_for(times, alpha, margin, sides, spread) if verdict == CANNOT_TELL else ""
     return make_answer(name, times, sides, metric, verdict=verdict, why=why)
 
 
@@ -135,14 +139,26 @@ def decide(times: Ratio, alpha: float, margin: float) -> str:
     return CANNOT_TELL
 
 
-def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample]) -> str:
+def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample], spread: Spread) -> str:
     """What would decide the question if the ratio stays the same."""
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):
         return "one round on a side: at least 2 rounds would"
-    factor = (half / wanted(times, limit)) ** 2
+    few = min(map(_processes, sides)) < MIN_PROCESSES
+    if few and spread.kind != CALIBRATED:
+        return (
+            f"nothing says how much processes differ here: {MIN_PROCESSES} a side "
+            f"(--config.measure.processes={MIN_PROCESSES}), jaxbench calibrate or jaxbench ab would"
+        )
+    goal, between = wanted(times, limit) ** 2, (half / times.se) ** 2 * times.session
+    if between >= goal:
+        return (
+            f"no more processes would, because sessions differ by {100 * spread.session_sd:.2g} % "
+            f"({spread.session_kind}): jaxbench ab would, which measures both sides at the same time"
+        )
+    factor = (half**2 - between) / (goal - between)
     processes, rounds = (float(np.mean([get(side) for side in sides])) for get in (_processes, _rounds))
-    if min(map(_processes, sides)) < MIN_PROCESSES:
+    if few:
         needed = max(MIN_PROCESSES, math.ceil(factor * processes))
         return f"about {needed} processes a side would (--config.measure.processes={needed})"
     more = max(1, math.ceil((factor - 1) * processes))

@@ -10,6 +10,9 @@ processes of R rounds each:
 - fewer: rounds are resampled. The variation between processes, which these data cannot show, is added: a deviation of
   `Spread` for each process, measured by `jaxbench calibrate`, or assumed.
 
+Two runs are two sessions. What differs between sessions, such as two days, is the same for all processes of one, so no
+number of them shows it: its variance, calibrated or assumed, is added to that of every ratio.
+
 Points that one process measured get the same resampled processes in every draw. The standard error of the draws is
 widened by sqrt(n / (n - 1)) for n resampled units. The interval is Student's, with the degrees of freedom of Welch and
 Satterthwaite for the sum of both sides' variances (Welch 1947, doi:10.1093/biomet/34.1-2.28).
@@ -17,6 +20,7 @@ Satterthwaite for the sum of both sides' variances (Welch 1947, doi:10.1093/biom
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,24 +28,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.intervals import MIN_PROCESSES, Estimate
+from jaxbench.analysis.spread import Spread
 from jaxbench.verdicts.samples import Sample, Side
 
 DRAWS = 2000
-MIN_PROCESSES = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """Variation between processes of one program. sd: of the logarithm of their medians. df: degrees of freedom of sd.
-    source: its origin, as a clause."""
-
-    sd: float
-    df: float
-    source: str
-
-
-ASSUMED = Spread(sd=0.03, df=math.inf, source="assumed, not measured: jaxbench calibrate measures it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +46,13 @@ class Drawn:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """B over A on the logarithmic scale. se: NaN when unknown."""
+    """B over A on the logarithmic scale. se: NaN when unknown. session: the part of se^2 that more processes do not
+    reduce, because it is between sessions."""
 
     log: float
     se: float
     df: float
+    session: float = 0.0
 
     def half(self, alpha: float) -> float:
         """Half the width of the logarithm's interval of confidence 1 - alpha; NaN when unknown."""
@@ -71,7 +64,7 @@ class Ratio:
         return Estimate(value=value, lo=value * math.exp(-half), hi=value * math.exp(half))
 
     def inverse(self) -> Ratio:
-        return Ratio(log=-self.log, se=self.se, df=self.df)
+        return dataclasses.replace(self, log=-self.log)
 
 
 def draw(side: Side, spread: Spread, seed: int) -> dict[str, Drawn]:
@@ -124,13 +117,20 @@ def _medians(rounds: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
     return np.nanmedian(table[chosen].reshape(len(chosen), -1), axis=1)
 
 
-def ratio(a: Sequence[Drawn], b: Sequence[Drawn]) -> Ratio:
-    """B's time over A's, the geometric mean over points. a, b: the same points in the same order."""
+def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: Spread | None = None) -> Ratio:
+    """B's time over A's, the geometric mean over points. a, b: the same points in the same order.
+
+    sessions: how sessions differ, of which A and B are two; None: nothing is added, as for a ratio of two efficiencies,
+    in which a session's effect cancels.
+    """
     log = float(np.mean([two.value - one.value for one, two in zip(a, b, strict=True)]))
     sides = [np.mean([point.draws for point in points], axis=0) for points in (a, b)]
-    variances = [float(np.var(side)) for side in sides]
-    parts = [(variance, min(p.df for p in points)) for variance, points in zip(variances, (a, b), strict=True)]
-    return Ratio(log=log, se=math.sqrt(sum(variances)), df=_welch(parts))
+    parts = [(float(np.var(side)), min(p.df for p in points)) for side, points in zip(sides, (a, b), strict=True)]
+    between = 2 * sessions.session_sd**2 if sessions else 0.0
+    if sessions and between:
+        parts.append((between, sessions.session_df))
+    se = math.sqrt(sum(variance for variance, _ in parts))
+    return Ratio(log=log, se=se, df=_welch(parts), session=between)
 
 
 def _welch(parts: Sequence[tuple[float, float]]) -> float:
@@ -143,4 +143,4 @@ def _welch(parts: Sequence[tuple[float, float]]) -> float:
 def compare(a: Side, b: Side, spread: Spread, seed: int = 0) -> Mapping[str, Ratio]:
     """The ratio of each point that both have."""
     left, right = draw(a, spread, 2 * seed), draw(b, spread, 2 * seed + 1)
-    return {name: ratio([left[name]], [right[name]]) for name in left if name in right}
+    return {name: ratio([left[name]], [right[name]], spread) for name in left if name in right}

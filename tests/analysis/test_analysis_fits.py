@@ -44,9 +44,23 @@ def test_exact_speedups_give_the_exact_share(serial: float) -> None:
         assert fits._solve(kind, n, fits.predict(kind.name, n, serial)) == pytest.approx([serial], abs=1e-9)
 
 
-def test_superlinear_points_are_held_at_the_bound(tmp_path: Path) -> None:
-    ((_, _, serial),) = fit(tmp_path, law=lambda scaling, n: n**1.02)["Amdahl"].parameters
-    assert serial.value == 0
+def test_superlinear_points_are_not_described(tmp_path: Path) -> None:
+    """A share of 0 [0, 0] would be an answer; the law has none."""
+    found = fit(tmp_path, law=lambda scaling, n: n**1.02)["Amdahl"]
+    assert found.why_not == "s = 0 is at its bound: this law does not describe the run" and not found.parameters
+
+
+def test_more_devices_that_are_slower_are_no_serial_share(tmp_path: Path) -> None:
+    """ "s = 1 [1, 1]" was said of a run whose speed-up fell below 1."""
+    found = fit(tmp_path, law=lambda scaling, n: n**-0.3, noise=0.002)
+    for law in ("Amdahl", "Gustafson"):
+        assert found[law].why_not == "s = 1 is at its bound: this law does not describe the run"
+    assert any("no fit for shard_map, s = 1 is at its bound" in said for said in fits.sentences(list(found.values())))
+
+
+def test_an_ideal_run_is_described_by_its_bound(tmp_path: Path) -> None:
+    ((_, _, serial),) = fit(tmp_path, law=lambda scaling, n: float(n), noise=0, drift=0)["Amdahl"].parameters
+    assert serial.value == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -75,16 +75,16 @@ def test_efficiency_above_one_is_flagged_and_noise_is_not(tmp_path: Path) -> Non
 def test_two_rounds_have_no_interval_and_say_so(tmp_path: Path) -> None:
     row = analyse(tmp_path, rounds=2)["shard_map/strong/2"]
     assert row.speedup.known and not row.speedup.has_interval and math.isnan(row.timing.step_s.lo)
-    assert any("2 of the 3 rounds" in note for note in row.notes)
+    assert any("2 of the 5 rounds" in note for note in row.notes)
 
 
 def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path) -> None:
-    loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=8)))
+    loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=11)))
 
     def cut(first: int, last: int) -> dict[str, scaling.Row]:
         """The base in rounds 0 to 5, the point on 2 devices in rounds `first` to `last`."""
         kept = {1: slice(0, 6), 2: slice(first, last)}
-        some = [dataclasses.replace(p, rounds=p.rounds[kept.get(p.devices, slice(8))]) for p in loaded]
+        some = [dataclasses.replace(p, rounds=p.rounds[kept.get(p.devices, slice(11))]) for p in loaded]
         return {r.point.point: r for r in scaling.analyse(some, config={})}
 
     both = cut(0, 6)["shard_map/strong/2"]
@@ -93,10 +93,10 @@ def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path)
     assert row.paired and row.speedup.value == both.speedup.value and row.speedup.has_interval
     assert any("6 of its 8 rounds are shared with its base" in note for note in row.notes)
     assert not any("rounds are shared" in note for note in both.notes)
-    alone = cut(4, 8)["shard_map/strong/2"]
+    alone = cut(4, 11)["shard_map/strong/2"]
     assert alone.timing.step_s.has_interval and alone.speedup.known
     assert not (alone.paired or alone.speedup.has_interval or alone.efficiency.has_interval)
-    assert any("2 of its 4 rounds are shared" in note and "drift" in note for note in alone.notes)
+    assert any("2 of its 7 rounds are shared" in note and "drift" in note for note in alone.notes)
 
 
 def late(name: str) -> fabricate.Session:

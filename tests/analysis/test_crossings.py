@@ -99,8 +99,8 @@ def test_platforms_and_cores_are_in_the_labels(tmp_path: Path) -> None:
 def test_only_rounds_that_both_have_are_compared(tmp_path: Path) -> None:
     """Their last rounds were measured in other sessions, in which the machine drifted elsewhere."""
     parted = [numpy_()[3], jit()[3]]
-    facts: dict[str, Any] = {"rounds": 7, "drift": 0.2, "noise": 0.001}
-    one, two = rows(tmp_path / "a", parted, session=lambda p, r: int("jit" in p and r > 3), **facts)
+    facts: dict[str, Any] = {"rounds": 9, "drift": 0.2, "noise": 0.001}
+    one, two = rows(tmp_path / "a", parted, session=lambda p, r: int("jit" in p and r > 5), **facts)
     shared = paired_ratio.ratio(one, two)
     assert shared.has_interval and shared.value == pytest.approx(3.56e-6 / 1.1256e-5, rel=0.005)
     one, two = rows(tmp_path / "b", parted, session=lambda p, r: int("jit" in p and r > 1), **facts)

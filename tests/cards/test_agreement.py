@@ -13,11 +13,11 @@ from fabricate_cases import case_folder, matmul
 from rich.console import Console
 
 from cards import card_cases
+from jaxbench.analysis.spread import ASSUMED
 from jaxbench.cards import layout, repro
 from jaxbench.cards.agreement import NOT_JUDGED, OUTSIDE, WITHIN, Answer, agree, exit_code
 from jaxbench.records.store import RECORDS
 from jaxbench.verdicts.comparable import read
-from jaxbench.verdicts.ratio import ASSUMED
 
 FACTS: dict[str, Any] = dict(devices=(1, 2, 4), rounds=10)
 

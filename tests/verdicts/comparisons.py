@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxbench.analysis.spread import ASSUMED
 from jaxbench.verdicts import judge, samples, sequential
 from jaxbench.verdicts.comparable import LeftOut
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.metric import METRICS
-from jaxbench.verdicts.ratio import ASSUMED
 from jaxbench.verdicts.samples import Sample
 
 HOSTILE = "<script>alert(1)</script>|a]]>\x00\x1b[31m\u202e\ud800\uffff é 日本 `x` **b** &amp; [red]$y$"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import shutil
 import zlib
@@ -14,6 +15,7 @@ import pytest
 from doorway import jaxbench
 from thin import thin
 
+from jaxbench.analysis import spread
 from jaxbench.errors import UserError
 from jaxbench.verdicts import baseline, calibration, comparable
 from jaxbench.verdicts.comparable import NotComparable
@@ -21,7 +23,7 @@ from jaxbench.verdicts.comparable import NotComparable
 
 def run(path, *, slower=1.0, seed=None, processes=4, drift=0.002, noise=0.002, **changes):
     options = dict(
-        devices=(1, 2), scalings=("strong",), rounds=4 * processes, session=lambda point, r: r // 4,
+        devices=(1, 2), scalings=("strong",), rounds=4 * processes, processes=processes,
         seed=zlib.crc32(path.name.encode()) if seed is None else seed,
         base_step_s=0.01 * slower, drift=drift, noise=noise,
     )  # fmt: skip
@@ -202,10 +204,11 @@ def test_one_run_twice_is_refused(tmp_path):
 
 
 ANSWERS = [
-    (dict(slower=1.1), (), 1, "Slower"),
-    (dict(slower=0.9), (), 0, "Faster"),
-    (dict(seed=1), (), 0, "Same"),
-    (dict(slower=1.1), ("--metric=throughput",), 1, "Slower"),
+    (dict(slower=1.2), (), 1, "Slower"),
+    (dict(slower=0.8), (), 0, "Faster"),
+    (dict(seed=1), ("--margin=0.2",), 0, "Same"),
+    (dict(seed=1), (), 2, "sessions differ by 3 % (assumed)"),
+    (dict(slower=1.2), ("--metric=throughput",), 1, "Slower"),
     (dict(slower=1.02, processes=1), (), 2, "annot tell"),
     (dict(devices=(4,)), (), 3, "devices is"),
     (dict(seed=1), ("--margin=7",), 3, "--margin=7"),
@@ -272,6 +275,35 @@ def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
     (tmp_path / calibration.FILE).write_text('{"schema": 1}')
     with pytest.raises(UserError, match="is damaged"):
         calibration.load(here, "cnn", tmp_path)
+
+
+def test_sessions_apart_in_time_show_how_days_differ():
+    """One session's threshold was taken for that of two days."""
+
+    def session(hour, log, software="x"):
+        own = calibration.Session(
+            time=f"2026-01-01T{hour:02}:00:00+00:00", sd=0.01, df=7, logs={"p": log}, software=software
+        )
+        facts = dict(threshold=0.01, comparisons=35, alarms=0, experiment="cnn", time=own.time)
+        return calibration.Calibration(sd=own.sd, df=own.df, sessions=(own,), **facts)
+
+    two = session(4, 0.04).after(session(2, 0.0).after(None))
+    assert math.isnan(two.session_sd) and two.spread.session_kind == "assumed" and two.spread.session_sd == 0.03
+    three = session(6, 0.02).after(two)
+    assert three.session_sd == pytest.approx(0.02) and (three.spread.session_df, three.df) == (2, 21)
+    assert three.spread.session_kind == "calibrated"
+    assert len(session(6, 0.0).after(session(6, 0.0)).sessions) == 1, "the same moment again"
+    assert len(session(8, 0.0, software="y").after(three).sessions) == 1, "other software is no repetition"
+
+
+def test_a_calibration_of_one_session_from_before_is_read_and_said(tmp_path):
+    old = dict(sd=0.01, df=7, threshold=0.02, comparisons=35, alarms=0, experiment="cnn", time="2026-01-01")
+    key = calibration.machine_key({"platform": "cpu"})
+    (tmp_path / calibration.FILE).write_text(json.dumps({"schema": 1, "machines": {key: {"cnn": old}}}))
+    found = calibration.spread_of({"platform": "cpu"}, "cnn", tmp_path)
+    assert (found.sd, found.kind, found.session_sd, found.session_kind) == (0.01, "calibrated", 0.03, "assumed")
+    calibration.adopt(tmp_path, {"platform": "cpu"}, "cnn", tmp_path)
+    assert spread.read(tmp_path) == found
 
 
 def test_a_copy_is_no_second_run(tmp_path):

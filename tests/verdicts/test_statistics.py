@@ -11,35 +11,60 @@ from thin import thin
 
 from benchmarks import verdicts as simulations
 from jaxbench import ab
+from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
 from jaxbench.verdicts import judge, metric, ratio, sequential
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER
-from jaxbench.verdicts.ratio import ASSUMED, Ratio, Spread
+from jaxbench.verdicts.ratio import Ratio
 from jaxbench.verdicts.samples import of_times
 
 STEP_S, THROUGHPUT = metric.METRICS["step_s"], metric.METRICS["throughput"]
 
 
-@pytest.mark.parametrize("processes", thin([5, 1, 8], 1))
-def test_intervals_cover_what_they_say(processes):
-    calibrated = Spread(sd=0.02, df=15, source="")
-    spread = calibrated if processes == 1 else ASSUMED
-    assert 0.93 <= simulations.coverage(processes, 1000, spread=spread) <= 0.97
-
-
-def test_a_table_of_nothing_raises_few_false_alarms():
-    assert simulations.tables(200)["alarm"] <= 0.05 * 200
+@pytest.mark.parametrize("facts", thin([*simulations.ALARMS.values()], [*simulations.ALARMS.values()][2:12:3]))
+def test_tables_of_nothing_raise_few_false_alarms(facts):
+    """A day effect of 3 % raised them in 60 of 100 tables, drift in 13 to 33, one process in 30 to 63."""
+    assert simulations.tables(100, **facts)["alarm"] <= 9
 
 
 @pytest.mark.parametrize("by", ["step_s", "throughput"])
-def test_five_percent_slower_is_found(by):
-    assert simulations.tables(100, effect=1.05, by=by)[SLOWER] >= 95
+def test_fifteen_percent_slower_is_found_without_a_calibration(by):
+    assert simulations.tables(60, effect=1.15, by=by)[SLOWER] >= 57
 
 
-def test_looking_again_and_again_keeps_the_error_rate():
-    nothing, _ = simulations.sequential_verdicts(400)
-    assert nothing[SLOWER] + nothing[FASTER] <= 0.05 * 400
-    slower, pairs = simulations.sequential_verdicts(100, effect=1.05)
-    assert slower[SLOWER] >= 95 and pairs < 10
+def test_ten_percent_slower_is_found_with_one():
+    found = simulations.tables(60, **simulations.POWER["10 % slower, days differ by 1 %, calibrated in 8 sessions"])
+    assert found[SLOWER] >= 57
+
+
+@pytest.mark.parametrize("pairs", thin([*simulations.SEQUENCES.values()]))
+def test_looking_again_and_again_keeps_the_error_rate(pairs):
+    """Pairs of two modes raised an alarm in 24 of 100, autocorrelated ones in 7 to 61."""
+    nothing, _ = simulations.sequences(200, pairs)
+    assert nothing[SLOWER] + nothing[FASTER] <= 0.08 * 200
+
+
+def test_three_slow_pairs_of_ten_are_not_the_same():
+    """They were, in 33 of 100: the first three looked alike."""
+    assert simulations.sequences(200, simulations.three_of_ten)[0][SAME] <= 0.05 * 200
+
+
+def test_pairs_find_what_differs_and_what_does_not():
+    slower, pairs = simulations.sequences(100, simulations.pairs(math.log(1.05)))
+    assert slower[SLOWER] >= 95 and pairs < 16
+    assert simulations.sequences(100, simulations.pairs(sd=0.005))[0][SAME] >= 95
+
+
+def test_the_autocorrelation_of_pairs_is_seen_and_doubted():
+    seen, most = sequential.correlation(np.array([1.0, 2, 3, 4, 5, 6, 7, 8]))
+    assert seen == pytest.approx(0.625) and most == sequential.MOST
+    alternating, none = sequential.correlation(np.array([1.0, -1] * 20))
+    assert alternating < -0.9 and none == 0
+    logs = 0.03 + 0.001 * np.arange(6) % 2
+    assert sequential.of_pairs(logs).se >= sequential.FLOOR / 6**0.5, "pairs that agree by chance"
+    assert sequential.correlation(np.ones(6))[0] == 0
+
+
+STEADY = Spread(sd=0.003, df=14, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated")
 
 
 def side(effect=1.0, *, processes=4, rounds=3, noise=0.002, seed=0, work=1.0):
@@ -51,7 +76,7 @@ def side(effect=1.0, *, processes=4, rounds=3, noise=0.002, seed=0, work=1.0):
 
 @pytest.mark.parametrize(("effect", "verdict", "code"), [(1.1, SLOWER, 1), (0.9, FASTER, 0), (1.005, SAME, 0)])
 def test_the_verdict_and_its_exit_code(effect, verdict, code):
-    found = judge.judge(side(), side(effect, seed=1), STEP_S, ASSUMED)
+    found = judge.judge(side(), side(effect, seed=1), STEP_S, STEADY)
     assert found.verdict == verdict and judge.EXIT[found.verdict] == code
     assert found.overall.ratio.value == pytest.approx(effect, rel=0.01)
 
@@ -63,15 +88,16 @@ def test_a_throughput_is_better_when_it_is_more():
     assert found.points[0].a == pytest.approx(64, rel=0.01) and found.points[0].b == pytest.approx(32, rel=0.01)
     more = judge.judge(half_the_work, side(work=64.0), THROUGHPUT, ASSUMED)
     assert more.verdict == FASTER
-    same_step = judge.judge(side(work=64.0), half_the_work, STEP_S, ASSUMED)
+    same_step = judge.judge(side(work=64.0), half_the_work, STEP_S, STEADY)
     assert same_step.verdict == SAME
 
 
 def test_one_process_says_nothing_of_how_processes_differ():
     a, b = side(processes=1, rounds=10), side(1.05, processes=1, rounds=10, seed=1)
     assert judge.judge(a, b, STEP_S, ASSUMED).verdict == CANNOT_TELL
-    steady = Spread(sd=0.003, df=14, source="calibrated")
-    assert judge.judge(a, b, STEP_S, steady).verdict == SLOWER
+    assert judge.judge(a, b, STEP_S, STEADY).verdict == SLOWER
+    much = judge.judge(a, side(2.0, processes=1, rounds=10), STEP_S, ASSUMED)
+    assert much.verdict == CANNOT_TELL and "jaxbench calibrate or jaxbench ab would" in much.overall.why
     assert "--config.measure.processes=" in judge.judge(a, b, STEP_S, ASSUMED).overall.why
 
 
@@ -83,17 +109,25 @@ def test_one_round_of_one_process_is_no_evidence_at_all():
 
 def test_what_is_said_to_help_helps():
     noisy = dict(noise=0.08, rounds=2)
-    few = judge.judge(side(**noisy), side(1.06, seed=1, **noisy), STEP_S, ASSUMED).overall
+    few = judge.judge(side(**noisy), side(1.06, seed=1, **noisy), STEP_S, STEADY).overall
     assert few.verdict == CANNOT_TELL
     more = int(few.why.split(" more processes")[0].split()[-1])
     many = [
         judge.judge(
             side(processes=4 + more, seed=2 * s, **noisy), side(1.06, processes=4 + more, seed=2 * s + 1, **noisy),
-            STEP_S, ASSUMED,
+            STEP_S, STEADY,
         ).verdict
         for s in range(1, 21)
     ]  # fmt: skip
     assert many.count(CANNOT_TELL) < 15
+
+
+def test_no_number_of_processes_makes_two_days_one():
+    """Twenty processes a side, which agree to a hair, say nothing of what differs between two days."""
+    a, b = side(processes=20, noise=1e-4), side(1.05, processes=20, noise=1e-4, seed=1)
+    found = judge.judge(a, b, STEP_S, ASSUMED)
+    assert found.verdict == CANNOT_TELL and "sessions differ by 3 % (assumed): jaxbench ab would" in found.overall.why
+    assert judge.judge(a, b, STEP_S, STEADY).verdict == SLOWER
 
 
 def test_points_of_one_process_are_not_independent():
@@ -122,28 +156,28 @@ def test_a_verdict_is_read_off_its_interval():
 
 def test_sequences_need_the_least_pairs_and_spend_no_more_than_they_have():
     assert sum(sequential.share(k) for k in range(1, 10_000)) < 1
-    assert sequential.looks(2) == 0 and sequential.next_look(0) == sequential.LOOKS[0] == 3
+    assert sequential.looks(2) == 0 and sequential.next_look(0) == sequential.LOOKS[0] == 6
     two = sequential.judge(side(processes=2), side(2.0, processes=2), STEP_S, margin=0.02)
-    assert two.verdict == CANNOT_TELL and "3 pairs" in two.overall.why
-    three = sequential.judge(side(processes=3), side(2.0, processes=3, seed=1), STEP_S, margin=0.02)
-    assert three.verdict == SLOWER
-    five = sequential.judge(side(processes=5), side(2.0, processes=5, seed=1), STEP_S, margin=0.02)
-    assert five.overall.processes == (4, 4)  # as of the newest look
+    assert two.verdict == CANNOT_TELL and "6 pairs" in two.overall.why
+    six = sequential.judge(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
+    assert six.verdict == SLOWER and math.isfinite(six.autocorrelation)
+    seven = sequential.judge(side(processes=7), side(2.0, processes=7, seed=1), STEP_S, margin=0.02)
+    assert seven.overall.processes == (6, 6)  # as of the newest look
 
 
 def test_measuring_ends_with_the_verdict_or_the_budget():
-    told = sequential.judge(side(processes=3), side(2.0, processes=3, seed=1), STEP_S, margin=0.02)
+    told = sequential.judge(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
     open_ = sequential.judge(side(processes=2), side(2.0, processes=2, seed=1), STEP_S, margin=0.02)
     budget = ab.Budget(seconds=100, metric=STEP_S, margin=0.02)
     assert ab._ended(open_, 2, 99, budget) == ""
     assert "budget of 1 min 40 s is spent after 2 pairs" in ab._ended(open_, 2, 101, budget)
-    assert "verdict was reached after 3 pairs" in ab._ended(told, 3, 0, budget)
-    assert ab._ended(told, 5, 0, budget) == ""  # looked at after 4 and 6 only
+    assert "verdict was reached after 6 pairs" in ab._ended(told, 6, 0, budget)
+    assert ab._ended(told, 7, 0, budget) == ""  # looked at after 6 and 8 only
     assert f"{sequential.LOOKS[-1]} pairs" in ab._ended(open_, sequential.LOOKS[-1], 0, budget)
 
 
 def test_a_pairs_ratio_is_formed_round_by_round():
     drift = np.array([1.0, 1.3, 0.8, 1.1, 2.0])
-    a, b = (of_times([(factor * drift)[:, None]] * 3) for factor in (1.0, 1.1))
+    a, b = (of_times([(factor * drift)[:, None]] * 12) for factor in (1.0, 1.1))
     found = sequential.judge({"p": a}, {"p": b}, STEP_S, margin=0.02).overall
     assert found.ratio.value == pytest.approx(1.1) and found.verdict == SLOWER

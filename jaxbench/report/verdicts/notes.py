@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.report.verdicts.words import called, clean, direction, help_lines
 from jaxbench.verdicts import sequential
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import ALPHA, Answer, Answers
-from jaxbench.verdicts.ratio import MIN_PROCESSES
 
 Section = tuple[str, list[str]]
 SHOWN = 0.95
@@ -105,7 +106,15 @@ def _of_pairs(answers: Answers) -> Iterator[str]:
     yield "A and B are geometric means over processes of each one's median"
     yield "the ratio of a pair of processes is the median over their rounds of B over A"
     yield "the ratio shown is the geometric mean over pairs"
-    yield "intervals: Student's t on the differences between pairs, with one degree of freedom less than pairs"
+    yield (
+        "intervals: Student's t on the differences between pairs, whose standard deviation counts as at least "
+        f"{100 * sequential.FLOOR:g} %"
+    )
+    if math.isfinite(answers.autocorrelation):
+        yield (
+            f"autocorrelation of neighbouring pairs: {answers.autocorrelation:.2f}; intervals are as wide as the upper "
+            "end of its own interval makes them"
+        )
 
 
 def _intervals(answers: Answers) -> Iterator[str]:
@@ -123,6 +132,10 @@ def _intervals(answers: Answers) -> Iterator[str]:
             f"with fewer than {MIN_PROCESSES} processes: standard error by bootstrap over rounds, plus the spread "
             f"between processes: {100 * spread.sd:.2g} % each ({clean(spread.source)})"
         )
+    yield (
+        f"A and B are two sessions, which differ by {100 * answers.spread.session_sd:.2g} % each "
+        f"({answers.spread.session_kind}): that is in every interval"
+    )
 
 
 def _counts(answers: Answers) -> Iterator[str]:

@@ -1,0 +1,56 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""How much two processes of one program differ, and two sessions on two days: calibrated, otherwise assumed.
+
+One process cannot show the first, and one run cannot show the second. `jaxbench calibrate` measures both. Its result is
+kept beside the records of a run (`NAME`), so that the report needs no other file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxbench.errors import UserError
+
+NAME = "spread.json"  # in a run folder
+CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Standard deviations of logarithms of times, with their degrees of freedom.
+
+    Attributes:
+      sd, df: between processes of one program in one session.
+      session_sd, session_df: between sessions, such as two days; shared by all points of a session.
+      kind, session_kind: CALIBRATED or ASSUMED_KIND. source: the origin of all four, as a clause.
+    """
+
+    sd: float
+    df: float
+    session_sd: float = 0.03
+    session_df: float = 1e6
+    kind: str = CALIBRATED
+    session_kind: str = ASSUMED_KIND
+    source: str
+
+
+# An assumption may be wrong: with so few degrees of freedom the intervals of one process hold where processes differ by
+# up to 5 %, as by 0 % (docs/STATISTICS.md has the table).
+ASSUMED = Spread(sd=0.03, df=2.5, kind=ASSUMED_KIND, source="assumed, not measured: jaxbench calibrate measures it")
+
+
+def read(folder: Path) -> Spread:
+    """The spread that was known when the run was measured; ASSUMED without one. Raises UserError for a damaged file."""
+    path = folder / NAME
+    if not path.exists():
+        return ASSUMED
+    try:
+        found = Spread(**json.loads(path.read_text()))
+        if not all(value >= 0 for value in (found.sd, found.df, found.session_sd, found.session_df)):
+            raise ValueError(f"a negative number in {dataclasses.asdict(found)}")
+    except (TypeError, ValueError) as error:
+        raise UserError(f"'{path}' is damaged ({error}): delete it, and the spread is assumed.") from error
+    return found
