@@ -39,5 +39,7 @@ def measure(name: str, config: ConfigDict) -> list[schema.PointRecord]:
         assert schema.from_json(schema.to_json(record)).levers == point.levers
         measured = bench.round(point.point, 0)
         assert min(measured.block_s) > 0 and measured.compilations == 0
+        bad = [check.reason for check in measured.checks if not check.ok]
+        assert measured.checks and not bad, (point.point, bad)
         found.append(record)
     return found
