@@ -1,0 +1,107 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One point in one process, built and compiled; nothing of it is run. Owns no process, file or pipe."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from jaxbench import discovery
+from jaxbench.machine.start import require_threads
+from jaxbench.measure import closed_form
+from jaxbench.measure.concurrency import concurrent_collectives
+from jaxbench.measure.passport import CompiledStep, compile_step
+from jaxbench.parallel.program import Program, without
+from jaxbench.records.schema import CompiledRecord
+from jaxbench.runner import pieces
+from jaxbench.runner.arm import Arms, build_program, disabled_passes, inspected
+from jaxbench.runner.plan import Point
+from jaxbench.runner.proof import Proof
+from jaxbench.runner.stages import stage
+from jaxbench.workloads.base import TrainWorkload
+
+
+class Compiler:
+    """Builds and compiles points of one experiment for the devices of this process, or for a target's."""
+
+    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], *, keep: bool = False):
+        """keep: the one-device references of all points, where memory allows."""
+        self.config = ConfigDict(config)
+        self.devices = devices
+        self.arms = Arms(self.config, experiment, devices[0])
+        self.key = jax.random.PRNGKey(self.config.seed)
+        with stage("model"):  # before any point, so that a model that cannot be built is reported once
+            self.plain = inspected(self.arms.config({}), experiment)
+        self._inits: dict[tuple[Any, ...], Any] = {}
+        own = experiment in discovery.experiments()
+        self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
+
+    def _grown(self, point: Point) -> int:
+        """The device count for which the model is enlarged."""
+        return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
+
+    def _build(self, workload: TrainWorkload, point: Point) -> Program:
+        """A new Program, whose step has never been traced, with the compiled `init` of an earlier one like it."""
+        program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
+        layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+        key = point.strategy, point.devices, id(workload), layout
+        return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
+
+    def compile(
+        self, point: Point, extra: dict[str, Any] | None = None, *, accepted: bool = False
+    ) -> tuple[TrainWorkload, Program, CompiledStep]:
+        """Builds and compiles; runs nothing. Raises StageError.
+
+        extra: further compiler options. accepted: another process has found that the loss may be computed so.
+        """
+        if not accepted:
+            with stage("model"):
+                kind = self.proof.loss_kind
+        with stage("build"):
+            workload = self.arms.workload(point.levers, self._grown(point))
+            program = self._build(workload, point)
+            if not accepted:
+                pieces.require(workload, program, kind)
+        with stage("compile"):
+            options = {**without(disabled_passes(point.levers, program)), **(extra or {})}
+            compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+            require_threads(point.devices, concurrent_collectives(compiled.hlo))
+            return workload, program, compiled
+
+    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
+        """The numbers that a dry run shows of a point. Raises StageError."""
+        _, program, compiled = self.compile(Point(**placed))
+        passport = compiled.passport
+        return {
+            "compile_s": (passport.trace_s or 0) + passport.lower_s + passport.compile_s,
+            "peak_bytes": passport.peak_bytes,
+            "temp_bytes": passport.temp_bytes,
+            "flops": passport.flops_per_step,
+            # the memory of one device that computes the reference, with the activations of the whole batch
+            "whole_bytes": (passport.peak_bytes or 0) + (program.parts - 1) * (passport.temp_bytes or 0),
+        }
+
+    def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
+        """Compiles a point for a target, and checks its collectives. Raises StageError."""
+        point = Point(**placed)
+        workload, program, compiled = self.compile(point)
+        passport = compiled.passport
+        return CompiledRecord(
+            experiment=self.config.experiment,
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            mesh=dict(program.mesh.shape),
+            compile_s=(passport.trace_s or 0) + passport.lower_s + passport.compile_s,
+            collectives=passport.collectives,
+            checks=(closed_form.judge(workload, program, passport, point.global_batch, devices=point.devices),),
+            peak_bytes=passport.peak_bytes,
+            compiler_peak_bytes=passport.compiler_peak_bytes,
+            temp_bytes=passport.temp_bytes,
+            flops=passport.flops_per_step,
+            product_flops=passport.product_flops_per_step,
+            parameters=passport.parameters,
+            **point.failure(),
+        )
