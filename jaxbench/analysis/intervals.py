@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special  # scipy.stats takes a second to import
 
 from jaxbench.analysis.spread import ASSUMED, Spread
 
@@ -188,7 +188,7 @@ def widened(value: float, drawn: np.ndarray, count: int) -> np.ndarray:
     if count < 2:
         return drawn
     # 0.98 and not 0.975: the percentiles of a mean of few units fall short (benchmarks/interval_coverage.py).
-    factor = math.sqrt(count / (count - 1)) * stats.t.ppf(0.98, count - 1) / stats.norm.ppf(0.975)
+    factor = math.sqrt(count / (count - 1)) * special.stdtrit(count - 1, 0.98) / special.ndtri(0.975)
     if value > 0 and (drawn[np.isfinite(drawn)] > 0).all():
         return value * np.exp(np.clip(factor * np.log(drawn / value), -50, 50))
     return value + factor * (drawn - value)

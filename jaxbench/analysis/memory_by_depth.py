@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from jaxbench.analysis import study_file
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
@@ -62,6 +62,6 @@ def _fit(remat: str, sizes: list[tuple[int, float]]) -> Law:
     if len(sizes) > 2:
         misfit = y - (slope * x + intercept)
         error = np.sqrt((misfit @ misfit) / (len(x) - 2) / ((x - x.mean()) @ (x - x.mean())))
-        half = float(stats.t.ppf(0.975, len(x) - 2) * error)
+        half = float(special.stdtrit(len(x) - 2, 0.975) * error)
         ends = dict(lo=float(slope) - half, hi=float(slope) + half)
     return Law(remat=remat, sizes=sizes, slope=Estimate(value=float(slope), **ends), intercept=float(intercept))

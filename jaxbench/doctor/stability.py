@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.doctor.child import Answer, ask, python
@@ -57,9 +57,9 @@ def resolvable(blocks: np.ndarray, *, block_s: float = BLOCK_S, total_s: float =
     if len(blocks) < MIN_BLOCKS:
         return Estimate()
     dof, per_arm = len(blocks) - 1, total_s / 2 / block_s
-    reach = stats.t.ppf((1 + CONFIDENCE) / 2, 2 * per_arm - 2) + stats.t.ppf(POWER, 2 * per_arm - 2)
+    reach = special.stdtrit(2 * per_arm - 2, (1 + CONFIDENCE) / 2) + special.stdtrit(2 * per_arm - 2, POWER)
     delta = float(reach * blocks.std(ddof=1) * math.sqrt(2 / per_arm) / blocks.mean())
-    lo, hi = (delta * math.sqrt(dof / stats.chi2.ppf(tail, dof)) for tail in (0.975, 0.025))
+    lo, hi = (delta * math.sqrt(dof / special.chdtri(dof, 1 - tail)) for tail in (0.975, 0.025))
     return Estimate(value=delta, lo=lo, hi=hi)
 
 

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from jaxbench.analysis.intervals import MIN_PROCESSES, Estimate
 from jaxbench.analysis.spread import Spread
@@ -56,7 +56,7 @@ class Ratio:
 
     def half(self, alpha: float) -> float:
         """Half the width of the logarithm's interval of confidence 1 - alpha; NaN when unknown."""
-        return float(stats.t.ppf(1 - alpha / 2, self.df) * self.se) if self.se > 0 else self.se
+        return float(special.stdtrit(self.df, 1 - alpha / 2) * self.se) if self.se > 0 else self.se
 
     def estimate(self, alpha: float = 0.05) -> Estimate:
         """The ratio itself, with its interval of confidence 1 - alpha."""
