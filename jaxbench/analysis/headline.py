@@ -7,8 +7,9 @@ from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.analysis.quantities import devices, percent, seconds
 from jaxbench.analysis.scaling import Control, Row
 
-# The same program, measured twice, may differ by this much more than an interval says before the interval is doubted.
-NOISE = 0.05
+# The same program, measured twice, may differ by this much, or by this many times what a headline claims, before the
+# headline is doubted. The ratio of two times that do not differ is off by about the width of its interval.
+NOISE, DOUBT = 0.05, 2.0
 
 
 def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[str]:
@@ -16,8 +17,8 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
 
     If no point allows one, a single sentence that starts with "No headline" says why.
 
-    controls: of the same run. A strategy has no headline if its same program, measured twice, differs by more than the
-      headline's interval and by more than NOISE.
+    controls: of the same run. A strategy has no headline if its same program, measured twice, differs by more than
+      NOISE and by more than DOUBT times the half width of the headline's interval.
     """
     strategies = dict.fromkeys(r.point.strategy for r in rows)
     noise = {control.strategy: control for control in controls or ()}
@@ -50,7 +51,7 @@ def _noisy(control: Control | None, largest: list[Row]) -> str:
     if control is None or not largest:
         return ""
     half = max((row.efficiency.hi - row.efficiency.lo) / 2 / row.efficiency.value for row in largest)
-    if control.floor <= max(NOISE, half):
+    if control.floor <= max(NOISE, DOUBT * half):
         return ""
     return (
         f"the machine was too noisy: the same program, measured twice, differs by up to {100 * control.floor:.0f} %, "

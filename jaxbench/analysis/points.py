@@ -33,6 +33,11 @@ class Point(StepPlace, Measured[PointRecord]):
         """One number of its short training; NaN without one."""
         return float(self.record.outcome.get(name, math.nan)) if self.record is not None else math.nan
 
+    @property
+    def loss_after(self) -> float:
+        """The loss after the steps of its first round; NaN: unknown."""
+        return next((each.loss_after for each in self.rounds if each.loss_after is not None), math.nan)
+
     def fact(self, name: str) -> float:
         """A number of the step other than its time; NaN without one."""
         return self.record.facts.get(name, math.nan) if self.record is not None else math.nan

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -43,7 +44,17 @@ def held(tree: PyTree, program: Program) -> float:
 
 
 def of_metrics(outputs: Any) -> dict[str, float]:
-    """The REPORTED metrics among the outputs of a step; {} for a part of a step whose outputs are not metrics."""
+    """The REPORTED metrics among the outputs of a step, and its `first_loss`; {} for a part of a step whose outputs are
+    not metrics."""
     if not isinstance(outputs, dict):
         return {}
-    return {name: float(np.mean(outputs[name])) for name in REPORTED if name in outputs}
+    loss = loss_of(outputs)
+    return {name: float(np.mean(outputs[name])) for name in REPORTED if name in outputs} | (
+        {} if loss is None else {"first_loss": loss}
+    )
+
+
+def loss_of(outputs: Any) -> float | None:
+    """The loss among the outputs of a step; None without a finite one."""
+    loss = float(np.mean(outputs["loss"])) if isinstance(outputs, dict) and "loss" in outputs else math.nan
+    return loss if math.isfinite(loss) else None

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.measure import check, memory
+from jaxbench.measure import check, memory, state_facts
 from jaxbench.measure.oracle import STEPS, Reference, Trained, relative_l2, trained
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Verdict
@@ -77,8 +77,8 @@ def judge_update(
     workload: TrainWorkload,
     platform: str,
     again: Again,
-) -> Verdict:
-    """Whether one more update of the timed state, which this donates, is that of one device.
+) -> tuple[Verdict, float | None]:
+    """Whether one more update of the timed state, which this donates, is that of one device, and the loss before it.
 
     A model that has learnt its batch hardly moves, and then any update agrees. So where one update proves nothing, the
     program makes STEPS updates of its first state again, which now counts the steps that were timed.
@@ -86,33 +86,35 @@ def judge_update(
     batch: canonical. again: (reference, state, updates) -> a second reference's result, for `check.judge`.
     """
 
-    def judged(state: TrainState, updates: int) -> Verdict:
-        before, actual = _updated(program, call, state, batch, updates)
+    def judged(state: TrainState, updates: int) -> tuple[Verdict, float | None]:
+        before, actual, loss = _updated(program, call, state, batch, updates)
         memory.give_back()
         expected = reference.of(before, batch, updates)
 
         def rounding() -> float:
             return relative_l2(again(expected, before, updates).params, expected.end.params)
 
-        return check.judge(actual, expected, workload, platform=platform, rounding=rounding, updates=updates)
+        verdict = check.judge(actual, expected, workload, platform=platform, rounding=rounding, updates=updates)
+        return verdict, loss
 
     timed = int(np.ravel(state.step.addressable_shards[0].data)[0])
-    verdict, after = judged(state, 1), f"from the state after {timed} timed steps"
+    (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
     if not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0):
-        verdict = judged(_late(program, key, timed), STEPS)
+        verdict, _ = judged(_late(program, key, timed), STEPS)
         after = f"from the first state as step {timed}, because the timed one hardly moves"
-    return dataclasses.replace(verdict, name=UPDATE, reason=f"{after}: {verdict.reason}")
+    return dataclasses.replace(verdict, name=UPDATE, reason=f"{after}: {verdict.reason}"), loss
 
 
 def _updated(
     program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, updates: int
-) -> tuple[TrainState, Trained]:
-    """(the canonical state before the updates, the result of them). Donates `state`."""
+) -> tuple[TrainState, Trained, float | None]:
+    """(the canonical state before the updates, the result of them, the loss of the first). Donates `state`."""
     with jax.set_mesh(program.mesh):
         before, placed = _copied(program.export(state)), program.put(batch)
-        for _ in range(updates):
+        state, first = jax.block_until_ready(call(state, placed))
+        for _ in range(updates - 1):
             state, _ = jax.block_until_ready(call(state, placed))
-        return before, trained(program.export(state))
+        return before, trained(program.export(state)), state_facts.loss_of(first)
 
 
 def _late(program: Program, key: jax.Array, step: int) -> TrainState:

@@ -190,6 +190,7 @@ class RoundRecord(Line):
     steal_s: tuple[float, ...] = ()  # time that the hypervisor took from those CPUs
     cpus: int = 0  # how many CPUs it may use; 0: unknown
     checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first round, else the failed ones
+    loss_after: float | None = None  # of that state on the timed batch, after a point's first round
     kind: str = "round"
 
 

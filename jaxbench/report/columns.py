@@ -12,7 +12,7 @@ import math
 from functools import partial
 from typing import Any
 
-from jaxbench.analysis import quantities, tokens
+from jaxbench.analysis import load, quantities, tokens
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
@@ -71,6 +71,17 @@ def _mfu_unmasked(row: Row) -> float:
     """NaN without masked FLOPs, whose mfu is the only one."""
     masked = row.point.fact("masked_flops") * row.point.global_batch
     return row.use.mfu * (1 + masked / row.use.flops_per_step)
+
+
+def _measured_s(entry: Entry) -> float | None:
+    """Of every timed block and loop."""
+    rounds = entry.point.rounds
+    return sum(load.wall_s(each) + sum(each.loop_s) + sum(each.double_loop_s) for each in rounds) or None
+
+
+def _load(name: str) -> Get:
+    """One number of the load of a point."""
+    return lambda entry: getattr(load.of(entry.point), name)
 
 
 def _devices(entry: Entry) -> str:
@@ -247,6 +258,23 @@ COLUMNS: tuple[Column, ...] = (
         Column("real_tokens_per_s", _training(tokens.real_per_second), unit="tokens/s"),
         Column("real_share", _training(tokens.real_share), unit="1")),
     *_defined_in("flops-of-attention", Column("mfu_unmasked", _training(_mfu_unmasked), unit="1")),
+    *_defined_in("time-per-step", Column("measured_s", _measured_s, _seconds, unit="s", heading="timed", on=T | L | C,
+                 part=QUALITY)),
+    *_defined_in("intervals",
+        Column("interval_processes", lambda e: e.timing.processes or None, unit="1", heading="processes", on=T | L | C,
+               part=QUALITY),
+        Column("interval_from", "timing.rests_on")),
+    *_defined_in("load",
+        Column("contended", _load("contended"), _percent, unit="1", heading="contended, %", on=T | L | C, part=QUALITY,
+               terminal=1),
+        Column("cpu_share", _load("cpu_share"), unit="1"),
+        Column("others_share", _load("others"), unit="1"),
+        Column("steal_share", _load("steal"), unit="1")),
+    *_defined_in("the-timed-steps",
+        Column("loss_before", _training(lambda row: row.point.fact("first_loss")), "{:.4g}".format, unit="1",
+               heading="loss before", on=T, part=QUALITY),
+        Column("loss_after", _training(lambda row: row.point.loss_after), "{:.4g}".format, unit="1",
+               heading="loss after", on=T, part=QUALITY)),
     *_defined_in("levers", *(_lever(name) for name in LEVERS if name not in (*_FIRST_LEVERS, "mesh"))),
 )  # fmt: skip
 

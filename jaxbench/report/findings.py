@@ -15,7 +15,7 @@ from jaxbench.analysis.headline import devices, headlines, seconds
 from jaxbench.analysis.scaling import Control, Row
 from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, table
+from jaxbench.report import columns, machine_state, table
 from jaxbench.report.folds import fold
 from jaxbench.report.page import Fold, Page, Picture, Purpose, Section
 from jaxbench.report.table import Table
@@ -66,7 +66,14 @@ class Findings:
         raise NotImplementedError
 
     def sections(self) -> list[Section]:
-        return [section for section in self.all_sections() if section.sentences]
+        points = [row.point for row in self.rows]
+        machine = [
+            Section(heading="Load", sentences=machine_state.warnings(self.manifest, points)),
+            Section(
+                heading="Machine", sentences=machine_state.description(self.manifest, points), purpose=Purpose.DETAIL
+            ),
+        ]
+        return [section for section in (*self.all_sections(), *machine) if section.sentences]
 
     def folds(self) -> list[Fold]:
         """The details of each point."""

@@ -133,23 +133,26 @@ class Bench(Compiler):
             with self._running(ready) as (call, state, supply):
                 measured, state = self._timer(ready.point).round_and_state(call, state, supply, steps, guard=guard)
             del supply  # the checks need its memory
-            checks = self._after_round(ready, state, steps * measured.blocks())
+            checks, loss = self._after_round(ready, state, steps * measured.blocks())
         times = dataclasses.asdict(measured)
-        return RoundRecord(point=point, round=number, steps=steps, worker=self.worker, checks=checks, **times)
+        return RoundRecord(
+            point=point, round=number, steps=steps, worker=self.worker, checks=checks, loss_after=loss, **times
+        )
 
-    def _after_round(self, ready: Prepared, state: TrainState, steps: int) -> tuple[Verdict, ...]:
+    def _after_round(self, ready: Prepared, state: TrainState, steps: int) -> tuple[tuple[Verdict, ...], float | None]:
         """The verdicts on the state that `steps` steps left, which this may donate: all of them after a point's first
-        round, later those that failed."""
+        round, with the loss that it has, later those that failed."""
         point = ready.point
         counted = steps if PART.of(point.levers) in ("step", "local") else 0
         checks = timed_state.judge(state, counted)
         if point.point in self._checked:
-            return tuple(verdict for verdict in checks if not verdict.ok)
-        if all(verdict.ok for verdict in checks):
-            self._checked.add(point.point)
-            about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
-            checks += self.proof.after_round(*about)
-        return checks
+            return tuple(verdict for verdict in checks if not verdict.ok), None
+        if not all(verdict.ok for verdict in checks):
+            return checks, None
+        self._checked.add(point.point)
+        about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
+        more, loss = self.proof.after_round(*about)
+        return checks + more, loss
 
     def profile(self, point: str, folder: str) -> ProfileRecord:
         """Traces one block of a prepared point into `folder`. Raises StageError."""

@@ -151,25 +151,27 @@ class Proof:
 
     def after_round(
         self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState
-    ) -> tuple[Verdict, ...]:
-        """Whether one more update of the timed state, which this donates, is right. call: the timed step."""
+    ) -> tuple[tuple[Verdict, ...], float | None]:
+        """Whether one more update of the timed state, which this donates, is right; and the loss before that update.
+
+        call: the timed step.
+        """
         if not _updates(point):
-            return ()
+            return (), None
         workload, lies, about = self._about(point, grown, program, batch)
         reference = self._timed.get(self._reference_key(workload, point, lies))
         if reference is None:
             reason = "there is no result of one device to compare the timed steps with"
-            return (dataclasses.replace(check.unchecked(reason), name=timed_state.UPDATE),)
+            return (dataclasses.replace(check.unchecked(reason), name=timed_state.UPDATE),), None
 
         def again(expected: oracle.Reference, state: TrainState, count: int) -> oracle.Trained:
             return oracle.again(expected, workload, **about, state=state, count=count)
 
-        return (
-            timed_state.judge_update(
-                program, call, state, batch, key=self.key, reference=reference, workload=workload,
-                platform=self.device.platform, again=again,
-            ),
+        verdict, loss = timed_state.judge_update(
+            program, call, state, batch, key=self.key, reference=reference, workload=workload,
+            platform=self.device.platform, again=again,
         )  # fmt: skip
+        return (verdict,), loss
 
     def _about(
         self, point: Point, grown: int, program: Program, batch: Batch

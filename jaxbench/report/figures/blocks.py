@@ -1,0 +1,103 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Every timed block over time: what the medians and intervals were made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from matplotlib.lines import Line2D
+
+from jaxbench.analysis import load
+from jaxbench.analysis.records_by_point import session
+from jaxbench.records.schema import RoundRecord
+from jaxbench.report.drawing.kit import Figure, Sheet, short
+from jaxbench.report.drawing.marks import COLOURS, GREY
+from jaxbench.report.findings import Findings
+
+VIEWS = ("training", "levers", "cases")
+ORDER = 9
+POINTS = 16  # rows that fit; those with the longest steps are shown
+REACH = 0.3  # half of a row's height is this deviation from the point's median
+CAPTION = (
+    "Each row is a point, and each mark a block of steps at the time when it was measured. Its height is its time per "
+    "step, relative to the point's median: the edges of a row are "
+    f"-{100 * REACH:.0f} % and +{100 * REACH:.0f} %. A colour is a process."
+)
+
+
+def draw(run: Findings) -> Figure | None:
+    """A strip of blocks for each measured point. None where nothing was measured."""
+    measured = [row.point for row in run.rows if row.point.rounds]
+    if not measured:
+        return None
+    points = [point for point in measured if point in sorted(measured, key=_step_s, reverse=True)[:POINTS]]
+    start = min(_time(each) for point in points for each in point.rounds)
+    processes = sorted({_process(each) for point in points for each in point.rounds})
+    sheet, marks = Sheet(), set[str]()
+    axes = sheet.only()
+    for place, point in enumerate(points):
+        axes.axhline(place, color=GREY, linewidth=0.5, zorder=1)
+        for each in point.rounds:
+            colour = COLOURS[processes.index(_process(each)) % len(COLOURS)]
+            inside = "x" if load.contended(point, each) else "o"
+            marks |= _strip(axes, (_time(each) - start) / 60, place, _deviations(each, _step_s(point)), colour, inside)
+    axes.set_xlabel("minutes since the first round")
+    sheet.names(axes, [short(point.point, 40) for point in points], beside=2)
+    notes = ["triangles: beyond the edge of the row"] if marks & {"^", "v"} else []
+    if len(points) < len(measured):
+        notes.append(f"the {len(points)} points with the longest steps, of {len(measured)}")
+    return sheet.finish(f"{run.experiment}: every timed block", _handles(len(processes), marks), notes)
+
+
+def _deviations(each: RoundRecord, step_s: float) -> list[tuple[float, bool]]:
+    """Of each block of a round: its time per step over the median, minus 1, and whether it is a warm-up."""
+    timed = [(seconds, each.steps) for seconds in each.block_s]
+    timed += [(seconds, 2 * each.steps) for seconds in each.double_block_s]
+    warm = [(seconds / (each.steps * step_s) - 1, True) for seconds in each.warmup_block_s]
+    return [*warm, *((seconds / (steps * step_s) - 1, False) for seconds, steps in timed)]
+
+
+def _strip(
+    axes: Any, minutes: float, place: int, deviations: Sequence[tuple[float, bool]], colour: str, inside: str
+) -> set[str]:
+    """The blocks of one round beside each other. inside: the marker of those within the row. Returns the markers."""
+    used = set()
+    for number, (off, warm) in enumerate(deviations):
+        marker = inside if abs(off) <= REACH else "^" if off > 0 else "v"
+        y = place - 0.45 * min(1.0, max(-1.0, off / REACH))
+        face = "none" if warm and marker != "x" else colour
+        look: Any = {"color": colour} if marker == "x" else {"facecolors": face, "edgecolors": colour}
+        axes.scatter([minutes + 0.004 * number], [y], s=9, marker=marker, linewidths=0.6, zorder=2, **look)
+        used.add(marker)
+    return used
+
+
+def _handles(processes: int, marks: set[str]) -> list[Any]:
+    def handle(label: str, **facts: Any) -> Line2D:
+        return Line2D([], [], linestyle="none", markersize=4, label=label, **facts)
+
+    count = min(processes, len(COLOURS))
+    names = [handle(f"process {number + 1}", marker="o", color=COLOURS[number]) for number in range(count)]
+    contended = [handle("contended", marker="x", color=GREY)] if "x" in marks else []
+    return [*names, handle("warm-up", marker="o", markerfacecolor="none", color=GREY), *contended]
+
+
+def _process(each: RoundRecord) -> tuple[int, int]:
+    """(session, how many processes came before): the processes of one set, one for each device count, count as one."""
+    return session(each), int(each.worker.partition("#")[2] or 0)
+
+
+def _step_s(point: Any) -> float:
+    """The median time per step of the point's blocks."""
+    return float(np.median([seconds / each.steps for each in point.rounds for seconds in each.block_s]))
+
+
+def _time(each: RoundRecord) -> float:
+    """Seconds since the epoch when the round was recorded; its number where the record has no time."""
+    try:
+        return datetime.fromisoformat(each.time).timestamp()
+    except ValueError:
+        return 60.0 * each.round

@@ -1,0 +1,55 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The machine of a run on its page: which one it is, and whether the run had it for itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbench.analysis import load
+from jaxbench.analysis.measured import Measured
+
+MOSTLY = 0.5  # a point is named when more than this share of its rounds was contended
+
+
+def warnings(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) -> list[str]:
+    """What others did to the times of this run; [] if nothing."""
+    known = [(point, load.of(point)) for point in points]
+    disturbed = [point.point for point, state in known if state.contended > MOSTLY]
+    sentences = []
+    if disturbed:
+        names = ", ".join(disturbed[:4]) + (f" and {len(disturbed) - 4} more" if len(disturbed) > 4 else "")
+        sentences.append(
+            f"The machine was busy with something else in most rounds of {names}: {_taken([s for _, s in known])}."
+        )
+    if shared := manifest.get("shared_with"):
+        sentences.append(f"It was shared on purpose (--share_machine) with {shared}.")
+    return sentences
+
+
+def description(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) -> list[str]:
+    """The identity of the machine and its load, a sentence each."""
+    facts = manifest.get("identity") or {}
+    known = {name: facts.get(name) for name in ("family", "model", "stepping", "kernel")}
+    parts = [str(manifest.get("cpu_model") or "unknown processor")]
+    parts += [f"{name} {value}" for name, value in known.items() if value not in (None, "")]
+    if cores := manifest.get("cores"):
+        parts.append(f"{cores} usable core{'s' if cores != 1 else ''}")
+    product = facts.get("product_s")
+    if product is not None:
+        parts.append(f"the reference product takes {1e3 * product:.3g} ms of a core")
+    elif facts:
+        parts.append("the reference product was not measured, because the machine was busy")
+    taken = _taken([load.of(point) for point in points])
+    return [f"{', '.join(parts)}.", *([f"{taken[:1].upper()}{taken[1:]}."] if taken else [])]
+
+
+def _taken(states: Sequence[load.Load]) -> str:
+    """Medians over points of what was taken from them, as a clause; "" if nothing is known."""
+    words = {"others": "other processes took", "steal": "the hypervisor took"}
+    values = {name: [v for state in states if math.isfinite(v := getattr(state, name))] for name in words}
+    said = [f"{word} {100 * float(np.median(values[name])):.1f} %" for name, word in words.items() if values[name]]
+    return f"{' and '.join(said)} of its CPUs' time (median over points)" if said else ""
