@@ -187,7 +187,7 @@ def freeze() -> list[Made]:
 def ladder() -> list[Made]:
     rungs = (
         ("execution=eager", 0.200), ("execution=unfused", 0.040), ("execution=jit", 0.0140),
-        ("execution=donated", 0.0139), ("precision=bfloat16", 0.0080),
+        ("execution=donated", 0.01397), ("precision=bfloat16", 0.0080),
     )  # fmt: skip
     return [arm(step_s, rung=rung) for rung, step_s in rungs]
 

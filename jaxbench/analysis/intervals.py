@@ -165,6 +165,8 @@ class Draws:
 
 def _mean(values: np.ndarray, signed: bool, shares: np.ndarray | None = None) -> np.ndarray:
     """The mean over the last axis, geometric unless signed; with `shares`, (draws, n), that of each draw."""
+    if values.shape[-1] == 1 and shares is None:
+        return values[..., 0]
     found = values if signed else np.log(values)
     mean = found.mean(axis=-1) if shares is None else np.einsum("dn,n->d", shares, found)
     return mean if signed else np.exp(mean)

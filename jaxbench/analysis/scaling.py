@@ -111,7 +111,7 @@ def _alone(point: Point, timing: Timing, config: dict[str, Any], machine: dict[s
     if not timing.step_s.known:
         return Row(point=point, timing=timing)
     use = utilisation.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
-    return _gated(Row(point=point, timing=timing, use=use), step_gates.judge(point, timing, use))
+    return _gated(Row(point=point, timing=timing, use=use), step_gates.judge(point, timing.inside, use))
 
 
 def _gated(row: Row, results: tuple[Gate, ...]) -> Row:

@@ -20,7 +20,7 @@ from jaxbench.report.folds import fold
 from jaxbench.report.page import Fold, Page, Picture, Purpose, Section
 from jaxbench.report.table import Table
 
-LEGEND = "Medians with 95 % bootstrap intervals over rounds."
+LEGEND = "Medians with 95 % bootstrap intervals."
 OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
 
 

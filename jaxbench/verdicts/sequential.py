@@ -93,11 +93,13 @@ def first(side: Side, pairs: int) -> dict[str, Sample]:
 
 def correlation(logs: np.ndarray) -> tuple[float, float]:
     """The autocorrelation of neighbouring pairs, and the upper end of its interval: without the bias of few pairs
-    (-1 / n), plus 1.5 standard errors (1 / sqrt(n), Bartlett 1946). logs: (pairs,), at least 2."""
+    (-1 / n), plus 1.5 standard errors (1 / sqrt(n), Bartlett 1946). logs: (pairs,), at least 2, whose differences below
+    FLOOR count as independent noise."""
     apart, count = logs - logs.mean(), len(logs)
     total = float(apart @ apart)
     seen = float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
-    return seen, min(max(0.0, seen + 1 / count + 1.5 / math.sqrt(count)), MOST)
+    counted = seen * min(1.0, total / (count * FLOOR**2))
+    return seen, min(max(0.0, counted + 1 / count + 1.5 / math.sqrt(count)), MOST)
 
 
 def of_pairs(logs: np.ndarray) -> Ratio:

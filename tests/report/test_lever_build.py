@@ -131,7 +131,7 @@ def test_why_there_is_no_headline(tmp_path: Path, facts: dict[str, Any], why: st
 
 def test_one_round_tells_nothing(tmp_path: Path) -> None:
     text = said(tmp_path, "precision", rounds=1)
-    assert text.count("inconclusive") == 3 and "fewer than the 3 shared rounds" in text and " takes " not in text
+    assert text.count("inconclusive") == 3 and "fewer than the 5 shared rounds" in text and " takes " not in text
 
 
 ODD = ["one round", "oversubscribed", "first failed", "last failed", "nothing", "places"]

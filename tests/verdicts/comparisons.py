@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.spread import ASSUMED
+from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
 from jaxbench.verdicts import judge, samples, sequential
 from jaxbench.verdicts.comparable import LeftOut
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.metric import METRICS
 from jaxbench.verdicts.samples import Sample
 
+STEADY = Spread(
+    sd=0.03, df=7, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated here"
+)  # fmt: skip
 HOSTILE = "<script>alert(1)</script>|a]]>\x00\x1b[31m\u202e\ud800\uffff é 日本 `x` **b** &amp; [red]$y$"
 
 
@@ -45,7 +48,7 @@ def compared(
     if paired:
         answers = sequential.judge(left, right, METRICS[metric], margin=judge.MARGIN)
     else:
-        answers = judge.judge(left, right, METRICS[metric], ASSUMED)
+        answers = judge.judge(left, right, METRICS[metric], STEADY if processes > 2 else ASSUMED)
     return Comparison(a=a, b="results/b", answers=answers, left_out=left_out, software=software, across=())
 
 
@@ -73,8 +76,8 @@ CASES = {
     ),
     "slow in one": compared((1.3, 0.7, 0.7)),
     "forty": compared([1 + 0.004 * (i - 20) for i in range(40)]),
-    "pairs": compared(MIXED, processes=7, paired=True),
-    "pairs of one point": compared((1.05,), processes=4, paired=True, metric="throughput"),
+    "pairs": compared(MIXED, processes=13, paired=True),
+    "pairs of one point": compared((1.05,), processes=8, paired=True, metric="throughput"),
     "few pairs": compared((1.05, 1.0), processes=2, paired=True),
     "hundred": compared([1 + 0.002 * (i % 37 - 18) for i in range(100)], between=0.02),
 }

@@ -205,7 +205,7 @@ def test_levels_are_those_that_decide(
         return SAME
 
     monkeypatch.setattr(module, "decide", spy)
-    answers = compared(factors, paired=paired).answers
+    answers = compared(factors, paired=paired, processes=8).answers
     point, overall = (level.decides for level in notes.levels(answers))
     assert point and overall
     assert all(math.isclose(alpha, 1 - point) for alpha in alphas[: len(factors)])
@@ -214,13 +214,14 @@ def test_levels_are_those_that_decide(
 
 def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:
     text = re.sub(r"\s+", " ", terminal(CASES["pairs"]))
-    assert "6 pairs of processes" in text and "3 looks for a verdict" in text
+    assert "11 pairs of processes" in text and "3 looks for a verdict" in text
+    assert "autocorrelation of neighbouring pairs: " in text
     assert "95 %" not in text and "B / A [interval]" in text
     answers = CASES["pairs"].answers
     point, overall = notes.levels(answers)
     assert point.decides == point.shown == 1 - 0.05 * 6 / (3 * math.pi) ** 2 / 2 / 6
     assert as_json(CASES["pairs"])["paired"] and as_json(CASES["pairs"])["spread"]["sd"] is None
-    assert "after 3 pairs" in terminal(CASES["few pairs"])
+    assert "after 6 pairs" in terminal(CASES["few pairs"])
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def test_pairs_find_what_differs_and_what_does_not():
 def test_the_autocorrelation_of_pairs_is_seen_and_doubted():
     seen, most = sequential.correlation(np.array([1.0, 2, 3, 4, 5, 6, 7, 8]))
     assert seen == pytest.approx(0.625) and most == sequential.MOST
+    assert sequential.correlation(1e-12 * np.arange(20.0))[1] < 0.5, "less than the floor is no pattern"
     alternating, none = sequential.correlation(np.array([1.0, -1] * 20))
     assert alternating < -0.9 and none == 0
     logs = 0.03 + 0.001 * np.arange(6) % 2
@@ -178,6 +179,6 @@ def test_measuring_ends_with_the_verdict_or_the_budget():
 
 def test_a_pairs_ratio_is_formed_round_by_round():
     drift = np.array([1.0, 1.3, 0.8, 1.1, 2.0])
-    a, b = (of_times([(factor * drift)[:, None]] * 12) for factor in (1.0, 1.1))
+    a, b = (of_times([(factor * drift)[:, None]] * 16) for factor in (1.0, 1.1))
     found = sequential.judge({"p": a}, {"p": b}, STEP_S, margin=0.02).overall
     assert found.ratio.value == pytest.approx(1.1) and found.verdict == SLOWER
