@@ -53,7 +53,7 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
     )
     arms = Arms(config, experiment, devices[0])
     plain = inspected(arms.config({}), experiment)
-    proof = Proof(arms, plain, devices[0], jax.random.PRNGKey(config.seed), own=False)
+    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
 
     def build(workload: TrainWorkload) -> Program:
         program = build_program(workload, strategy, devices, levers)
