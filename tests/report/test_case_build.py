@@ -152,11 +152,10 @@ def test_no_request_can_leave_the_page(tmp_path: Path) -> None:
 def test_ids_of_one_figure_are_not_those_of_another(tmp_path: Path) -> None:
     text = html(runs.folder(tmp_path, "collectives"))
     figures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    assert len(figures) == 2
-    first, second = (set(re.findall(r'\bid="([^"]+)"', figure)) for figure in figures)
-    assert first and second and not first & second
-    for figure, ids in zip(figures, (first, second), strict=True):
-        assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', figure)) <= ids
+    ids = [set(re.findall(r'\bid="([^"]+)"', figure)) for figure in figures]
+    assert len(ids) == 3 and all(ids) and sum(map(len, ids)) == len(set().union(*ids))
+    for figure, its in zip(figures, ids, strict=True):
+        assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', figure)) <= its
 
 
 def test_the_page_shows_both_clocks_the_gates_and_raw_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

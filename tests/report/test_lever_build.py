@@ -37,7 +37,7 @@ def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, kind: str) ->
     outcome = build.write(fab.folder(tmp_path, kind))
     assert outcome.ok and outcome.sentences == []
     made = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
-    shown = [kind, *(["search"] if kind == "batch" else [])]
+    shown = [kind, "blocks", *(["search"] if kind == "batch" else [])]
     figures = {f"figures/{name}.{suffix}" for name in shown for suffix in ("svg", "png", "pdf")}
     beside = {"batch": {"search.json"}, "remat": {"remat_law.json"}}.get(kind, set())
     inputs = {store.MANIFEST, store.CONFIG, store.RECORDS, *beside}
@@ -215,7 +215,7 @@ def test_parts_over_batches_show_their_phases_and_inference(tmp_path: Path) -> N
     findings = lever_findings.find(run)
     assert findings.view == "phases" and [one.name for one in findings.phases] == ["batch=64", "batch=128"]
     build.write(tmp_path)
-    assert {p.stem for p in (tmp_path / "figures").glob("*.svg")} == {"phases", "inference"}
+    assert {p.stem for p in (tmp_path / "figures").glob("*.svg")} == {"phases", "inference", "blocks"}
 
 
 def test_an_unknown_kind_of_run_says_what_was_meant(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ CONFIG: dict[str, Any] = {"experiment": "cnn"}
 SESSION: dict[str, Any] = {
     "platform": "cpu", "device_kind": "cpu", "devices": 1, "cores": 2, "cpu_model": "AMD EPYC", "python": "3.11.7",
     "experiment_sha256": "a", "environment": {}, "versions": {"jax": "0.10.2"}, "git": {}, "source_sha256": "s",
-    "started": "now", "command": ["jaxbench", "run", "cnn"],
+    "started": "now", "command": ["jaxbench", "run", "cnn"], "shared_with": "",
     "identity": {"family": "25", "kernel": "6.1", "product_s": 0.001, "product_by": "numpy 2"},
 }  # fmt: skip
 
