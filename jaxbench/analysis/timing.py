@@ -82,9 +82,18 @@ class Loop:
 
 
 def draws_of(points: Iterable[Measured[Any]], spread: Spread = ASSUMED) -> Draws:
-    """The draws of a run: every (session, round) of its points, and which process measured each."""
-    rounds = [(unit, r.worker) for point in points for unit, r in zip(point.units, point.rounds, strict=True)]
-    return Draws((unit for unit, _ in rounds), rounds, spread=spread)
+    """The draws of a run: every (session, round) of its points, and which process measured each.
+
+    Oversubscribed points keep one process while those of the others are replaced. They claim nothing, so they do not
+    make one process of several.
+    """
+    rounds = [
+        (unit, r.worker, point.oversubscribed)
+        for point in points
+        for unit, r in zip(point.units, point.rounds, strict=True)
+    ]
+    workers = [(unit, worker) for unit, worker, oversubscribed in rounds if not oversubscribed]
+    return Draws((unit for unit, *_ in rounds), workers, spread=spread)
 
 
 def samples_of(point: Measured[Any], units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:

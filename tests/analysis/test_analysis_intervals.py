@@ -1,8 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The bootstrap against plain definitions, and against the truth it should cover."""
 
+import dataclasses
 import math
+from pathlib import Path
+from typing import Any
 
+import fabricate
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,8 +14,10 @@ from hypothesis import strategies as st
 from thin import thin
 
 from benchmarks import interval_coverage as simulation
+from jaxbench.analysis import points, timing
 from jaxbench.analysis.intervals import Draws, Estimate, estimate, weighted_median, widened
 from jaxbench.analysis.spread import Spread
+from jaxbench.records.store import RunFolder
 
 
 @given(rounds=st.integers(1, 12), samples=st.integers(1, 300), seed=st.integers(0, 2**16))
@@ -116,3 +122,19 @@ def test_intervals_cover_what_they_say(kind: str, processes: int, rounds: int, e
 
 def test_there_is_nothing_to_cover_below_five_rounds() -> None:
     assert math.isnan(simulation.coverage("noise", 0.0, 3, 4, 10))
+
+
+def test_devices_that_share_cores_do_not_make_one_process_of_several(tmp_path: Path) -> None:
+    """They are measured in the first three rounds, by one process, while those of the others are replaced after two."""
+    run = RunFolder(fabricate.run_folder(tmp_path, devices=(1, 2, 4), cores=2, rounds=6))
+
+    def measured(point: Any) -> Any:
+        rounds = point.rounds[:3] if point.oversubscribed else point.rounds
+        name = "session0/cpu4" if point.oversubscribed else f"session0/cpu{point.devices}#%d"
+        workers = [name % (each.round // 2) if "%" in name else name for each in rounds]
+        changed = (dataclasses.replace(each, worker=worker) for each, worker in zip(rounds, workers, strict=True))
+        return dataclasses.replace(point, rounds=tuple(changed))
+
+    loaded = [measured(point) for point in points.load(run)]
+    draws = timing.draws_of(loaded)
+    assert draws.processes(loaded[0].units) == 3
