@@ -7,6 +7,7 @@ A `Column` defines how a value is taken from a row and written; `fill` makes a `
 from __future__ import annotations
 
 import csv
+import dataclasses
 import enum
 import io
 import math
@@ -152,6 +153,35 @@ class Table:
     @property
     def header(self) -> bool:
         return any(column.title for column in self.columns)
+
+    @property
+    def results(self) -> Table:
+        """What came out: the table without the columns of `quality`."""
+        return self._only(lambda column: column.part is not Position.QUALITY or column.terminal == ALWAYS)
+
+    @property
+    def quality(self) -> Table:
+        """How well it was measured, with the columns that identify a line. A page shows both, as one is too wide."""
+        return self._only(
+            lambda column: (
+                column.part is Position.IDENTITY or (column.part is Position.QUALITY and column.terminal < ALWAYS)
+            )
+        )
+
+    @property
+    def identity(self) -> int:
+        """How many of its columns identify a line."""
+        return sum(column.part is Position.IDENTITY for column in self.columns)
+
+    def _only(self, keep: Callable[[Column], bool]) -> Table:
+        at = [number for number, column in enumerate(self.columns) if keep(column)]
+        lines = tuple(
+            dataclasses.replace(
+                line, cells=tuple(line.cells[n] for n in at), brief=tuple(line.brief[n] for n in at if line.brief)
+            )
+            for line in self.lines
+        )
+        return Table(columns=tuple(self.columns[n] for n in at), lines=lines, note=self.note)
 
     def terminal(self, width: int) -> rich_table.Table:
         """The table for a terminal of `width` characters, without the intervals and columns that do not fit."""
