@@ -26,7 +26,7 @@ from jaxbench.machine import copy_facts, source
 from jaxbench.machine.manifest import git
 
 PREFIX = "ref:"
-NEEDED = ("jaxbench", "experiments", "configs")  # the folders that a process imports or reads
+NEEDED = ("jaxbench/__init__.py", "experiments", "configs")  # what a process imports or reads
 OTHER_PROTOCOL = "its measuring protocol differs from that of this jaxbench, so choose another commit"
 ANSWER_LIMIT_S = 120.0
 SHOWN = 20  # of a repository's names, in a sentence
@@ -101,9 +101,9 @@ def files(ref: str) -> Iterator[Checkout]:
         folder = Path(scratch).resolve() / "files"
         _extract(repository, commit, folder)
         checkout = Checkout(ref, commit, repository, folder)
-        missing = [name for name in NEEDED if not (folder / name).is_dir()]
+        missing = [name for name in NEEDED if not (folder / name).exists()]
         if missing:
-            raise UserError(f"{checkout} has no folder {missing[0]}/: choose a commit that has one.")
+            raise UserError(f"{checkout} has no {missing[0]}: choose a commit that has one.")
         yield checkout
 
 
