@@ -1,13 +1,17 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compares two settings of one experiment, in pairs of fresh processes, until the verdict is clear.
+"""Compares two settings, or two commits, of one experiment, in pairs of fresh processes, until the verdict is clear.
 
 A pair is one process of A and one of B for each device count. On CPUs both run at the same time and take turns in each
 round. An accelerator belongs to one process at a time, so there the two run one after the other, in an order that
 alternates from pair to pair. Both arms are ordinary run folders, `a` and `b`, which a second start continues.
+
+The processes of an arm run the package and the experiment of its commit. This process runs those of the working tree,
+and makes the plan and the settings of both arms.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import signal
 import time
@@ -25,6 +29,9 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench.errors import UserError
+from jaxbench.machine import checkout as checkouts
+from jaxbench.machine.checkout import OTHER_PROTOCOL, Checkout
+from jaxbench.other_commit import OtherCommit
 from jaxbench.records import schema
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import run as runner
@@ -48,13 +55,22 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Side:
+    """What an arm measures. ref: "ref:NAME", a commit; "": the working tree."""
+
+    config: ConfigDict
+    ref: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """answers: from the finished pairs. across: the fields in which A and B differ. left_out: the points that are not
-    compared. why: why measuring ended."""
+    compared. software: a sentence for each difference of software, or of the model. why: why measuring ended."""
 
     answers: Answers
     across: tuple[str, ...]
     left_out: tuple[comparable.LeftOut, ...]
+    software: tuple[str, ...]
     why: str
 
 
@@ -62,19 +78,35 @@ class _Arm:
     """One side: its run folder, its points and the processes that measure them."""
 
     def __init__(
-        self, name: str, experiment: str, config: ConfigDict, workdir: Path, console: Console, stack: ExitStack
+        self,
+        name: str,
+        experiment: str,
+        config: ConfigDict,
+        checkout: Checkout | None,
+        workdir: Path,
+        console: Console,
+        stack: ExitStack,
     ):
+        """checkout: of the commit that is measured; None: the working tree."""
         if config.measure.processes != 1:
             raise UserError(
                 f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
                 "pairs: leave it out, or raise --budget_s."
             )
-        self.name, self.rounds = name, int(config.measure.rounds)
+        self.name = f"{name} ({checkout})" if checkout else name
+        self.rounds, self.checkout = int(config.measure.rounds), checkout
         self.asked = runner.ask(experiment, config, console)
+        copy = OtherCommit.of(checkout, experiment, config) if checkout else None
+        self.notes = copy.notes if copy else ()
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
         stack.callback(self.folder.close)
-        session = runner.begin_session(self.folder, runner.session_of(self.asked, experiment))
+        if (self.folder.path / MANIFEST).exists():
+            checkouts.require_same_commit(self.folder.path, self.folder.manifest()["git"], checkout)
+        manifest = {**runner.session_of(self.asked, experiment), **(copy.manifest if copy else {})}
+        session = runner.begin_session(self.folder, manifest)
         self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
+        if copy:
+            self.job = dataclasses.replace(self.job, experiment=copy.experiment, source=copy.source)
         rounds = [record for record in self.folder.records() if isinstance(record, schema.RoundRecord)]
         self.pairs = self._finished(rounds)
         self._steps = {record.point: record.steps for record in rounds}
@@ -98,10 +130,20 @@ class _Arm:
         try:
             answer = workers.ask(point, request)
         except WorkerError as error:
+            if self.checkout and error.stage == "start":  # no stage of measuring was reached
+                raise self._not_understood(str(error)) from error
             raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
-        record = schema.from_json(answer["record"])
+        try:
+            record = schema.from_json(answer["record"])
+        except (KeyError, TypeError, ValueError) as error:
+            if not self.checkout:
+                raise
+            raise self._not_understood(str(error)) from error
         self.folder.append(record)
         return record
+
+    def _not_understood(self, reason: str) -> UserError:
+        return UserError(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.")
 
     def round(self, workers: sweep.Workers, point: str, number: int) -> None:
         """Uses the block length of the first pair: blocks of different lengths are not comparable."""
@@ -129,21 +171,28 @@ class _Arm:
 
 
 def run(
-    experiment: str, configs: tuple[ConfigDict, ConfigDict], workdir: Path, budget: Budget, console: Console,
+    experiment: str, sides: tuple[Side, Side], workdir: Path, budget: Budget, console: Console,
     clock: Clock = time.monotonic,
 ) -> Outcome:  # fmt: skip
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
+    signal.signal(signal.SIGTERM, runner.interrupt)
     with ExitStack() as stack:
+        held = [stack.enter_context(checkouts.files(side.ref)) if side.ref else None for side in sides]
+        if any(held):
+            for name, checkout in zip("AB", held, strict=True):
+                console.print(f"{name} is {checkout or 'the working tree'}.", highlight=False, soft_wrap=True)
         arms = []
-        for name, config in zip("AB", configs, strict=True):
-            arms.append(_Arm(name, experiment, config, workdir, console, stack))
+        for name, side, checkout in zip("AB", sides, held, strict=True):
+            arms.append(_Arm(name, experiment, side.config, checkout, workdir, console, stack))
         if arms[0].rounds != arms[1].rounds:
             raise UserError(
                 f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B: it must be equal in both."
             )
-        if config_lib.plain(configs[0]) == config_lib.plain(configs[1]):
+        for note in (note for arm in arms for note in arm.notes):
+            console.print(f"{note}.", style="yellow", highlight=False, soft_wrap=True)
+        measured = [(arm.job.config, arm.checkout and arm.checkout.commit) for arm in arms]
+        if measured[0] == measured[1]:
             console.print("A and B are identical: any difference that is found is a false alarm of this machine.")
-        signal.signal(signal.SIGTERM, runner.interrupt)
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
 
 
@@ -171,10 +220,14 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float) -> Ou
     """The outcome of the first `pairs`; an interrupted pair is ignored. seconds: as in `_ended`."""
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
+    if any(arm.checkout for arm in arms):  # a commit may change the model, which is then said
+        implied = comparable.follows(across)
+        across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
     pair = comparable.pair(a, b, across)
     left, right = (sequential.first(side, pairs) for side in (pair.a, pair.b))
     answers = sequential.judge(left, right, budget.metric, margin=budget.margin)
-    return Outcome(answers, across, pair.left_out, _ended(answers, pairs, seconds, budget))
+    software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
+    return Outcome(answers, across, pair.left_out, software, _ended(answers, pairs, seconds, budget))
 
 
 def _ended(answers: Answers, pairs: int, seconds: float, budget: Budget) -> str:

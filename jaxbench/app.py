@@ -10,6 +10,7 @@
   report --run=DIR   rebuild the tables, figures and page of a run
   compare --a=DIR --b=DIR      is run B faster than A, slower, the same, or is that inconclusive?
   ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   measure both in turns until that question is answered
+  ab EXPERIMENT --a=ref:main --b=ref:HEAD               the same for two commits: is the newer one slower?
   calibrate EXPERIMENT         measure how much runs of one program vary on this machine, the threshold of check
   baseline --run=DIR --name=N  keep a run as a baseline
   check EXPERIMENT --name=N    for CI: measure again; is it slower than that baseline?

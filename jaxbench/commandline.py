@@ -24,8 +24,12 @@ flags.DEFINE_bool("dry_run", False, "Compile every point and print the expected 
 flags.DEFINE_string("target", None, "With --dry_run: absent hardware to compile for, such as h100:8 or v5e:4x4.")
 flags.DEFINE_string("from", "nnx", "new: the example's library: nnx, linen, functions, equinox or haiku.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
-flags.DEFINE_string("a", None, "compare: the reference run folder. ab: the settings of the reference arm.")
-flags.DEFINE_string("b", None, "compare: the run folder to judge. ab: the settings of the arm to judge.")
+flags.DEFINE_string(
+    "a", None, "compare: the reference run folder. ab: the reference arm, a commit (ref:main) or settings."
+)
+flags.DEFINE_string(
+    "b", None, "compare: the run folder to judge. ab: the arm to judge, a commit (ref:HEAD) or settings."
+)
 flags.DEFINE_string("across", "", "compare: the config fields that may differ between the runs.")
 flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
 flags.DEFINE_float("margin", 0.02, "compare, ab: the largest relative difference that counts as the same.")

@@ -10,6 +10,7 @@ import datetime
 import math
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 from ml_collections import ConfigDict
@@ -25,6 +26,9 @@ from jaxbench.verdicts import baseline as baselines
 from jaxbench.verdicts import calibration, comparable, comparison, metric
 from jaxbench.verdicts.comparison import Comparison
 
+if TYPE_CHECKING:
+    from jaxbench.ab import Side
+
 MIN_THRESHOLD = 0.01  # of check: no smaller difference is worth an alarm
 MAX_THRESHOLD = 0.5  # a machine that varies by more cannot judge
 
@@ -39,18 +43,23 @@ def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 
 
 def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console) -> int:
-    """jaxbench ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"."""
+    """jaxbench ab EXPERIMENT --a="--config.x=1" --b="--config.x=2", or with --a=ref:main, or with both."""
     from jaxbench import ab as runner
 
-    configs = changed(flag.config, flag.a or ""), changed(flag.config, flag.b or "")
+    sides = side_of(flag.config, flag.a or ""), side_of(flag.config, flag.b or "")
     if not 0 < flag.budget_s < math.inf:
         raise UserError(f"--budget_s={flag.budget_s} must be above 0 and finite: use 600 for ten minutes.")
     budget = runner.Budget(seconds=flag.budget_s, metric=metric.named(flag.metric), margin=margin_of(flag))
-    outcome = runner.run(experiment, configs, workdir, budget, console)
+    outcome = runner.run(experiment, sides, workdir, budget, console)
     console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
     names = [f"{which} ({words or 'default settings'})" for which, words in (("A", flag.a), ("B", flag.b))]
     found = Comparison(
-        a=names[0], b=names[1], answers=outcome.answers, left_out=outcome.left_out, software=(), across=outcome.across
+        a=names[0],
+        b=names[1],
+        answers=outcome.answers,
+        left_out=outcome.left_out,
+        software=outcome.software,
+        across=outcome.across,
     )
     return _answer(found, workdir, f"{experiment}: {names[0]} against {names[1]}", console)
 
@@ -62,12 +71,19 @@ def margin_of(flag: flags.FlagValues) -> float:
     return float(flag.margin)
 
 
-def changed(config: ConfigDict, words: str) -> ConfigDict:
-    """The config with the --config settings of one arm. Raises UserError."""
+def side_of(config: ConfigDict, text: str) -> Side:
+    """One arm of ab: "ref:main --config.batch=64", either part may be missing. Raises UserError."""
+    from jaxbench.ab import Side
+    from jaxbench.machine.checkout import PREFIX
+
     try:
-        return commandline.changed(config, shlex.split(words))
+        words = shlex.split(text)
     except ValueError as error:  # of shlex: a missing closing quotation mark
-        raise UserError(f"{words!r} cannot be read ({error}).") from error
+        raise UserError(f"{text!r} cannot be read ({error}).") from error
+    refs = [word for word in words if word.startswith(PREFIX)]
+    if len(refs) > 1:
+        raise UserError(f"{text!r} names two commits, {refs[0]} and {refs[1]}: each arm measures one.")
+    return Side(commandline.changed(config, [word for word in words if word not in refs]), *refs)
 
 
 def baseline(workdir: Path, flag: flags.FlagValues, console: Console) -> int:

@@ -124,7 +124,7 @@ def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
     return Timing(
         samples=len(samples),
         rounds=len(rounds),
-        processes=draws.processes(point.units),
+        processes=min(draws.processes(point.units), len({each.worker for each in point.rounds})),
         step_s=step_s,
         step_s_p95=float(np.percentile(samples, 95)),
         step_s_cv=float(spread),

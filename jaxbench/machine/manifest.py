@@ -27,6 +27,7 @@ FLAGS = (
 )  # fmt: skip
 FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_", "TF_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_")
 LOGGING = ("TF_CPP_",)  # of those groups, what changes only what is printed
+OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # git sets these for hooks, and obeys them in any folder
 PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for something that never comes
 
 
@@ -87,15 +88,17 @@ def git_state(folder: Path) -> dict[str, Any]:
     if not (folder / ".git").exists():
         return {}
     try:
-        commit = _git(folder, "rev-parse", "HEAD")
-        return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain"))}
+        commit = git(folder, "rev-parse", "HEAD")
+        return {"commit": commit, "dirty": bool(git(folder, "status", "--porcelain"))}
     except (OSError, subprocess.CalledProcessError):
         return {}
 
 
-def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True, timeout=30)
-    return done.stdout.strip()
+def git(folder: Path, *words: str) -> str:
+    """What git prints for the repository of `folder`, also where a hook started this. Raises CalledProcessError."""
+    child = {name: value for name, value in os.environ.items() if name not in OF_A_HOOK}
+    command = ["git", "-C", str(folder), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30, env=child).stdout.strip()
 
 
 def _cpu_model() -> str:

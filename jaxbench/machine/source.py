@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from jaxbench.errors import UserError
@@ -18,20 +20,34 @@ def _digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-# The folder of this process's copy, and the sha256 over the names and texts of its Python files at the process's start.
-HERE = {"folder": str(PACKAGE), "sha256": _digest(PACKAGE)}
+def of(package: Path) -> dict[str, str]:
+    """A copy: its folder, and the sha256 over the names and texts of its Python files as they are now."""
+    return {"folder": str(package), "sha256": _digest(package)}
 
 
-def require_same(child: dict[str, str]) -> None:
-    """Raises UserError if a child process runs another copy than this process, or the same copy with later edits."""
-    if child["folder"] != HERE["folder"]:
+HERE = of(PACKAGE)  # the copy that this process runs, as it was at the process's start
+
+
+def environment(copy: Mapping[str, str]) -> dict[str, str]:
+    """The variable that makes a child run this copy."""
+    first, others = str(Path(copy["folder"]).parent), os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([first, others] if others else [first])}
+
+
+def require_same(child: Mapping[str, str], expected: Mapping[str, str] | None = None) -> None:
+    """Raises UserError if a child process runs another copy than expected, or the same copy with later edits.
+
+    expected: None: the copy of this process.
+    """
+    expected = expected or HERE
+    if child["folder"] != expected["folder"]:
         raise UserError(
-            f"this process runs jaxbench from '{HERE['folder']}', but its worker processes run it from "
+            f"this run is of jaxbench in '{expected['folder']}', but its worker processes run it from "
             f"'{child['folder']}': start it from another folder, or install this copy."
         )
-    if child["sha256"] != HERE["sha256"]:
-        before, now = HERE["sha256"][:12], child["sha256"][:12]
+    if child["sha256"] != expected["sha256"]:
+        before, now = expected["sha256"][:12], child["sha256"][:12]
         raise UserError(
-            f"the source in '{HERE['folder']}' changed during this run (sha256 {before} at its start, {now} in a "
+            f"the source in '{expected['folder']}' changed during this run (sha256 {before} at its start, {now} in a "
             "worker process): start it again."
         )

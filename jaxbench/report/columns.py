@@ -185,7 +185,7 @@ COLUMNS: tuple[Column, ...] = (
     _Shown("x memory", "arm.memory_ratio", "{:.2f}".format, on=L),
     *_defined_in("verdicts", Column("check_ok", "point.check_ok"), Column("status", "point.status")),
     *_defined_in("time-per-step",
-        Column("step_s_p95", "timing.step_s_p95", _seconds, unit="s", heading="p95", on=T | C, part=QUALITY),
+        Column("step_s_p95", "timing.step_s_p95", unit="s"),
         Column("step_s_cv", "timing.step_s_cv", _percent, unit="1", heading="CV, %", on=T | L | C, part=QUALITY,
                terminal=1)),
     *_defined_in("throughput",

@@ -30,7 +30,10 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """A child process with its own devices. Its stderr goes to `log`."""
+    """A child process with its own devices. Its stderr goes to `log`.
+
+    setup: its first line; see `worker`. With "source" it runs that copy of this package; see `source.of`.
+    """
 
     def __init__(self, setup: dict[str, Any], log: Path):
         self.log = log
@@ -48,12 +51,15 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env={**os.environ, **quiet, **self._setup.get("environment", {})},
+                env={**os.environ, **quiet, **self._copy_environment(), **self._setup.get("environment", {})},
             )
         self._send(self._setup)
         self._started = False
         self._start_error: WorkerError | None = None
         self._ahead: list[dict[str, Any]] = []  # sent, and not yet answered
+
+    def _copy_environment(self) -> dict[str, str]:
+        return source.environment(self._setup["source"]) if "source" in self._setup else {}
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -116,7 +122,7 @@ class Worker:
     def _receive(self, stage: str, limit_s: float) -> dict[str, Any]:
         answer = json.loads(self._read_line(stage, limit_s))
         if "source" in answer:
-            source.require_same(answer["source"])
+            source.require_same(answer["source"], self._setup.get("source"))
         if "failed" in answer:
             raise WorkerError(**answer["failed"])
         return answer

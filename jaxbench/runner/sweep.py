@@ -25,7 +25,8 @@ from jaxbench.runner.progress import AGAIN, SweepProgress
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The input of a sweep. order: the CPU cores to take first."""
+    """The input of a sweep. order: the CPU cores to take first. source: the copy of this package that its processes
+    run, as `machine.source.of`; None: that of this process."""
 
     run: RunFolder
     points: Sequence[Placed]
@@ -33,6 +34,7 @@ class Job:
     experiment: str  # a name or an absolute path
     session: int  # how often this run folder was continued
     order: Sequence[int] = ()
+    source: dict[str, str] | None = None
 
     @property
     def rounds(self) -> int:
@@ -87,6 +89,7 @@ class Workers:
             "config": self._job.config,
             "order": list(self._job.order),
             "worker": f"session{self._job.session}/{name}{again}",
+            **({"source": self._job.source} if self._job.source else {}),
         }
         return Worker(setup, logs / f"{name}.log")
 

@@ -22,8 +22,8 @@ from jaxbench.verdicts import samples
 from jaxbench.verdicts.samples import Side
 
 # Of the manifest, the machine's identity must be equal. Of the config, everything except how a run is measured and
-# shown (HOW).
-SOFTWARE = ("versions", "python", "environment", "git", "experiment_sha256", "os")  # reported, never refused
+# shown (HOW). SOFTWARE is reported, never refused.
+SOFTWARE = ("versions", "python", "environment", "git", "source_sha256", "experiment_sha256", "os")
 HOW = ("measure.", "report.", "train.", "seed", "profile", "search", "mesh.devices")
 POINT = ("strategy", "scaling", "devices", "arm")
 # Settings that change the batch, or how it and the model are spread, but not the model. Freezing changes the model.
@@ -97,8 +97,8 @@ def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
     differing = {**differences(a, b), **places(a, b)}
     of_models = models(a, b, tuple(field for field in across if field in differing))
     _require_used(across, {**differing, **of_models})
-    follows = _follows(name for name in differing if _covered(name, across))
-    _require_same({**differing, **{name: both for name, both in of_models.items() if name not in follows}}, across)
+    implied = follows(name for name in differing if _covered(name, across))
+    _require_same({**differing, **{name: both for name, both in of_models.items() if name not in implied}}, across)
     sides = [_by_name(run, across) for run in (a, b)]
     common, left_out = _matched(*sides)
     if not common:
@@ -133,7 +133,7 @@ def models(a: Run, b: Run, across: Sequence[str] = ()) -> dict[str, tuple[Any, A
     return found
 
 
-def _follows(declared: Iterable[str]) -> tuple[str, ...]:
+def follows(declared: Iterable[str]) -> tuple[str, ...]:
     """The facts of a model that may differ when these fields do. A machine and its kernel change none."""
     fields = [name for name in declared if name not in identity.FACTS or name == "devices"]
     if not fields:

@@ -45,7 +45,17 @@ WINGS = {
     # Beside the house: it examines the machine, and nothing is built on it.
     "doctor": {"errors", "records", "machine", "analysis", "report"},
 }
-ROOF = {"app", "ab", "commandline", "compare_commands", "first_run", "machine_command", "new", "__main__"}
+ROOF = {
+    "app",
+    "ab",
+    "commandline",
+    "compare_commands",
+    "first_run",
+    "machine_command",
+    "new",
+    "other_commit",
+    "__main__",
+}
 OUTSIDE = {
     "experiments": {"errors", "discovery", "workloads"},
     "configs": {"errors"},
