@@ -35,7 +35,7 @@ def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path) -> None:
     outcome = build.write(tmp_path)
     assert outcome.ok and outcome.sentences == []
     made = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
-    figures = {f"figures/scaling.{suffix}" for suffix in ("svg", "png", "pdf")}
+    figures = {f"figures/{name}.{suffix}" for name in ("scaling", "blocks") for suffix in ("svg", "png", "pdf")}
     inputs = {store.MANIFEST, store.CONFIG, store.RECORDS}
     assert made == {"summary.csv", "report.html", *figures, *inputs}, "no part files are left"
 
