@@ -54,7 +54,7 @@ def test_the_figures_of_a_run_are_those_of_its_kind_and_view(tmp_path: Path) -> 
     config = {"report": {"overlay": "", "view": "zero"}}
     run = RunFolder(fabricate.run_folder(tmp_path / "zero", devices=(1,), rounds=1, config=config))
     assert list(views.of(findings.find(run))) == ["zero", "scaling", "roofline", "profile", "search", "blocks"]
-    assert list(views.of(runs.findings(tmp_path / "c", "collectives"))) == ["busbw", "alpha_beta"]
+    assert list(views.of(runs.findings(tmp_path / "c", "collectives"))) == ["busbw", "alpha_beta", "blocks"]
 
 
 def test_cases_of_an_unknown_view_are_refused(tmp_path: Path) -> None:
