@@ -39,6 +39,10 @@ class CompiledFindings(Findings):
     def table(self) -> Table:
         return fill([column for column in COLUMNS if column.on], self.rows, note=NOTE)
 
+    def points(self) -> list[Any]:
+        """None: nothing was measured."""
+        return []
+
     def all_sections(self) -> list[Section]:
         return [Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL)]
 

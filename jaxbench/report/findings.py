@@ -65,8 +65,12 @@ class Findings:
         """Most urgent first; some may be empty."""
         raise NotImplementedError
 
+    def points(self) -> list[Any]:
+        """The points with what was measured of them."""
+        return [row.point for row in self.rows]
+
     def sections(self) -> list[Section]:
-        points = [row.point for row in self.rows]
+        points = self.points()
         machine = [
             Section(heading="Load", sentences=machine_state.warnings(self.manifest, points)),
             Section(
