@@ -23,10 +23,9 @@ PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "m
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # prefixes of names
 FLAGS = (
     "LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS",
-    "NVIDIA_TF32_OVERRIDE", "NPROC", "LD_PRELOAD", "GLIBC_TUNABLES",
+    "NVIDIA_TF32_OVERRIDE", "NPROC", "LD_PRELOAD", "GLIBC_TUNABLES", "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS",
 )  # fmt: skip
-FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_", "TF_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_")
-LOGGING = ("TF_CPP_",)  # of those groups, what changes only what is printed
+FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_")
 OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # git sets these for hooks, and obeys them in any folder
 PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for something that never comes
 
@@ -67,7 +66,7 @@ def capture(platform: str) -> dict[str, Any]:
 def environment() -> dict[str, str]:
     """The variables of this process that change what JAX, its compilers and its libraries do."""
     chosen = {name for name in os.environ if name in FLAGS or name.startswith(FLAG_GROUPS)}
-    return {name: os.environ[name] for name in sorted(chosen) if not name.startswith(LOGGING)}
+    return {name: os.environ[name] for name in sorted(chosen)}
 
 
 def versions() -> dict[str, str]:
