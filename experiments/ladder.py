@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One optimization at a time: from eager to jit, fusion, donation, 16 bits, prefetched input (1 min).
+"""One optimization at a time: from eager to jit, fusion, donation, 16 bits, prefetched input (3 min).
 
     make run EXP=ladder
 
