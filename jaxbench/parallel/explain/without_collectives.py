@@ -1,0 +1,109 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A step in which nothing is sent: on all devices at once, or one device's share on a device that has the machine to
+itself.
+
+What a collective would return is made of the device's own operand: a sum is the operand, a gathered array the operand
+repeated, a scattered one a part of it. The numbers are wrong, and the shapes, and so the work around them, are right.
+Barriers before and after keep the compiler from using that: it may not skip what a sum would have needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxbench.parallel.explain.traced import Traced, trace
+from jaxbench.parallel.program import Program, jit_once, keep_barriers
+from jaxbench.workloads.base import TrainWorkload
+
+
+def local(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
+    """All devices of `program` do their share of its step, and none waits for another. Raises Unsupported."""
+    traced, mesh = trace(workload, program, global_batch), program.mesh
+
+    def on_device(*operands: Any) -> list[Any]:
+        return traced.run(operands, _own)
+
+    run = jax.shard_map(on_device, mesh=mesh, in_specs=traced.in_specs, out_specs=[*traced.out_specs], check_vma=False)
+    shardings = program.state_sharding, NamedSharding(mesh, PartitionSpec())
+    return _program(program, jax.jit(_step(traced, run), donate_argnums=0, out_shardings=shardings))
+
+
+def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
+    """The first device of `program` does the share of the last one, which in a pipeline has the loss. Raises
+    Unsupported."""
+    traced, mesh = trace(workload, program, global_batch), program.mesh
+    place = {axis: size - 1 for axis, size in mesh.shape.items()}
+
+    def at_place(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+        if equation.primitive.name != "axis_index":
+            return _own(equation, given)
+        axes = equation.params["axis_name"]
+        axes = (axes,) if isinstance(axes, str) else axes
+        index = np.ravel_multi_index([place[axis] for axis in axes], [mesh.shape[axis] for axis in axes])
+        return [jnp.int32(index)]
+
+    def run(*operands: Any) -> list[Any]:
+        return traced.run(operands, at_place)
+
+    first, last = mesh.devices.flat[0], mesh.devices.flat[-1]
+    own_mesh = Mesh(np.array([first]), ("data",))
+    here = NamedSharding(own_mesh, PartitionSpec())
+
+    def share(tree: Any, shardings: Any) -> Any:
+        """The part of each global array that lies on the last device."""
+        spread = jax.tree.broadcast(shardings, tree)
+        return jax.tree.map(lambda x, sharding: x[sharding.devices_indices_map(x.shape)[last]], tree, spread)
+
+    make = program.init.__wrapped__  # in one program with the cut, the whole state need not be kept
+    return dataclasses.replace(
+        _program(program, jax.jit(_step(traced, run), donate_argnums=0, out_shardings=(here, here)), own_mesh),
+        mesh=own_mesh,
+        init=jit_once(lambda key: share(make(key), program.state_sharding), out_shardings=here),
+        state_sharding=here,
+        batch_sharding=here,
+        put=lambda batch: jax.device_put(share(batch, program.batch_sharding), here),
+        batch_parts=1,
+    )
+
+
+def _program(program: Program, step: Any, mesh: Mesh | None = None) -> Program:
+    passes = tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(mesh or program.mesh))))
+    return dataclasses.replace(
+        program, step=step, expected=lambda _: {}, sums=0, gradients=None, disabled_passes=passes
+    )
+
+
+def _step(traced: Traced, run: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    return lambda state, batch: jax.tree.unflatten(traced.out_tree, run(*jax.tree.leaves((state, batch))))
+
+
+def _own(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+    """What the device itself has instead of what it would receive."""
+    if equation.primitive.name == "axis_index":
+        return [equation.primitive.bind(**equation.params)]
+    sizes = [math.prod(x.shape) for x in given]
+    operands = jax.lax.optimization_barrier(tuple(given)) if max(sizes) > 1 else given
+    made = [_fitted(x, out.aval.shape, equation.params) for x, out in zip(operands, equation.outvars, strict=True)]
+    return jax.lax.optimization_barrier(tuple(made)) if max(sizes) > 1 else made
+
+
+def _fitted(x: Any, shape: tuple[int, ...], params: dict[str, Any]) -> Any:
+    """x, repeated or cut to the shape of a collective's result."""
+    size, wanted = math.prod(x.shape), math.prod(shape)
+    if wanted > size:
+        dimension = params["all_gather_dimension"]
+        whole = x if params["tiled"] else jnp.expand_dims(x, dimension)
+        return jnp.tile(whole, [params["axis_size"] if i == dimension else 1 for i in range(whole.ndim)])
+    if wanted < size:
+        dimension = params["scatter_dimension"]
+        part = jax.lax.slice_in_dim(x, 0, x.shape[dimension] // params["axis_size"], axis=dimension)
+        return part.reshape(shape)
+    return x.reshape(shape)
