@@ -141,7 +141,6 @@ def test_what_others_take_of_a_core(tmp_path: Path) -> None:
     seconds = identity._taken(0, tmp_path / "stat", tmp_path)
     assert seconds == pytest.approx((50 + (100 + 10 + 10 + 5 + 5 + 70)) / 100)
     assert identity._taken(0, tmp_path / "none", tmp_path) == 0
-    assert identity._cpu_list("0,4-6\n") == {0, 4, 5, 6}
 
 
 def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
