@@ -52,5 +52,5 @@ def _taken(states: Sequence[load.Load]) -> str:
     """Medians over points of what was taken from them, as a clause; "" if nothing is known."""
     words = {"others": "other processes took", "steal": "the hypervisor took"}
     values = {name: [v for state in states if math.isfinite(v := getattr(state, name))] for name in words}
-    said = [f"{word} {100 * float(np.median(values[name])):.1f} %" for name, word in words.items() if values[name]]
-    return f"{' and '.join(said)} of its CPUs' time (median over points)" if said else ""
+    clauses = [f"{word} {100 * float(np.median(values[name])):.1f} %" for name, word in words.items() if values[name]]
+    return f"{' and '.join(clauses)} of its CPUs' time (median over points)" if clauses else ""

@@ -32,8 +32,8 @@ from jaxbench.verdicts.samples import Sample, Side
 FOLDER = Path("baselines")
 FILE = "calibration.json"
 SCHEMA = 1
-LEAST = 2 * MIN_PROCESSES  # processes, so that each half has MIN_PROCESSES
-MOST = 12  # processes that are divided into halves: 462 ways, twice as many for each further one
+MIN_CALIBRATION_PROCESSES = 2 * MIN_PROCESSES  # each half has MIN_PROCESSES
+MAX_SPLIT_PROCESSES = 12  # into two halves: 462 ways, twice as many for each further one
 MIN_SESSIONS = 3
 UNSURE = " (known by its name only: another processor of the same name would not be noticed)"
 APART_S = 3600.0  # between sessions: closer ones share the state of the machine
@@ -122,11 +122,13 @@ def _seconds(first: str, second: str) -> float:
 
 
 def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Calibration:
-    """Of one session. Raises UserError when a point was measured by fewer than LEAST processes."""
-    few = {name: len(sample.processes) for name, sample in side.items() if len(sample.processes) < LEAST}
+    """Of one session. Raises UserError when a point was measured by fewer than MIN_CALIBRATION_PROCESSES processes."""
+    counts = {name: len(sample.processes) for name, sample in side.items()}
+    few = {name: count for name, count in counts.items() if count < MIN_CALIBRATION_PROCESSES}
     if few or not side:
         name, count = next(iter(few.items()), ("no point", 0))
-        raise UserError(f"{name} was measured by {count} processes: a calibration needs at least {LEAST}.")
+        least = MIN_CALIBRATION_PROCESSES
+        raise UserError(f"{name} was measured by {count} processes: a calibration needs at least {least}.")
     differences, alarms = _against_itself(side)
     session = session_of(side, time, software)
     return Calibration(
@@ -152,7 +154,7 @@ def session_of(side: Side, time: str, software: str = "") -> Session:
 
 def _against_itself(side: Side) -> tuple[list[float], int]:
     """The absolute logarithm of the overall ratio for each way to halve the processes; and the false alarms."""
-    count = min(MOST, *(len(sample.processes) for sample in side.values())) // 2 * 2
+    count = min(MAX_SPLIT_PROCESSES, *(len(sample.processes) for sample in side.values())) // 2 * 2
     one_session = dataclasses.replace(ASSUMED, session_sd=0.0)
     differences, alarms = [], 0
     for half in itertools.combinations(range(1, count), count // 2 - 1):
