@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""For publication: every strategy, 30 rounds of longer blocks in 10 processes; half an hour for cnn on two cores."""
+"""For publication: every strategy, 30 rounds of longer blocks in 10 processes; about an hour for cnn on two cores."""
 
 from ml_collections import ConfigDict
 

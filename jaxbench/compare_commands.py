@@ -137,11 +137,9 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     """jaxbench calibrate EXPERIMENT: the experiment against itself, in many processes."""
     from jaxbench.runner import run as runner
 
-    if flag.config.measure.processes < calibration.LEAST:
-        few = flag.config.measure.processes
-        raise UserError(
-            f"--config.measure.processes={few} is too few to calibrate with: use at least {calibration.LEAST}."
-        )
+    count, least = flag.config.measure.processes, calibration.MIN_CALIBRATION_PROCESSES
+    if count < least:
+        raise UserError(f"--config.measure.processes={count} is too few to calibrate with: use at least {least}.")
     runner.run(experiment, flag.config, workdir, console)
     run = comparable.read(workdir)
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -12,7 +12,7 @@ from doorway import QUICK, QUICK_MLP, ROOT, environment, jaxbench
 from thin import thin
 
 from jaxbench import discovery
-from jaxbench.records.store import hold
+from jaxbench.records.store import lock_folder
 
 COLUMNS = (
     "experiment,strategy,scaling,devices,processes,platform,oversubscribed,global_batch,step_s,step_s_lo,step_s_hi,samples,"
@@ -169,7 +169,7 @@ def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
 
 @pytest.mark.full
 def test_two_runs_in_one_folder_are_kept_apart(run):
-    with hold(run):
+    with lock_folder(run):
         done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP)
     assert done.returncode == 2
     assert "another process is using" in done.stderr

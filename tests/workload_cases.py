@@ -34,7 +34,7 @@ def one_device(workload: TrainWorkload, batch: dict[str, jax.Array], parts: int 
     device = jax.devices()[0]
     state = oracle.initial_state(workload, KEY, device=device)
     parts = parts if stateful(state.model_state) else 1
-    return oracle.reference(workload, state, batch, device=device, lies=oracle.Lies(parts))
+    return oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(parts))
 
 
 def linear_workload(optimizer: optax.GradientTransformation | None = None) -> TrainWorkload:

@@ -149,5 +149,5 @@ def _per_second(amount: float | None, measured: Timing) -> Estimate:
 
 def _notes(point: CasePoint, measured: Timing) -> tuple[str, ...]:
     note = "more devices than cores: the times are measured but say nothing about the machine's links"
-    said = [*([note] if point.oversubscribed else []), *([point.repetition] if point.repetition else [])]
-    return (*said, *timing.no_interval(measured), *timing.unsettled(point))
+    sentences = [*([note] if point.oversubscribed else []), *([point.repetition] if point.repetition else [])]
+    return (*sentences, *timing.no_interval(measured), *timing.unsettled(point))

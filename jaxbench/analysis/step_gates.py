@@ -63,5 +63,8 @@ def not_above_ideal(efficiency: Estimate) -> Gate:
     """An efficiency whose whole interval is above ABOVE_IDEAL."""
     if not (efficiency.has_interval and efficiency.lo > ABOVE_IDEAL):
         return Gate(name=NOT_ABOVE_IDEAL, passed=True)
-    why = "its base is slow (its whole batch does not fit in a cache, or another program disturbed it)"
+    why = (
+        "its base is slow (its whole batch does not fit in a cache, or another program disturbed it), "
+        "or one of the two times is wrong"
+    )
     return Gate(name=NOT_ABOVE_IDEAL, passed=False, reason=f"{100 * efficiency.value:.0f} %: {why}")

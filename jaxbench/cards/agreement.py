@@ -67,7 +67,7 @@ def agree(card: Run, now: Run, spreads: tuple[Spread, Spread], *, same_machine: 
     drawn = [_draw(run, both, spread, seed) for run, spread, seed in ((card, spreads[0], 0), (now, spreads[1], 1))]
     rows = [_rows(run) for run in (card, now)]
     times = {name: ratios.ratio([drawn[0][name]], [drawn[1][name]], spreads[1]) for name in both}
-    shares = {name: found for name in both if (found := _share(name, rows, drawn)) is not None}
+    shares = {name: quotient for name in both if (quotient := _share(name, rows, drawn)) is not None}
     alpha = ALPHA / max(1, (len(times) if same_machine else 0) + len(shares))
     answers = []
     for name in dict.fromkeys((*mine, *theirs)):
@@ -121,11 +121,11 @@ def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]])
 
     An efficiency is work over devices times the base's time over the point's, and the work is the same on both sides.
     """
-    found = [side.get(name) for side in rows]
-    bases = {row.base.point for row in found if row is not None and row.base is not None}
-    if None in found or len(bases) != 1 or name in bases:
+    pair = [side.get(name) for side in rows]
+    bases = {row.base.point for row in pair if row is not None and row.base is not None}
+    if None in pair or len(bases) != 1 or name in bases:
         return None
-    if any(row is None or row.base is None or row.point.oversubscribed for row in found):
+    if any(row is None or row.base is None or row.point.oversubscribed for row in pair):
         return None
     (base,) = bases
     if any(base not in side for side in drawn):
@@ -138,13 +138,13 @@ def _over(base: Drawn, point: Drawn) -> Drawn:
     return Drawn(value=base.value - point.value, draws=base.draws - point.draws, df=min(base.df, point.df))
 
 
-def _question(found: Ratio, alpha: float, values: list[float]) -> Question:
-    half = found.half(alpha)
+def _question(quotient: Ratio, alpha: float, values: list[float]) -> Question:
+    half = quotient.half(alpha)
     card, now = values
     if not math.isfinite(half):
         return Question(verdict=CANNOT_TELL, card=card, now=now, why="one side has only 1 round: measure at least 2")
-    ratio = found.estimate(alpha) if half < 700 else Estimate(value=math.exp(found.log))  # else exp overflows
-    if abs(found.log) > half:
+    ratio = quotient.estimate(alpha) if half < 700 else Estimate(value=math.exp(quotient.log))  # else exp overflows
+    if abs(quotient.log) > half:
         return Question(verdict=OUTSIDE, card=card, now=now, ratio=ratio)
     if half > math.log(BLIND):
         why = f"too few rounds: the interval would hide a factor of {BLIND:g}"
@@ -165,10 +165,10 @@ def exit_code(answers: list[Answer]) -> int:
 
 def widest(answers: list[Answer]) -> Mapping[str, float]:
     """The largest relative difference that an interval could hide, of step times and of efficiencies."""
-    found: dict[str, float] = {}
+    reaches: dict[str, float] = {}
     for name in ("time", "efficiency"):
         questions = [getattr(answer, name) for answer in answers]
         reach = [q.ratio.hi / q.ratio.value - 1 for q in questions if q.verdict == WITHIN and q.ratio.has_interval]
         if reach:
-            found[name] = max(reach)
-    return found
+            reaches[name] = max(reach)
+    return reaches

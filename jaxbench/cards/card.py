@@ -30,21 +30,21 @@ def make(run: Path) -> dict[str, Any]:
     Raises:
       UserError: it is no run folder, is damaged or of another schema, or holds nothing measured.
     """
-    found = comparable.read(run)
-    machine, why_not = _machine(run, found.manifest)
+    measured = comparable.read(run)
+    machine, why_not = _machine(run, measured.manifest)
     folder = RunFolder(run)
     folder.records()  # fills `notes` with what it skipped
     card = scrub(
         {
             "schema": layout.SCHEMA,
             "kind": layout.KIND,
-            "name": derived.name(found),
-            "measures": derived.measures(found),
-            "config": found.config,
-            "manifest": found.manifest,
+            "name": derived.name(measured),
+            "measures": derived.measures(measured),
+            "config": measured.config,
+            "manifest": measured.manifest,
             "records": _lines(run / RECORDS),
-            "points": derived.points(found, machine),
-            "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(found),
+            "points": derived.points(measured, machine),
+            "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(measured),
             "machine": machine,
             "machine_why_not": why_not,
         }
@@ -102,19 +102,19 @@ def _lines(path: Path) -> list[Any]:
 
 def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Peaks and links from the machine's card in the run folder, or why there are none."""
-    found = machine_card.read(run / machine_card.NAME)
-    if found is None:
+    machine = machine_card.read(run / machine_card.NAME)
+    if machine is None:
         return None, "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
-    why_not = machine_card.matches(found, manifest)
-    return (None, why_not) if why_not else (found, "")
+    why_not = machine_card.matches(machine, manifest)
+    return (None, why_not) if why_not else (machine, "")
 
 
 def _short(run: Run) -> list[str]:
     """A sentence for each point that is not as it was asked for, or that few samples speak for."""
-    said = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
-    said += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]
+    sentences = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
+    sentences += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]
     few = scaling.MIN_ROUNDS
-    return said + [
+    return sentences + [
         f"{p.point}: no interval, {len(p.rounds)} of the {few} rounds that one needs."
         for p in run.points
         if 0 < len(p.rounds) < few

@@ -114,7 +114,7 @@ _COLUMNS = (
 
 
 def _legend(shown: Sequence[Shown]) -> str:
-    note = "Medians with 95 % intervals over rounds, as recorded in each card."
+    note = "Medians with 95 % bootstrap intervals, from the records of each card."
     return note + (OVERSUBSCRIBED if any(row.oversubscribed for row in shown) else "")
 
 

@@ -61,8 +61,8 @@ def compare(card: Card, then: Run, workdir: Path, console: Console) -> int:
         return NOT_COMPARABLE
     other = comparable.models(then, now)
     if {*other} - {"flops"}:  # a newer version may count the FLOPs of one model in another way
-        said = model.sentence(other, "in the card", "now")
-        console.print(Text(f"Not comparable: another model ({said}).", style="bold red"), soft_wrap=True)
+        differences = model.sentence(other, "in the card", "now")
+        console.print(Text(f"Not comparable: another model ({differences}).", style="bold red"), soft_wrap=True)
         return NOT_COMPARABLE
     same = not identity.hardware(then.manifest, now.manifest)
     named = str(card.data["name"].get("experiment", ""))

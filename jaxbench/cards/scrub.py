@@ -62,8 +62,8 @@ def text(string: str, *, private: bool = False) -> str:
 
 def _folders() -> list[str]:
     """The folders that become ".", the longest first so that one inside the other is found."""
-    found = {str(Path.cwd()), str(Path(__file__).resolve().parents[2])} - {"/", str(Path.home())}
-    return sorted(found, key=len, reverse=True)
+    folders = {str(Path.cwd()), str(Path(__file__).resolve().parents[2])} - {"/", str(Path.home())}
+    return sorted(folders, key=len, reverse=True)
 
 
 def _user() -> str:

@@ -40,8 +40,8 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
     if path.exists():
         old = _read(path)
         if other := identity.differences(old["machine"], made["machine"]):
-            said = identity.sentence(other)
-            raise UserError(f"'{folder}' was started on another machine ({said}): choose a new WORKDIR.")
+            different = identity.sentence(other)
+            raise UserError(f"'{folder}' was started on another machine ({different}): choose a new WORKDIR.")
         for key in SAME_SOFTWARE:
             was, now = old["machine"].get(key), made["machine"].get(key)
             if was != now:

@@ -14,10 +14,10 @@ FINISH_S = 15.0  # the time for a stopped part to write its records before it is
 
 @dataclass(frozen=True)
 class Ended:
-    """code: the exit code; None: it ran out of time. said: the last line that it printed."""
+    """code: the exit code; None: it ran out of time. last_line: the last line that it printed."""
 
     code: int | None
-    said: str
+    last_line: str
 
 
 def run(words: tuple[str, ...], log: Path, limit_s: float) -> Ended:

@@ -19,7 +19,7 @@ from jaxbench.first_run.launch import Ended
 from jaxbench.first_run.parts import Part
 from jaxbench.first_run.progress import Parts
 from jaxbench.machine.start import only_cpu_here
-from jaxbench.records.store import hold
+from jaxbench.records.store import lock_folder
 from jaxbench.report import first_run as page
 from jaxbench.runner.progress import format_s
 from jaxbench.runner.run import interrupt, look
@@ -41,7 +41,7 @@ def first_run(
     """
     began = clock()
     folder.mkdir(parents=True, exist_ok=True)
-    with hold(folder):
+    with lock_folder(folder):
         machine, every = _machine_and_parts(console)
         document = documents.begin(folder, machine, every)
         todo = [part for part in every if document["parts"][part.run]["outcome"] != DONE]
@@ -97,7 +97,9 @@ class _Start:
             self._record(part, STOPPED, "Interrupted. The same command continues with it.", self.clock() - start)
             raise
         outcome = OUTCOMES.get(ended.code, BROKEN)
-        self._record(part, outcome, f"Stopped: {reason}" if outcome == STOPPED else ended.said, self.clock() - start)
+        self._record(
+            part, outcome, f"Stopped: {reason}" if outcome == STOPPED else ended.last_line, self.clock() - start
+        )
 
     def _record(self, part: Part, outcome: str, message: str, seconds: float) -> None:
         documents.record(self.document, part, self.folder, outcome=outcome, seconds=seconds, message=message)

@@ -141,7 +141,8 @@ def _extract(repository: Path, commit: str, folder: Path) -> None:
     try:
         git(repository, "archive", "--format=tar", f"--output={archive}", commit)
         with tarfile.open(archive) as held:
-            held.extraction_filter = lambda member, path: member  # its code will be run, so links are no danger
+            # Refuses a file outside of `folder`. The first releases of Python 3.11 have no filters.
+            held.extraction_filter = getattr(tarfile, "tar_filter", None)
             held.extractall(folder)
         archive.unlink()
     except subprocess.CalledProcessError as error:

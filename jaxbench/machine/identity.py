@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxbench.machine import cores
+from jaxbench.machine import cores, load
 
-PROC, CPUS = Path("/proc"), Path("/sys/devices/system/cpu")
+PROC, CPUS = Path("/proc"), cores.CPUS
 # Each library that may multiply takes its number of threads from one of these. To be set before NumPy is imported.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 SIDE = 384  # of the square float32 matrices: about 1 ms, and all three stay in a cache of 2 MiB
@@ -136,25 +136,9 @@ def reference_product(
     return {"product_s": best if quiet else None, "product_by": by}
 
 
-def _taken(core: int, stat: Path = PROC / "stat", cpus: Path = CPUS) -> float:
+def _taken(core: int, stat: Path = load.STAT, cpus: Path = CPUS) -> float:
     """Seconds, since the start of the system, that were stolen from a core or spent on its other hardware threads."""
-    siblings: set[int] = set()
-    with contextlib.suppress(OSError, ValueError):
-        siblings = _cpu_list((cpus / f"cpu{core}" / "topology" / "thread_siblings_list").read_text()) - {core}
-    ticks = 0
-    with contextlib.suppress(OSError):
-        columns = {line.split()[0]: line.split()[1:] for line in stat.read_text().splitlines() if line[:3] == "cpu"}
-        # user, nice, system, idle, iowait, irq, softirq, steal
-        ticks += sum(int(steal) for steal in columns.get(f"cpu{core}", [])[7:8])
-        for times in (columns.get(f"cpu{other}", []) for other in siblings):
-            ticks += sum(map(int, (*times[:3], *times[5:8])))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _cpu_list(text: str) -> set[int]:
-    """ "0,4-6" -> {0, 4, 5, 6}."""
-    found: set[int] = set()
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+    times = load.cpu_times(stat)
+    beside = [times[cpu] for cpu in cores.siblings(core, cpus) - {core} if cpu in times]
+    stolen_s = times[core].steal_s if core in times else 0.0
+    return stolen_s + sum(each.busy_s + each.steal_s for each in beside)

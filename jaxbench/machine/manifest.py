@@ -21,11 +21,10 @@ from jaxbench.machine.identity import ONE_THREAD
 
 PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "absl-py")
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # prefixes of names
-FLAGS = (
-    "LIBTPU_INIT_ARGS", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS",
-    "NVIDIA_TF32_OVERRIDE", "NPROC", "LD_PRELOAD", "GLIBC_TUNABLES", "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS",
+FLAGS = ("NVIDIA_TF32_OVERRIDE", "NPROC", "LD_PRELOAD", "GLIBC_TUNABLES", "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS")
+FLAG_GROUPS = (
+    "XLA_", "JAX_", "NCCL_", "CUDA_", "TPU_", "LIBTPU_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_",
 )  # fmt: skip
-FLAG_GROUPS = ("XLA_", "JAX_", "NCCL_", "TPU_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_")
 OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # git sets these for hooks, and obeys them in any folder
 PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for something that never comes
 

@@ -14,7 +14,16 @@ import numpy as np
 
 from jaxbench.levers.precision import PRECISION, SIXTEEN_BITS
 from jaxbench.measure.memory import Unfit
-from jaxbench.measure.oracle import STEPS, Lies, Reference, Trained, initial_state, relative_l2, trained, where_it_fits
+from jaxbench.measure.oracle import (
+    STEPS,
+    BatchLayout,
+    Reference,
+    Trained,
+    initial_state,
+    relative_l2,
+    trained,
+    where_it_fits,
+)
 from jaxbench.parallel.draws import by_parts
 from jaxbench.parallel.program import Program, TrainState, gradients, jit_once
 from jaxbench.records.schema import Verdict
@@ -192,7 +201,7 @@ def judge_part(
     def run(on: jax.Device) -> PyTree:
         state = initial_state(workload, key, device=on)
         with jax.default_device(on):
-            return _part_on_one_device(part, workload, state, batch, Lies.of(program, draws=draws))
+            return _part_on_one_device(part, workload, state, batch, BatchLayout.of(program, draws=draws))
 
     try:
         result, note = where_it_fits(run, device, flops=flops)
@@ -212,15 +221,17 @@ def judge_part(
     return _verdict("part", ok, reason, distance=distance, limit=PART)
 
 
-def _part_on_one_device(part: str, workload: TrainWorkload, state: TrainState, batch: Batch, lies: Lies) -> PyTree:
-    drawn, batch = lies.prepared(workload, state, batch)
+def _part_on_one_device(
+    part: str, workload: TrainWorkload, state: TrainState, batch: Batch, layout: BatchLayout
+) -> PyTree:
+    drawn, batch = layout.prepared(workload, state, batch)
     workload = workload if drawn is state else by_parts(workload)
 
     def run(state: TrainState, batch: Batch) -> PyTree:
         if part == "inference":
             assert workload.predict is not None
             return workload.predict(state.params, state.model_state, batch)
-        with sharding_context.over(parts=1 if state.key.ndim > 1 else lies.parts):
+        with sharding_context.over(parts=1 if state.key.ndim > 1 else layout.parts):
             return gradients(workload, state, batch)[2]["loss"]
 
     return jax.device_get(jit_once(run)(drawn, batch))

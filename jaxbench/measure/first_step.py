@@ -37,7 +37,7 @@ def explained(
     finite = _finite(outputs)
     if finite and (first.ok or first.unchecked):
         return checks
-    reasons = said(workload, key, batch, device=device)
+    reasons = diagnosis(workload, key, batch, device=device)
     if finite:
         reasons = [first.reason, *reasons]
     reason = "; ".join(reasons) or "the loss is not finite at the first step"
@@ -49,7 +49,7 @@ def _finite(outputs: Any) -> bool:
     return not isinstance(outputs, Mapping) or bool(np.all(np.isfinite(np.asarray(outputs.get("loss", 0.0)))))
 
 
-def said(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device) -> list[str]:
+def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device) -> list[str]:
     """What is wrong with the model's first step on one device, as sentences without a full stop; [] if nothing is.
 
     Args:

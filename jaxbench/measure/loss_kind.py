@@ -57,13 +57,13 @@ class LossKind:
         return self.name in (MEAN, WEIGHTED)
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         return f"{self.name}, gathered" if self.gathers else self.name
 
     @classmethod
-    def of(cls, said: str) -> LossKind:
-        """The kind that is `said` so; not for a loss of some examples, which nothing accepts."""
-        return cls(name=said.removesuffix(", gathered"), gathers=said.endswith(", gathered"))
+    def of(cls, label: str) -> LossKind:
+        """The kind with this `label`; not for a loss of some examples, which nothing accepts."""
+        return cls(name=label.removesuffix(", gathered"), gathers=label.endswith(", gathered"))
 
 
 def flops(workload: TrainWorkload) -> float:

@@ -61,7 +61,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Lies:
+class BatchLayout:
     """How the judged program lays out its batch on the mesh, as far as that changes the result.
 
     parts: of the batch, for statistics of each device's own examples. keys, order: as in `Program`. draws: whether the
@@ -74,7 +74,7 @@ class Lies:
     draws: bool = False
 
     @classmethod
-    def of(cls, program: Program, *, draws: bool) -> Lies:
+    def of(cls, program: Program, *, draws: bool) -> BatchLayout:
         return cls(program.parts, program.keys, program.order, draws)
 
     def identity(self, key: jax.Array, examples: int) -> tuple[Any, ...]:
@@ -126,18 +126,18 @@ class Updates:
         workload: TrainWorkload,
         device: jax.Device,
         *,
-        lies: Lies = Lies(),
+        layout: BatchLayout = BatchLayout(),
         apart: bool = False,
         jit: Callable[..., Any] = jit_once,
     ):
-        drawn = lies.draws and lies.keys is not None
-        self._workload, self._device, self._lies = by_parts(workload) if drawn else workload, device, lies
-        self._gradient = (_apart if apart else _whole)(self._workload, lies, device, jit)
+        drawn = layout.draws and layout.keys is not None
+        self._workload, self._device, self._layout = by_parts(workload) if drawn else workload, device, layout
+        self._gradient = (_apart if apart else _whole)(self._workload, layout, device, jit)
         self._step = jit(lambda state, grads, model_state: update(self._workload, state, grads, model_state))
 
     def __call__(self, state: TrainState, batch: Batch, count: int = STEPS) -> Trained:
         """The result of `count` updates of `state` (host arrays). Raises Unfit on a CPU with too little memory."""
-        state, batch = self._lies.prepared(self._workload, state, batch)
+        state, batch = self._layout.prepared(self._workload, state, batch)
         with jax.default_device(self._device):
             state = jax.device_put(state, self._device)
             gradient = self._gradient(batch)
@@ -152,12 +152,12 @@ def reference(
     batch: Batch,
     *,
     device: jax.Device,
-    lies: Lies = Lies(),
+    layout: BatchLayout = BatchLayout(),
     apart: bool = False,
     jit: Callable[..., Any] = jit_once,
 ) -> Reference:
     """STEPS `Updates` of `state` (host arrays) on one device. Raises Unfit on a CPU with too little memory."""
-    updates = Updates(workload, device, lies=lies, apart=apart, jit=jit)
+    updates = Updates(workload, device, layout=layout, apart=apart, jit=jit)
     return Reference(state.params, updates(state, batch), state.model_state, updates=updates)
 
 
@@ -165,11 +165,11 @@ Gradient = Callable[[TrainState], tuple[PyTree, PyTree]]
 OfBatch = Callable[[Batch], Gradient]
 
 
-def _whole(workload: TrainWorkload, lies: Lies, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
+def _whole(workload: TrainWorkload, layout: BatchLayout, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
     """batch -> state -> (gradients, model_state) of the whole batch."""
 
     def of_batch(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-        with sharding_context.over(parts=1 if state.key.ndim > 1 else lies.parts):
+        with sharding_context.over(parts=1 if state.key.ndim > 1 else layout.parts):
             return gradients(workload, state, batch)[:2]
 
     compiled: Any = None
@@ -185,7 +185,7 @@ def _whole(workload: TrainWorkload, lies: Lies, device: jax.Device, jit: Callabl
     return lambda batch: functools.partial(gradient, jax.device_put(batch, device))
 
 
-def _apart(workload: TrainWorkload, lies: Lies, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
+def _apart(workload: TrainWorkload, layout: BatchLayout, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
     """The same, computed part by part; each part counts with its weight."""
 
     def loss(*args: Any) -> Any:
@@ -202,12 +202,12 @@ def _apart(workload: TrainWorkload, lies: Lies, device: jax.Device, jit: Callabl
         return jax.tree.map(lambda g: g * weight.astype(g.dtype), grads), model_state, weight
 
     compiled, add = jit(of_part), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
-    split = jit(lambda total, model, weight: (_over(total, weight), _over(model, lies.parts)))
+    split = jit(lambda total, model, weight: (_over(total, weight), _over(model, layout.parts)))
 
     def gradient(batch: Batch, state: TrainState) -> tuple[PyTree, PyTree]:
-        size = len(jax.tree.leaves(batch)[0]) // lies.parts
+        size = len(jax.tree.leaves(batch)[0]) // layout.parts
         total: Any = None
-        for at in range(0, lies.parts * size, size):
+        for at in range(0, layout.parts * size, size):
             part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), device)
             result = compiled(state, part)
             total = result if total is None else add(total, result)
@@ -226,7 +226,7 @@ def reference_that_fits(
     batch: Batch,
     *,
     device: jax.Device,
-    lies: Lies,
+    layout: BatchLayout,
     flops: float,
     apart: Callable[[], bool] = lambda: False,
     start: TrainState | None = None,
@@ -240,14 +240,14 @@ def reference_that_fits(
 
     def run(on: jax.Device) -> Reference:
         state = initial_state(workload, key, device=on) if start is None else start
-        options: dict[str, Any] = {"device": on, "lies": lies}
-        if workload.loss_scale is not None and lies.keys is not None and lies.parts > 1 and apart():
+        options: dict[str, Any] = {"device": on, "layout": layout}
+        if workload.loss_scale is not None and layout.keys is not None and layout.parts > 1 and apart():
             return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=SCALED)
         try:
             return reference(workload, state, batch, **options)
         except (Unfit, jax.errors.JaxRuntimeError) as error:
             out_of_memory = isinstance(error, Unfit) or "RESOURCE_EXHAUSTED" in str(error)
-            if not out_of_memory or lies.parts == 1 or not apart():
+            if not out_of_memory or layout.parts == 1 or not apart():
                 raise
         return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=IN_PARTS)
 
@@ -262,7 +262,7 @@ def again(
     batch: Batch,
     *,
     device: jax.Device,
-    lies: Lies,
+    layout: BatchLayout,
     platform: str = "cpu",
     state: TrainState | None = None,
     count: int = STEPS,
@@ -278,9 +278,9 @@ def again(
     state: before the `count` updates (host arrays); None: the initial state.
     """
     state = initial_state(workload, key, device=device) if state is None else state
-    in_reverse = platform != "cpu" and not lies.draws
+    in_reverse = platform != "cpu" and not layout.draws
     batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
-    return Updates(workload, device, lies=lies, jit=jax.jit, apart=bool(expected.how))(state, batch, count)
+    return Updates(workload, device, layout=layout, jit=jax.jit, apart=bool(expected.how))(state, batch, count)
 
 
 def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Trained]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from jaxbench.measure import census, closed_form, host_calls, products
+from jaxbench.measure import census, closed_form, dot_flops, host_calls
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.records.schema import Passport
 from jaxbench.workloads import flops
@@ -76,7 +76,7 @@ def compile_step(
         compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
-    counted = products.count(hlo)
+    counted = dot_flops.count(hlo)
     params, _ = jax.eval_shape(workload.init, KEY)
     passport = Passport(
         trace_s=traced_at - start if trace else None,

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.measure import census, kernel, products, transfer
+from jaxbench.measure import census, dot_flops, kernel, transfer
 from jaxbench.measure.clock import Timer
 from jaxbench.parallel import chain as chain_lib
 from jaxbench.parallel.chain import Chain
@@ -130,7 +130,7 @@ def compile_for(chain: Chain) -> Compiled:
         "peak_bytes": buffers - memory.alias_size_in_bytes,
         "compiler_peak_bytes": getattr(memory, "peak_memory_in_bytes", None) or None,
         "temp_bytes": int(memory.temp_size_in_bytes),
-        "product_flops": products.count(text),
+        "product_flops": dot_flops.count(text),
     }
     return Compiled(kinds=census.kinds(text), record=record)
 

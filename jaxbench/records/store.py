@@ -34,7 +34,7 @@ def write_json(path: Path, value: Any) -> None:
     write_atomic(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
-def hold(folder: Path) -> TextIO:
+def lock_folder(folder: Path) -> TextIO:
     """Locks `folder` against other processes until the returned file is closed, or this process ends.
 
     Raises:
@@ -74,7 +74,7 @@ class RunFolder:
             raise UserError(f"the config cannot be written as JSON ({error}): use numbers, strings, lists.") from error
         try:
             run.path.mkdir(parents=True, exist_ok=True)
-            run._lock = hold(run.path)
+            run._lock = lock_folder(run.path)
             run._claim(config)
             (run.path / "figures").mkdir(exist_ok=True)
             write_json(run.path / CONFIG, config)
@@ -148,8 +148,8 @@ class RunFolder:
             return
         first = self._models.setdefault(record.point, record)
         if found := model.differences(first, record):
-            said = model.sentence(found, "so far", "now")
-            raise UserError(f"'{self.path}' has another model of {record.point} ({said}): choose a new WORKDIR.")
+            differences = model.sentence(found, "so far", "now")
+            raise UserError(f"'{self.path}' has another model of {record.point} ({differences}): choose a new WORKDIR.")
 
     def close(self) -> None:
         for file in (self._file, self._lock):

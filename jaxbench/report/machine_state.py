@@ -17,13 +17,14 @@ MOSTLY = 0.5  # a point is named when more than this share of its rounds was con
 
 def warnings(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) -> list[str]:
     """What others did to the times of this run; [] if nothing."""
-    known = [(point, load.of(point)) for point in points]
-    disturbed = [point.point for point, state in known if state.contended > MOSTLY]
+    disturbed = [point for point in points if load.of(point).contended > MOSTLY]
     sentences = []
     if disturbed:
-        names = ", ".join(disturbed[:4]) + (f" and {len(disturbed) - 4} more" if len(disturbed) > 4 else "")
+        names = ", ".join(point.point for point in disturbed[:4])
+        names += f" and {len(disturbed) - 4} more" if len(disturbed) > 4 else ""
+        reason = next(filter(None, (load.contended(disturbed[0], each) for each in disturbed[0].rounds)))
         sentences.append(
-            f"The machine was busy with something else in most rounds of {names}: {_taken([s for _, s in known])}."
+            f"The machine was busy with something else in most rounds of {names}: in one of them, {reason}."
         )
     if shared := manifest.get("shared_with"):
         sentences.append(f"It was shared on purpose (--share_machine) with {shared}.")
@@ -51,5 +52,5 @@ def _taken(states: Sequence[load.Load]) -> str:
     """Medians over points of what was taken from them, as a clause; "" if nothing is known."""
     words = {"others": "other processes took", "steal": "the hypervisor took"}
     values = {name: [v for state in states if math.isfinite(v := getattr(state, name))] for name in words}
-    said = [f"{word} {100 * float(np.median(values[name])):.1f} %" for name, word in words.items() if values[name]]
-    return f"{' and '.join(said)} of its CPUs' time (median over points)" if said else ""
+    clauses = [f"{word} {100 * float(np.median(values[name])):.1f} %" for name, word in words.items() if values[name]]
+    return f"{' and '.join(clauses)} of its CPUs' time (median over points)" if clauses else ""

@@ -161,12 +161,16 @@ class Table:
 
     @property
     def quality(self) -> Table:
-        """How well it was measured, with the columns that identify a line. A page shows both, as one is too wide."""
-        return self._only(
+        """How well it was measured, with the columns that identify a line. A page shows both, as one is too wide.
+
+        It has no note: that of `results` is on the same page.
+        """
+        table = self._only(
             lambda column: (
                 column.part is Position.IDENTITY or (column.part is Position.QUALITY and column.terminal < ALWAYS)
             )
         )
+        return dataclasses.replace(table, note="")
 
     @property
     def identity(self) -> int:

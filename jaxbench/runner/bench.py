@@ -260,7 +260,7 @@ class Bench(Compiler):
             worker=self.worker,
             outcome=outcome,
             facts=facts,
-            loss=self.proof.loss_kind.said,
+            loss=self.proof.loss_kind.label,
             **point.to_json(),
         )
 

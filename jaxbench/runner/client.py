@@ -43,7 +43,7 @@ class Worker:
 
     def _start(self) -> None:
         self._buffer = b""
-        self._said: dict[str, Any] = {}
+        self._start_answer: dict[str, Any] = {}
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
         with open(self.log, "ab") as stderr:
             self._process = subprocess.Popen(
@@ -74,7 +74,7 @@ class Worker:
     @property
     def surroundings(self) -> dict[str, Any]:
         """Its CPUs and variables, once it has started; see `worker.surroundings`."""
-        return {name: self._said[name] for name in ("cpus", "environment") if name in self._said}
+        return {name: self._start_answer[name] for name in ("cpus", "environment") if name in self._start_answer}
 
     def wait_ready(self) -> None:
         """Waits until the worker has its devices. If it fails to get them, the first `ask` raises that.
@@ -84,7 +84,7 @@ class Worker:
         if not self._started:
             self._started = True
             try:
-                self._said = self._receive("start", START_LIMIT_S)
+                self._start_answer = self._receive("start", START_LIMIT_S)
             except WorkerError as error:
                 self._start_error = error
 

@@ -80,9 +80,9 @@ class Proof:
         pieces.require_loss(self.plain, kind)
         return kind
 
-    def take(self, said: str) -> None:
-        """Takes the kind of the loss, as its `said`, from another process that has accepted it."""
-        self.loss_kind = LossKind.of(said)
+    def take(self, label: str) -> None:
+        """Takes the kind of the loss, by its `label`, from another process that has accepted it."""
+        self.loss_kind = LossKind.of(label)
 
     @functools.cached_property
     def draws(self) -> bool:
@@ -114,7 +114,7 @@ class Proof:
     ) -> tuple[Verdict, ...]:
         """Whether it computes and sends what it must."""
         part, passport = PART.of(point.levers), compiled.passport
-        workload, lies, about = self._about(point, grown, program, batch)
+        workload, layout, about = self._about(point, grown, program, batch)
         if not _updates(point):
             about = {"key": self.key, "batch": batch, "flops": passport.flops_per_step, "draws": self.draws}
             return (check.judge_part(part, program, compiled.call, workload, **about),)
@@ -125,9 +125,9 @@ class Proof:
             closed_form.judge, measured, program, passport, point.global_batch,
             own=self.own, across=across, devices=point.devices,
         )  # fmt: skip
-        key = self._reference_key(workload, point, lies)
+        key = self._reference_key(workload, point, layout)
         try:
-            expected = self._expected(key, workload, batch, lies, passport.flops_per_step)
+            expected = self._expected(key, workload, batch, layout, passport.flops_per_step)
         except oracle.Unfit as error:
             return check.unchecked(str(error)), *products, census()
         memory.give_back()
@@ -158,8 +158,8 @@ class Proof:
         """
         if not _updates(point):
             return (), None
-        workload, lies, about = self._about(point, grown, program, batch)
-        reference = self._timed.get(self._reference_key(workload, point, lies))
+        workload, layout, about = self._about(point, grown, program, batch)
+        reference = self._timed.get(self._reference_key(workload, point, layout))
         if reference is None:
             reason = "there is no result of one device to compare the timed steps with"
             return (dataclasses.replace(check.unchecked(reason), name=timed_state.UPDATE),), None
@@ -175,18 +175,24 @@ class Proof:
 
     def _about(
         self, point: Point, grown: int, program: Program, batch: Batch
-    ) -> tuple[TrainWorkload, oracle.Lies, dict[str, Any]]:
+    ) -> tuple[TrainWorkload, oracle.BatchLayout, dict[str, Any]]:
         """(the workload that one device trains, how the program lays out its batch, arguments of `oracle.again`)."""
-        lies = oracle.Lies.of(program, draws=self.draws)
-        about = {"key": self.key, "batch": batch, "device": self.device, "lies": lies, "platform": self.device.platform}
-        return self.arms.reference(point.levers, grown, draws=self.draws), lies, about
+        layout = oracle.BatchLayout.of(program, draws=self.draws)
+        about = {
+            "key": self.key,
+            "batch": batch,
+            "device": self.device,
+            "layout": layout,
+            "platform": self.device.platform,
+        }
+        return self.arms.reference(point.levers, grown, draws=self.draws), layout, about
 
-    def _reference_key(self, workload: TrainWorkload, point: Point, lies: oracle.Lies) -> tuple[Any, ...]:
+    def _reference_key(self, workload: TrainWorkload, point: Point, layout: oracle.BatchLayout) -> tuple[Any, ...]:
         """Everything that changes the result of one device."""
-        return point.global_batch, id(workload), *self._layout(workload, point, lies)
+        return point.global_batch, id(workload), *self._layout(workload, point, layout)
 
     def _expected(
-        self, key: tuple[Any, ...], workload: TrainWorkload, batch: Batch, lies: oracle.Lies, flops: float
+        self, key: tuple[Any, ...], workload: TrainWorkload, batch: Batch, layout: oracle.BatchLayout, flops: float
     ) -> oracle.Reference:
         """The result of one device, kept for the next points, which may have the same."""
         if key not in self._references:
@@ -198,7 +204,7 @@ class Proof:
                 self.key,
                 batch,
                 device=self.device,
-                lies=lies,
+                layout=layout,
                 flops=flops,
                 apart=functools.partial(self._in_parts, workload),
                 start=self._starts.get(id(workload)),
@@ -206,12 +212,12 @@ class Proof:
             self._timed[key] = self._references[key].without_arrays()
         return self._references[key]
 
-    def _layout(self, workload: TrainWorkload, point: Point, lies: oracle.Lies) -> tuple[Any, ...]:
+    def _layout(self, workload: TrainWorkload, point: Point, layout: oracle.BatchLayout) -> tuple[Any, ...]:
         """The part of the batch's layout that changes the result: for batch statistics its parts, for random numbers
         all of it."""
         if self.draws:
-            return lies.identity(self.key, point.global_batch)
-        return (lies.parts,) if stateful(self._model_state(workload)) else ()
+            return layout.identity(self.key, point.global_batch)
+        return (layout.parts,) if stateful(self._model_state(workload)) else ()
 
     def _in_parts(self, workload: TrainWorkload) -> bool:
         """Whether one device may compute the reference part by part."""

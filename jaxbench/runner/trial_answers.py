@@ -28,7 +28,7 @@ def describe(bench: Bench) -> dict[str, Any]:
     """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
     plain = bench.plain
     with stage("model"):
-        loss, draws = bench.proof.loss_kind.said, bench.proof.draws
+        loss, draws = bench.proof.loss_kind.label, bench.proof.draws
     params, model_state = jax.eval_shape(plain.init, bench.key)
     largest = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
     return {

@@ -32,25 +32,9 @@ from typing import Any, TextIO
 
 from jaxbench.catalog import targets
 from jaxbench.errors import MoreCollectives, Unsupported, UserError
-from jaxbench.machine import source
+from jaxbench.machine import manifest, source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
-
-VARIABLES = (
-    "NPROC",
-    "XLA_",
-    "JAX_",
-    "TF_ENABLE_ONEDNN_OPTS",
-    "TF_XLA_FLAGS",
-    "MALLOC_",
-    "OMP_",
-    "MKL_",
-    "OPENBLAS_",
-    "NCCL_",
-    "CUDA_",
-    "TPU_",
-    "LIBTPU_",
-)
 
 
 def serve(requests: Iterator[str], answers: TextIO) -> None:
@@ -89,7 +73,7 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
 def surroundings() -> dict[str, Any]:
     """What this process has, and the parent has not: the CPUs that it may use, and variables that change its speed."""
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return {"cpus": cpus, "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(VARIABLES)}}
+    return {"cpus": cpus, "environment": manifest.environment()}
 
 
 def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:

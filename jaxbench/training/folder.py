@@ -29,7 +29,7 @@ MAY_GROW = ("train.epochs", "train.target")
 
 
 @contextlib.contextmanager
-def hold(folder: Path, config: dict[str, Any]) -> Iterator[Path]:
+def locked_folder(folder: Path, config: dict[str, Any]) -> Iterator[Path]:
     """Creates `folder` or continues it, locks it against other processes, and yields the folder of its checkpoints.
 
     Raises:
@@ -37,7 +37,7 @@ def hold(folder: Path, config: dict[str, Any]) -> Iterator[Path]:
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = store.hold(folder)
+        lock = store.lock_folder(folder)
     with lock:
         _claim(folder, json.loads(json.dumps(config, default=str)))
         yield folder / CHECKPOINTS

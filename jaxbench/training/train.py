@@ -22,7 +22,7 @@ from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.plan import require_equal_parts
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
 from jaxbench.training.digest import params_sha256
-from jaxbench.training.folder import hold
+from jaxbench.training.folder import locked_folder
 from jaxbench.training.loop import Loop
 from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
@@ -90,7 +90,7 @@ def train(
     needs.require(workload)
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
-    with hold(folder, config.to_dict()) as checkpoints:
+    with locked_folder(folder, config.to_dict()) as checkpoints:
         restored = restore_latest(checkpoints, canonical_avals(workload))
         for note in restored.notes:
             console.print(note, style="yellow", highlight=False, soft_wrap=True)

@@ -32,9 +32,10 @@ from jaxbench.verdicts.samples import Sample, Side
 FOLDER = Path("baselines")
 FILE = "calibration.json"
 SCHEMA = 1
-LEAST = 2 * MIN_PROCESSES  # processes, so that each half has MIN_PROCESSES
-MOST = 12  # processes that are divided into halves: 462 ways, twice as many for each further one
+MIN_CALIBRATION_PROCESSES = 2 * MIN_PROCESSES  # each half has MIN_PROCESSES
+MAX_SPLIT_PROCESSES = 12  # into two halves: 462 ways, twice as many for each further one
 MIN_SESSIONS = 3
+UNSURE = " (known by its name only: another processor of the same name would not be noticed)"
 APART_S = 3600.0  # between sessions: closer ones share the state of the machine
 
 
@@ -92,7 +93,9 @@ class Calibration:
     @property
     def spread(self) -> Spread:
         """Both variations. That between sessions is assumed until there are enough."""
-        source = f"calibrated on this machine with {self.experiment} at {self.time}"
+        count = len(self.sessions)
+        many = f" in {count} sessions, the newest" if count > 1 else " in 1 session," if count else ""
+        source = f"calibrated on this machine with {self.experiment}{many} at {self.time}"
         if math.isnan(self.session_sd):
             return Spread(sd=self.sd, df=self.df, source=source)
         return Spread(
@@ -119,11 +122,13 @@ def _seconds(first: str, second: str) -> float:
 
 
 def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Calibration:
-    """Of one session. Raises UserError when a point was measured by fewer than LEAST processes."""
-    few = {name: len(sample.processes) for name, sample in side.items() if len(sample.processes) < LEAST}
+    """Of one session. Raises UserError when a point was measured by fewer than MIN_CALIBRATION_PROCESSES processes."""
+    counts = {name: len(sample.processes) for name, sample in side.items()}
+    few = {name: count for name, count in counts.items() if count < MIN_CALIBRATION_PROCESSES}
     if few or not side:
         name, count = next(iter(few.items()), ("no point", 0))
-        raise UserError(f"{name} was measured by {count} processes: a calibration needs at least {LEAST}.")
+        least = MIN_CALIBRATION_PROCESSES
+        raise UserError(f"{name} was measured by {count} processes: a calibration needs at least {least}.")
     differences, alarms = _against_itself(side)
     session = session_of(side, time, software)
     return Calibration(
@@ -149,7 +154,7 @@ def session_of(side: Side, time: str, software: str = "") -> Session:
 
 def _against_itself(side: Side) -> tuple[list[float], int]:
     """The absolute logarithm of the overall ratio for each way to halve the processes; and the false alarms."""
-    count = min(MOST, *(len(sample.processes) for sample in side.values())) // 2 * 2
+    count = min(MAX_SPLIT_PROCESSES, *(len(sample.processes) for sample in side.values())) // 2 * 2
     one_session = dataclasses.replace(ASSUMED, session_sd=0.0)
     differences, alarms = [], 0
     for half in itertools.combinations(range(1, count), count // 2 - 1):
@@ -187,15 +192,21 @@ def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) ->
 
     Raises UserError for a damaged file.
     """
+    return _find(manifest, experiment, folder)[0]
+
+
+def _find(manifest: Mapping[str, Any], experiment: str, folder: Path) -> tuple[Calibration | None, str]:
+    """As `load`, with what cannot be known of the match, as a clause."""
     path = folder / FILE
     if not path.exists():
-        return None
+        return None, ""
     try:
         file = _read(path)
-        entries = file["machines"].get(_key_in(file, manifest), {})
-        calibrations = [_parsed(each) for each in entries.values()]
+        key = _key_in(file, manifest)
+        calibrations = [_parsed(each) for each in file["machines"].get(key, {}).values()]
         same_experiment = [each for each in calibrations if each.experiment == experiment]
-        return max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
+        known = max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
+        return known, UNSURE if identity.cannot_tell(file.get("facts", {}).get(key, {}), manifest) else ""
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"'{path}' is damaged ({error!r}): delete it and run jaxbench calibrate.") from error
 
@@ -207,15 +218,15 @@ def _parsed(entry: Mapping[str, Any]) -> Calibration:
 
 def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> None:
     """Keeps the calibrated spread with a run's records, for its intervals; nothing without one, or if it has one."""
-    known, target = load(manifest, experiment, folder), run / spreads.NAME
-    if known is not None and not target.exists():
-        write_json(target, asdict(known.spread))
+    known, target = spread_of(manifest, experiment, folder), run / spreads.NAME
+    if known is not ASSUMED and not target.exists():
+        write_json(target, asdict(known))
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:
     """The calibrated spread, or ASSUMED."""
-    calibration = load(manifest, experiment, folder)
-    return ASSUMED if calibration is None else calibration.spread
+    known, unsure = _find(manifest, experiment, folder)
+    return ASSUMED if known is None else dataclasses.replace(known.spread, source=known.spread.source + unsure)
 
 
 def save(manifest: Mapping[str, Any], calibration: Calibration, folder: Path = FOLDER) -> Path:

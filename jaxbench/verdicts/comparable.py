@@ -107,8 +107,8 @@ def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
     left, right = ({name: _sample(side[name]) for name in common} for side in sides)
     if any(np.array_equal(left[name].blocks, right[name].blocks) for name in common):
         raise NotComparable(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
-    said = [model.sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
-    return Pair(a=left, b=right, left_out=tuple(left_out), software=(*said, *software(a, b)))
+    of_model = [model.sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
+    return Pair(a=left, b=right, left_out=tuple(left_out), software=(*of_model, *software(a, b)))
 
 
 def _require_same(differing: dict[str, tuple[Any, Any]], across: Sequence[str]) -> None:

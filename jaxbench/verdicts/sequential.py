@@ -33,7 +33,7 @@ from jaxbench.verdicts.samples import Sample, Side
 LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)  # pairs
 SAME_PAIRS = 11
 FLOOR = 0.01  # of the standard deviation of pairs
-MOST = 0.97  # of an autocorrelation
+MAX_AUTOCORRELATION = 0.97  # of an autocorrelation
 SEEN = Spread(sd=math.nan, df=math.nan, source="seen in the pairs of processes")
 
 
@@ -99,7 +99,7 @@ def correlation(logs: np.ndarray) -> tuple[float, float]:
     total = float(apart @ apart)
     seen = float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
     counted = seen * min(1.0, total / (count * FLOOR**2))
-    return seen, min(max(0.0, counted + 1 / count + 1.5 / math.sqrt(count)), MOST)
+    return seen, min(max(0.0, counted + 1 / count + 1.5 / math.sqrt(count)), MAX_AUTOCORRELATION)
 
 
 def of_pairs(logs: np.ndarray) -> Ratio:

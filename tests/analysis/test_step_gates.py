@@ -113,6 +113,8 @@ def test_an_efficiency_far_above_ideal_is_kept_and_in_no_headline(tmp_path: Path
     row = rows["shard_map/strong/8"]
     assert row.efficiency.value == pytest.approx(factor, rel=0.01)
     assert refusals(row) == [step_gates.NOT_ABOVE_IDEAL]
+    reason = next(gate.reason for gate in row.gates if gate.name == step_gates.NOT_ABOVE_IDEAL)
+    assert reason.endswith("or one of the two times is wrong"), "why it is too large is not known"
     assert headlines(list(rows.values()))[0].startswith("No headline: a gate refused shard_map/strong/2")
 
 

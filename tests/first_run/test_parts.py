@@ -87,7 +87,7 @@ def test_mixed_meshes_hold_all_devices(devices: int) -> None:
 
 def test_a_command_runs_and_what_it_said_last_is_known(tmp_path: Path) -> None:
     ended = launch.run(("nonsense",), tmp_path / "logs" / "a.txt", 60)
-    assert ended.code == 2 and ended.said.startswith("there is no verb 'nonsense'")
+    assert ended.code == 2 and ended.last_line.startswith("there is no verb 'nonsense'")
 
 
 def test_a_command_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from jaxbench.first_run import parts, session
 from jaxbench.first_run.launch import Ended
 from jaxbench.first_run.parts import Part
 from jaxbench.machine import manifest
-from jaxbench.records.store import hold
+from jaxbench.records.store import lock_folder
 
 HOME = "/ho" + "me/ada"  # put together, so that the test of the house does not find it
 MACHINE = {
@@ -173,7 +173,7 @@ def test_a_damaged_document_is_one_sentence(text: str, tmp_path: Path) -> None:
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    with hold(tmp_path), pytest.raises(UserError, match="another process is using"):
+    with lock_folder(tmp_path), pytest.raises(UserError, match="another process is using"):
         run(tmp_path, Stand())
 
 

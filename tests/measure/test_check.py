@@ -56,7 +56,7 @@ def test_a_batch_in_parts_has_the_same_gradient():
     device = jax.devices()[0]
     state, batch = oracle.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 24)
     whole = oracle.reference(workload, state, batch, device=device)
-    parts = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies(8), apart=True)
+    parts = oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(8), apart=True)
     assert 0 < oracle.relative_l2(parts.end.params, whole.start)
     assert oracle.relative_l2(parts.end.params, whole.end.params) < 1e-6
 
@@ -99,7 +99,7 @@ def test_the_rounding_of_a_linear_model_excuses_no_wrong_strategy(passes):
     workload, devices = linear_workload(), jax.devices()[:8]
     batch = workload.synthetic(KEY, 16)
     expected = one_device(workload, batch)
-    again = oracle.again(expected, workload, KEY, batch, device=devices[0], lies=oracle.Lies(passes))
+    again = oracle.again(expected, workload, KEY, batch, device=devices[0], layout=oracle.BatchLayout(passes))
     alone = oracle.relative_l2(again.params, expected.end.params)
     assert 0 <= alone < 1e-6
     program = naive.build(workload, devices)
@@ -114,8 +114,8 @@ def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
     workload, device = linear_workload(), jax.devices()[0]
     batch = workload.synthetic(KEY, 48)
     state = oracle.initial_state(workload, KEY, device=device)
-    expected = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies(2), jit=jax.jit)
-    about = {"device": device, "lies": oracle.Lies(2)}
+    expected = oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(2), jit=jax.jit)
+    about = {"device": device, "layout": oracle.BatchLayout(2)}
 
     def alone(**platform):
         again = oracle.again(expected, workload, KEY, batch, **about, **platform)
@@ -228,7 +228,7 @@ def test_parts_of_a_batch_under_loss_scaling_have_the_same_gradient():
     low = state.opt_state._replace(log2_scale=np.int32(6))  # at which nothing overflows, in parts or whole
     state = dataclasses.replace(state, opt_state=low)
     whole = oracle.reference(workload, state, batch, device=device)
-    parts = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies(4), apart=True)
+    parts = oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(4), apart=True)
     assert oracle.relative_l2(parts.end.params, whole.start) > 0.01
     assert oracle.relative_l2(parts.end.params, whole.end.params) < workload.tolerance
 
@@ -237,8 +237,8 @@ def test_a_scaled_loss_overflows_part_by_part_where_a_program_gives_it_parts():
     """A part's gradient is larger than the whole batch's: which steps are skipped must not look like a fault."""
     workload, devices = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[:4]
     batch, program = workload.synthetic(KEY, 16), pmap.build(workload, devices)
-    lies = oracle.Lies.of(program, draws=False)
-    about = {"device": devices[0], "lies": lies, "flops": 1.0, "apart": lambda: True}
+    layout = oracle.BatchLayout.of(program, draws=False)
+    about = {"device": devices[0], "layout": layout, "flops": 1.0, "apart": lambda: True}
     expected = oracle.reference_that_fits(workload, KEY, batch, **about)
     actual = check.train(program, program.step, KEY, batch)
     assert expected.how and oracle.relative_l2(actual.params, expected.end.params) < workload.tolerance

@@ -14,7 +14,7 @@ import pytest
 from thin import thin
 
 from jaxbench.catalog import targets
-from jaxbench.measure import census, closed_form, products
+from jaxbench.measure import census, closed_form, dot_flops
 from jaxbench.measure.hlo import parse
 from jaxbench.measure.passport import example_flops
 from jaxbench.parallel import optimizer_view
@@ -82,7 +82,7 @@ def test_every_loop_has_a_length(name, target):
 def test_the_products_of_a_tpu_are_those_of_the_formula(name):
     """Its compiler writes some as windows that are mostly padding, and a cnn took 2.1 times its FLOPs."""
     workload, program = built(name)
-    counted = products.count(cases.text(cases.BY_NAME[name], "v5e:2x4"))
+    counted = dot_flops.count(cases.text(cases.BY_NAME[name], "v5e:2x4"))
     assert counted is not None
     formula = example_flops(workload) * cases.BATCH / program.mesh.size
     assert counted == pytest.approx(formula, rel=0.15)

@@ -21,7 +21,7 @@ def said(tmp_path, *changes, batch=None):
     path = brought.write(tmp_path, *changes)
     workload = brought.build(path)
     batch = workload.synthetic(KEY, 40) if batch is None else batch
-    return path, first_step.said(workload, KEY, batch, device=jax.devices()[1])
+    return path, first_step.diagnosis(workload, KEY, batch, device=jax.devices()[1])
 
 
 def test_nothing_is_said_of_a_step_that_is_right(tmp_path):

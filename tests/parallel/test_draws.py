@@ -23,7 +23,9 @@ def distance(workload, program: Program) -> float:
     """Of a program's parameters to those of one device that draws as it does, in lengths of the updates."""
     device, batch = jax.devices()[0], uneven(workload)
     state = oracle.initial_state(workload, KEY, device=device)
-    expected = oracle.reference(workload, state, batch, device=device, lies=oracle.Lies.of(program, draws=True))
+    expected = oracle.reference(
+        workload, state, batch, device=device, layout=oracle.BatchLayout.of(program, draws=True)
+    )
     actual = check.train(program, program.step, KEY, batch)
     return oracle.relative_l2(actual.params, expected.end.params)
 

@@ -91,6 +91,7 @@ COLUMNS = (
 
 def test_one_declaration_is_every_medium() -> None:
     made = table.fill(COLUMNS, ROWS, note="a note")
+    assert (made.results.note, made.quality.note) == ("a note", ""), "they are on one page"
     assert made.lines[0].cells == ("[b]a[/b]", "2.00 [1.50, 2.50]", Cell("wrong", "wrong"))
     assert made.markdown()[0] == "| who | x time | word |", "a column without any value is left out"
     assert made.markdown()[2] == "| [b]a[/b] | 2.00 [1.50, 2.50] | **wrong** |"

@@ -267,11 +267,15 @@ def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
         calibration.calibrate(comparable.samples_of(comparable.read(run(tmp_path / "b"))), "cnn", "")
     twin = {**here, "identity": {"family": "23"}}
     assert calibration.load(twin, "cnn", tmp_path) == found  # nothing is known of the calibrated one
+    assert "another processor of the same name" in calibration.spread_of(twin, "cnn", tmp_path).source
     (other,) = (dataclasses.replace(found, sd=0.1, experiment="mlp"),)
     for manifest, each in (({**here, "identity": {"family": "25"}}, found), (twin, other)):
         calibration.save(manifest, each, tmp_path / "two")
     assert calibration.load(twin, "cnn", tmp_path / "two") == other
     assert calibration.load({**here, "identity": {"family": "25"}}, "mlp", tmp_path / "two") == found
+    assert calibration.spread_of(twin, "cnn", tmp_path / "two").source == (
+        "calibrated on this machine with mlp in 1 session, at 2026-01-01"
+    )
     (tmp_path / calibration.FILE).write_text('{"schema": 1}')
     with pytest.raises(UserError, match="is damaged"):
         calibration.load(here, "cnn", tmp_path)
@@ -292,6 +296,7 @@ def test_sessions_apart_in_time_show_how_days_differ():
     three = session(6, 0.02).after(two)
     assert three.session_sd == pytest.approx(0.02) and (three.spread.session_df, three.df) == (2, 21)
     assert three.spread.session_kind == "calibrated"
+    assert three.spread.source.endswith("with cnn in 3 sessions, the newest at 2026-01-01T06:00:00+00:00")
     assert len(session(6, 0.0).after(session(6, 0.0)).sessions) == 1, "the same moment again"
     assert len(session(8, 0.0, software="y").after(three).sessions) == 1, "other software is no repetition"
 

@@ -56,7 +56,7 @@ def test_pairs_find_what_differs_and_what_does_not():
 
 def test_the_autocorrelation_of_pairs_is_seen_and_doubted():
     seen, most = sequential.correlation(np.array([1.0, 2, 3, 4, 5, 6, 7, 8]))
-    assert seen == pytest.approx(0.625) and most == sequential.MOST
+    assert seen == pytest.approx(0.625) and most == sequential.MAX_AUTOCORRELATION
     assert sequential.correlation(1e-12 * np.arange(20.0))[1] < 0.5, "less than the floor is no pattern"
     alternating, none = sequential.correlation(np.array([1.0, -1] * 20))
     assert alternating < -0.9 and none == 0

@@ -116,7 +116,9 @@ def workload(statistics, remat="none"):
 
 def on_one_device(mine, parts):
     start = oracle.initial_state(mine, KEY, device=jax.devices()[0])
-    return oracle.reference(mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], lies=oracle.Lies(parts))
+    return oracle.reference(
+        mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], layout=oracle.BatchLayout(parts)
+    )
 
 
 @pytest.fixture(scope="module", params=STATISTICS)
@@ -193,7 +195,9 @@ def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s
         return call
 
     whole = on_one_device(mine, 8)
-    parts = oracle.reference(mine, start, batch, device=jax.devices()[0], lies=oracle.Lies(8), apart=True, jit=jit)
+    parts = oracle.reference(
+        mine, start, batch, device=jax.devices()[0], layout=oracle.BatchLayout(8), apart=True, jit=jit
+    )
     assert set(seen) == {BATCH // 8}
     assert oracle.relative_l2(parts.end.params, whole.end.params) < 1e-5
 

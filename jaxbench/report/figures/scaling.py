@@ -31,7 +31,7 @@ CAPTION = (
 _STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
 
 
-class Series(NamedTuple):
+class StrategyCurve(NamedTuple):
     """One line: a strategy in one scaling, its timed rows by device count. place: its look. base: of its speed-ups."""
 
     strategy: str
@@ -70,7 +70,7 @@ def of_rows(rows: Sequence[Row], *, title: str, overlay: str = "") -> Figure:
     return sheet.finish(title, handles, remarks, even=False)
 
 
-def _series(rows: Sequence[Row]) -> list[Series]:
+def _series(rows: Sequence[Row]) -> list[StrategyCurve]:
     strategies = list(dict.fromkeys(r.point.strategy for r in rows))
     every = []
     for number, (strategy, scaling) in enumerate(dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows)):
@@ -78,17 +78,19 @@ def _series(rows: Sequence[Row]) -> list[Series]:
         timed = sorted((r for r in members if r.timing.step_s.known), key=lambda r: r.point.devices)
         place = strategies.index(strategy) if len(strategies) > 1 else number
         base = next((r.base.devices for r in timed if r.base is not None), None)
-        every.append(Series(strategy, scaling, timed, place, base))
+        every.append(StrategyCurve(strategy, scaling, timed, place, base))
     return every
 
 
-def _line(axes: Axes, one: Series, value: Callable[[Row], Estimate], *, factor: float, scale: float = 1) -> None:
+def _line(axes: Axes, one: StrategyCurve, value: Callable[[Row], Estimate], *, factor: float, scale: float = 1) -> None:
     """factor: of the device counts, so that series of equal values stay visible."""
     made = marks.of(one.rows, lambda row: row.point.devices * factor, value, scale=scale)
     marks.line(axes, made, place=one.place, between=_STYLES.get(one.scaling, "-"))
 
 
-def _panels(line: list[Axes], group: list[Series], *, scaling: str, overlay: str) -> tuple[list[Line2D], list[str]]:
+def _panels(
+    line: list[Axes], group: list[StrategyCurve], *, scaling: str, overlay: str
+) -> tuple[list[Line2D], list[str]]:
     """Draws one row of panels. Returns what it adds to the legend and to the footnotes."""
     rate, speed, share = line
     base, others = _common_base(group)
@@ -120,7 +122,7 @@ def _panels(line: list[Axes], group: list[Series], *, scaling: str, overlay: str
     return [] if in_margin else behind, remarks
 
 
-def _axes(line: list[Axes], group: list[Series], base: int, *, prefix: str) -> None:
+def _axes(line: list[Axes], group: list[StrategyCurve], base: int, *, prefix: str) -> None:
     what = short(unit(row for series in group for row in series.rows))
     titles = (f"{what}/s", f"speed-up over {devices(base)}", "efficiency, %")
     for axes, title in zip(line, titles, strict=True):
@@ -130,14 +132,14 @@ def _axes(line: list[Axes], group: list[Series], base: int, *, prefix: str) -> N
     efficiency_axis(line[2])
 
 
-def _common_base(group: list[Series]) -> tuple[int, list[Series]]:
+def _common_base(group: list[StrategyCurve]) -> tuple[int, list[StrategyCurve]]:
     """The most common base (the smallest of equals; 1 if there is none), and the series with another base."""
     votes = Counter(s.base for s in group if s.base is not None)
     base = min(votes, key=lambda count: (-votes[count], count), default=1)
     return base, [s for s in group if s.base not in (None, base)]
 
 
-def _left_out(others: list[Series]) -> str:
+def _left_out(others: list[StrategyCurve]) -> str:
     names = [f"{short(s.strategy)} {s.scaling} (base {devices(s.base)})" for s in others if s.base is not None]
     return f"not in the speed-up panel, which has one base: {', '.join(names)}"
 
@@ -160,7 +162,7 @@ def _overlay(axes: Axes, overlay: str) -> list[Line2D]:
     ]
 
 
-def _handles(every: list[Series], *, split: bool) -> list[Any]:
+def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
     """Measured series and the ideal. split: strong and weak scaling have panels of their own."""
     handles = []
     for one in every:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jaxbench.analysis.intervals import MIN_PROCESSES
+from jaxbench.analysis.spread import CALIBRATED
 from jaxbench.report.verdicts.words import called, clean, direction, help_lines
 from jaxbench.verdicts import sequential
 from jaxbench.verdicts.comparison import Comparison
@@ -126,16 +127,18 @@ def _intervals(answers: Answers) -> Iterator[str]:
     if largest >= MIN_PROCESSES:
         where = "" if fewest >= MIN_PROCESSES else f"with {MIN_PROCESSES} or more processes: "
         yield f"{where}standard error by bootstrap over whole processes"
+    spread, calibrated = answers.spread, answers.spread.kind == CALIBRATED
     if fewest < MIN_PROCESSES:
-        spread = answers.spread
         yield (
             f"with fewer than {MIN_PROCESSES} processes: standard error by bootstrap over rounds, plus the spread "
-            f"between processes: {100 * spread.sd:.2g} % each ({clean(spread.source)})"
+            f"between processes: {100 * spread.sd:.2g} % each ({spread.kind if calibrated else clean(spread.source)})"
         )
     yield (
-        f"A and B are two sessions, which differ by {100 * answers.spread.session_sd:.2g} % each "
-        f"({answers.spread.session_kind}): that is in every interval"
+        f"A and B are two sessions, which differ by {100 * spread.session_sd:.2g} % each ({spread.session_kind}): that "
+        "is in every interval"
     )
+    if calibrated:
+        yield f"the spread was {clean(spread.source)}"
 
 
 def _counts(answers: Answers) -> Iterator[str]:

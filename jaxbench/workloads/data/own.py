@@ -145,8 +145,8 @@ def _require_examples(arrays: Mapping[str, np.ndarray], where: str) -> None:
     """Raises UserError unless every array has the same examples along its first axis, and there are some."""
     lengths = {array.shape[:1] for array in arrays.values()}
     if len(lengths) != 1 or lengths <= {(), (0,)}:
-        said = ", ".join(f"'{name}' {array.shape}" for name, array in arrays.items())
-        raise UserError(f"the arrays of {where} have no common, positive length along their first axis: {said}.")
+        shapes = ", ".join(f"'{name}' {array.shape}" for name, array in arrays.items())
+        raise UserError(f"the arrays of {where} have no common, positive length along their first axis: {shapes}.")
 
 
 def require(workload: TrainWorkload, arrays: Mapping[str, np.ndarray], where: str) -> None:
