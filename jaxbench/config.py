@@ -145,8 +145,7 @@ class Settings(_Measured):
     batch: int = setting("batch", 64, integer(1, 2**31 - 1))  # global in strong scaling, per device in weak scaling
     # What grows with the device count in weak scaling; "model": by the experiment's own grow().
     weak: str = setting("weak", "batch", one_of("batch", "model"))
-    # Whether mesh.devices=auto may use more devices than CPU cores.
-    oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)
+    oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)  # mesh.devices=auto exceeds the CPU cores
     # "max": the largest batch that fits; "context": the longest sequence. search_bytes 0: the device's memory.
     search: str = setting("search", "", one_of("", "max", "context"))
     search_bytes: int = setting("search_bytes", 0, integer(0, 2**63 - 1))
@@ -155,6 +154,7 @@ class Settings(_Measured):
         "lever", levers.defaults().to_dict(), lambda path, value: tuple(levers.arms(value))
     )
     swept: tuple[str, ...] = setting("lever", None, lambda path, value: levers.swept(value))
+    explain: str = setting("explain", "on", one_of("on", "off", "more"))  # the loss of efficiency, runner/explaining.py
     profile: bool = setting("profile", False, as_is)  # trace one block of each point and show where its time goes
     # Steps of real training per point before it is timed; their loss and accuracy are reported beside its speed.
     train_steps: int = setting("measure.train_steps", 0, integer(0, 1_000_000))

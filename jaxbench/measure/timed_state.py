@@ -29,7 +29,7 @@ Again = Callable[[Reference, TrainState, int], Trained]
 def judge(state: TrainState, steps: int) -> tuple[Verdict, ...]:
     """Whether the parameters are finite, and the step counter is `steps`, on every device. Compiles one small program
     for the shapes of a device's parameters, outside the timed region."""
-    return _finite(state.params), _counted(state.step, steps)
+    return _finite(state.params), judge_steps(state, steps)
 
 
 def _finite(params: PyTree) -> Verdict:
@@ -58,8 +58,9 @@ def _not_finite() -> Callable[[dict[str, jax.Array]], dict[str, jax.Array]]:
     return jit_once(lambda arrays: {name: jnp.sum(~jnp.isfinite(x)) for name, x in arrays.items()})
 
 
-def _counted(step: jax.Array, steps: int) -> Verdict:
-    found = {int(number) for shard in step.addressable_shards for number in np.ravel(shard.data)}
+def judge_steps(state: TrainState, steps: int) -> Verdict:
+    """Whether the step counter of each device is `steps`."""
+    found = {int(number) for shard in state.step.addressable_shards for number in np.ravel(shard.data)}
     wrong = max(abs(number - steps) for number in found)
     counted = " and ".join(map(str, sorted(found)))
     reason = f"the state counted {counted} updates in {steps} steps" + (", NOT one for each" if wrong else "")

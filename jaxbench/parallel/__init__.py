@@ -35,6 +35,16 @@ def takes_any_mesh(strategy: str) -> bool:
     return load(strategy).AXIS is None
 
 
+def is_replicated(strategy: str) -> bool:
+    """Whether each device has the whole state and a part of the batch, so that its share is a smaller batch."""
+    return hasattr(load(strategy), "WRITTEN_OUT")
+
+
+def written_out(strategy: str) -> str:
+    """The strategy that does the same and writes every collective itself."""
+    return getattr(load(strategy), "WRITTEN_OUT", strategy)
+
+
 def of_any_model() -> list[str]:
     """The strategies that take every workload, which `--config.strategy=all` means."""
     return _along_axes_of(None)

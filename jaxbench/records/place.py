@@ -28,6 +28,7 @@ class StepPlace(Place):
     global_batch: int
     arm: str = ""  # the swept levers, if the run sweeps any: "precision=bfloat16"
     levers: dict[str, str] = field(default_factory=dict)  # every lever, including defaults; {} in old records
+    explains: str = ""  # the point whose loss of efficiency it explains, by a part of its step; "": a point of its own
 
 
 @dataclass(frozen=True, kw_only=True)

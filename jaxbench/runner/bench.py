@@ -18,11 +18,21 @@ from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
 from jaxbench.machine.mesh import on_host
-from jaxbench.measure import first_step, memory, profile, short_training, state_facts, timed_state
+from jaxbench.measure import (
+    explained,
+    first_step,
+    host_calls,
+    memory,
+    profile,
+    short_training,
+    state_facts,
+    timed_state,
+)
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.passport import CompiledStep
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.runner import explaining
 from jaxbench.runner.compiler import Compiler
 from jaxbench.runner.plan import Point, block_s_of
 from jaxbench.runner.stages import stage
@@ -84,9 +94,7 @@ class Bench(Compiler):
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
             facts |= state_facts.of_workload(workload)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
-            checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
-            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.devices[0]}
-            checks = first_step.explained(checks, outputs, workload, **about)
+            checks = self._verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
                 compiled = CompiledStep(call, passport)
@@ -100,6 +108,35 @@ class Bench(Compiler):
         self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
         record = self._record(point, passport, checks, outcome=outcome, facts=facts)
         return dataclasses.replace(record, program_sha256=program_sha256)
+
+    def _verdicts(
+        self,
+        point: Point,
+        workload: TrainWorkload,
+        program: Program,
+        compiled: CompiledStep,
+        batch: Batch,
+        outputs: Any,
+    ) -> tuple[Verdict, ...]:
+        if not point.explains:
+            checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
+            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.devices[0]}
+            return first_step.explained(checks, outputs, workload, **about)
+        host, part = host_calls.judge(compiled.host_calls), point.levers[PART.name]
+        if explaining.is_plain(point):  # the base's program with another batch, which was checked
+            return (host,)
+        if part == explaining.COMMUNICATION:
+            return host, explained.judge_communication(compiled.passport, self._whole(point))
+        silent = explained.judge_silent(compiled.passport)
+        work = explained.judge_work(compiled.passport, self._whole(point)) if part == explaining.LOCAL else None
+        return (host, silent) if work is None else (host, silent, work)
+
+    def _whole(self, point: Point) -> Passport:
+        """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""
+        if point.explains not in self.passports:
+            levers = {**point.levers, PART.name: PART.default}
+            self.compile(dataclasses.replace(point, point=point.explains, explains="", levers=levers))
+        return self.passports[point.explains]
 
     def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
         """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
@@ -143,6 +180,9 @@ class Bench(Compiler):
         """The verdicts on the state that `steps` steps left, which this may donate: all of them after a point's first
         round, with the loss that it has, later those that failed."""
         point = ready.point
+        if point.explains:  # without its collectives a step learns nothing, and may leave the finite numbers
+            counts = point.levers[PART.name] not in (explaining.COMMUNICATION, explaining.PEAK)
+            return (timed_state.judge_steps(state, steps if counts else 0),), None
         counted = steps if PART.of(point.levers) in ("step", "local") else 0
         checks = timed_state.judge(state, counted)
         if point.point in self._checked:
@@ -199,7 +239,7 @@ class Bench(Compiler):
 
     def _timer(self, point: Point) -> Timer:
         """A latency is the time of one call, so its blocks have one step, and there are enough for a percentile."""
-        if PART.of(point.levers) != "inference":
+        if point.levers.get(PART.name) != "inference":
             return self.timer
         blocks = max(self.timer.blocks, -(-LATENCIES // self.config.measure.rounds))
         return dataclasses.replace(self.timer, blocks=blocks, max_steps=1)
@@ -214,7 +254,7 @@ class Bench(Compiler):
 
     def _outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
         steps = self.config.measure.train_steps
-        if not steps or self.data is None or PART.of(point.levers) != "step":
+        if not steps or self.data is None or point.explains or PART.of(point.levers) != "step":
             return {}
         return short_training.train_briefly(
             workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed

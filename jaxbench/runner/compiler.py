@@ -15,8 +15,8 @@ from jaxbench.measure import closed_form
 from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel.program import Program, without
-from jaxbench.records.schema import CompiledRecord
-from jaxbench.runner import pieces
+from jaxbench.records.schema import CompiledRecord, Passport
+from jaxbench.runner import explaining, pieces
 from jaxbench.runner.arm import Arms, build_program, disabled_passes, inspected
 from jaxbench.runner.plan import Point
 from jaxbench.runner.proof import Proof
@@ -36,6 +36,7 @@ class Compiler:
         with stage("model"):  # before any point, so that a model that cannot be built is reported once
             self.plain = inspected(self.arms.config({}), experiment)
         self._inits: dict[tuple[Any, ...], Any] = {}
+        self.passports: dict[str, Passport] = {}  # of every point that was compiled
         own = experiment in discovery.experiments()
         self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
 
@@ -45,6 +46,8 @@ class Compiler:
 
     def _build(self, workload: TrainWorkload, point: Point) -> Program:
         """A new Program, whose step has never been traced, with the compiled `init` of an earlier one like it."""
+        if point.explains:
+            return explaining.build(workload, point, self.devices)
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
         layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
         key = point.strategy, point.devices, id(workload), layout
@@ -63,12 +66,16 @@ class Compiler:
         with stage("build"):
             workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
-            if not accepted:
+            if not accepted and explaining.is_plain(point):
                 pieces.require(workload, program, kind)
         with stage("compile"):
             options = {**without(disabled_passes(point.levers, program)), **(extra or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
             require_threads(point.devices, concurrent_collectives(compiled.hlo))
+            if point.explains:
+                passport = explaining.passport(point, compiled.passport, self.devices[0].platform)
+                compiled = dataclasses.replace(compiled, passport=passport)
+            self.passports[point.point] = compiled.passport
             return workload, program, compiled
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:

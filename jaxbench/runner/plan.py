@@ -36,10 +36,11 @@ class Point(StepPlace):
     """One thing to measure."""
 
     platform: str = ""  # not sent to the worker, whose record takes the platform from the device itself
+    part_of: int = 0  # the devices of the program of which one device does its share; 0: its own program
 
     def to_json(self) -> dict[str, Any]:
         """The point's fields as in its record, without the platform."""
-        return {name: value for name, value in asdict(self).items() if name != "platform"}
+        return {name: value for name, value in asdict(self).items() if name not in ("platform", "part_of")}
 
     def worker(self) -> tuple[str, dict[str, Any]]:
         """The name of the process that measures it, and the setup of that process.
@@ -49,6 +50,9 @@ class Point(StepPlace):
         """
         if self.platform != "cpu":
             return self.platform, {"platform": self.platform, "devices": self.devices}
+        if self.part_of > self.devices:  # one core does its share of a program that was traced for several devices
+            setup = {"platform": "cpu", "devices": self.part_of, "cores": 1, "environment": KEEP_MEMORY}
+            return f"cpu1of{self.part_of}", setup
         # As few threads as data parallelism needs; a program that needs more requests them.
         setup = {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
         return f"cpu{self.devices}", setup

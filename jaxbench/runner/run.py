@@ -29,7 +29,7 @@ from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import fits, placement, plan, studies, sweep
+from jaxbench.runner import explaining, fits, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
@@ -65,6 +65,7 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     refuse_early(experiment, config)
     machine = look(settings.platform, console)
     points = plan.make(settings, machine)
+    points += explaining.points(settings, points)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
     notes = [f"Left out: {counts} devices: a batch of {settings.batch} does not divide over them."] if missing else []

@@ -209,7 +209,8 @@ class _Sweep:
                 self.measure(name, number)
         if self.job.config.get("profile"):
             for name in sorted(self.ready):
-                self.trace(name)
+                if not getattr(self.points[name], "explains", ""):
+                    self.trace(name)
         self.report_failures()
 
     def prepare_all(self, names: Iterable[str]) -> None:

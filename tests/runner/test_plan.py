@@ -2,6 +2,7 @@
 """Which points a sweep has, and the sentences for those it cannot have."""
 
 import pytest
+from plan_cases import CPU, GPUS, settings
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
@@ -9,16 +10,7 @@ from jaxbench.errors import UserError
 from jaxbench.records import schema
 from jaxbench.runner import plan, sweep
 
-CPU = {"platform": "cpu", "devices": 1, "cores": 2, "device_kind": "cpu", "device_kinds": ["cpu"]}
-GPUS = {"platform": "gpu", "devices": 6, "cores": 64, "device_kind": "NVIDIA H200", "device_kinds": ["NVIDIA H200"]}
 MIXED = {**GPUS, "device_kinds": ["NVIDIA A100", "NVIDIA T1000"]}
-
-
-def settings(**changes):
-    config = config_lib.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
-    with config.unlocked():
-        config.update_from_flattened_dict({"batch": 24, **changes})
-    return config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
 
 
 def test_a_laptop_gets_1_2_4_8_and_says_what_is_oversubscribed():

@@ -65,11 +65,11 @@ def communication(workload: TrainWorkload, program: Program, global_batch: int) 
         arrays = [jnp.ones((mesh.size, *aval.shape), aval.dtype) for aval in payloads]
         return TrainState(jnp.zeros((), jnp.int32), arrays, (), (), key)
 
-    def on_device(payloads: list[jax.Array]) -> list[jax.Array]:
+    def on_device(payloads: list[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
         arrays = [x[0] for x in payloads]
         results = sent(items, arrays)
         arrays, _ = jax.lax.optimization_barrier((arrays, results))
-        return [x[None] for x in arrays], sum(_one_of(x) for x in results)[None]  # type: ignore[return-value]
+        return [x[None] for x in arrays], _one_of_each(results)[None]
 
     spread = PartitionSpec(mesh.axis_names)
     run = jax.shard_map(on_device, mesh=mesh, in_specs=(spread,), out_specs=(spread, spread), check_vma=False)
@@ -84,7 +84,7 @@ def communication(workload: TrainWorkload, program: Program, global_batch: int) 
         step=jax.jit(step, donate_argnums=0, out_shardings=(state_sharding, each)),
         state_sharding=state_sharding,
         batch_sharding=whole,
-        put=lambda batch: (),
+        put=lambda batch: {},
         gradients=None,
         disabled_passes=tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(mesh)))),
     )
@@ -186,12 +186,12 @@ def _run(item: Send | Loop, payload: list[jax.Array]) -> list[jax.Array]:
     def again(arrays: list[jax.Array], _: None) -> tuple[list[jax.Array], jax.Array]:
         results = sent(item.items, arrays)
         arrays, _ = jax.lax.optimization_barrier((arrays, results))
-        return arrays, sum(_one_of(x) for x in results)  # type: ignore[return-value]
+        return arrays, _one_of_each(results)
 
     arrays, used = jax.lax.scan(again, payload, None, length=item.length)
     return [*arrays, used]
 
 
-def _one_of(x: jax.Array) -> jax.Array:
-    """One number of an array, so that the compiler keeps it."""
-    return x[(0,) * x.ndim].astype(jnp.float32)
+def _one_of_each(arrays: list[jax.Array]) -> jax.Array:
+    """The sum of one number of each array, so that the compiler keeps all of them."""
+    return sum((x[(0,) * x.ndim].astype(jnp.float32) for x in arrays), jnp.zeros(()))

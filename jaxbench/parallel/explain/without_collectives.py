@@ -62,7 +62,9 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
         spread = jax.tree.broadcast(shardings, tree)
         return jax.tree.map(lambda x, sharding: x[sharding.devices_indices_map(x.shape)[last]], tree, spread)
 
-    make = program.init.__wrapped__  # in one program with the cut, the whole state need not be kept
+    make = getattr(
+        program.init, "__wrapped__", program.init
+    )  # in one program with the cut, the whole state need not be kept
     return dataclasses.replace(
         _program(program, jax.jit(_step(traced, run), donate_argnums=0, out_shardings=(here, here)), own_mesh),
         mesh=own_mesh,

@@ -15,6 +15,7 @@ from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import TrainWorkload
 
 AXIS = data_parallel.AXIS
+WRITTEN_OUT = data_parallel.WRITTEN_OUT
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:

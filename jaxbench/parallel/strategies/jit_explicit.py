@@ -33,6 +33,7 @@ ADVICE = (
 
 
 AXIS = data_parallel.AXIS
+WRITTEN_OUT = data_parallel.WRITTEN_OUT
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:

@@ -1,0 +1,55 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether a program that explains a step's loss does what it claims: the step's work without sending anything, or what
+the step sends without its work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxbench.records.schema import Collective, Passport, Verdict
+
+# XLA merges reductions of equal gradients, such as of biases that are added, in the step only; and it may drop products
+# whose result a cut part no longer needs.
+TOLERANCE = 0.02
+
+
+def judge_silent(part: Passport) -> Verdict:
+    """The verdict "collectives" of a program that sends nothing."""
+    sent = sum(each.count for each in part.collectives)
+    reason = "the program has no collective" if not sent else f"the program has {sent} collectives, NOT none"
+    return Verdict(name="collectives", ok=not sent, reason=reason, value=sent, limit=0)
+
+
+def judge_work(part: Passport, step: Passport, *, share: float = 1.0) -> Verdict | None:
+    """Whether a part without collectives has the matrix products of the step, or `share` of them. None: unknown."""
+    mine, whole = part.product_flops_per_step, step.product_flops_per_step
+    if mine is None or not whole:
+        return None
+    return _relative("work", mine, share * whole, "FLOPs of matrix products")
+
+
+def judge_communication(part: Passport, step: Passport) -> Verdict:
+    """Whether it sends as many numbers as the step, by kind of collective and mesh axis."""
+    mine, whole = _numbers(part.collectives), _numbers(step.collectives)
+    if mine.keys() != whole.keys():
+        kinds = ", ".join(sorted(f"{kind} over '{axis}'" for kind, axis in mine.keys() ^ whole.keys()))
+        reason = f"only one of the program and the step has {kinds}"
+        return Verdict(name="collectives", ok=False, reason=reason)
+    verdicts = [_relative("collectives", mine[key], whole[key], f"numbers of {key[0]}") for key in whole]
+    worst = max(verdicts, key=lambda verdict: verdict.value or 0.0, default=None)
+    return worst or Verdict(name="collectives", ok=True, reason="neither the program nor the step has a collective")
+
+
+def _numbers(collectives: Sequence[Collective]) -> dict[tuple[str, str], int]:
+    total: dict[tuple[str, str], int] = {}
+    for each in collectives:
+        key = each.kind, each.axis
+        total[key] = total.get(key, 0) + each.elements + each.scalars
+    return total
+
+
+def _relative(name: str, mine: float, whole: float, what: str) -> Verdict:
+    distance = abs(mine - whole) / whole if whole else float(mine != 0)
+    ok = distance <= TOLERANCE
+    reason = f"{mine:,.0f} {what}, {whole:,.0f} in the step" + ("" if ok else ": NOT the same work")
+    return Verdict(name=name, ok=ok, reason=reason, value=distance, limit=TOLERANCE)

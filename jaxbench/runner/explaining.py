@@ -1,0 +1,133 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The points that explain another one's loss of efficiency, and their Programs (docs/METRICS.md, Waterfall).
+
+alone           one device does one device's share, the others idle
+local           all devices do their share, and nothing is sent
+communication   the step's collectives, and nothing else
+peak            a large matrix product on every device
+batch=2x        the base with a larger batch, if config.explain is "more"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxbench import parallel
+from jaxbench.config import Settings
+from jaxbench.levers.execution import EXECUTION
+from jaxbench.levers.input import INPUT
+from jaxbench.levers.mesh import MESH
+from jaxbench.levers.part import PART
+from jaxbench.levers.precision import PRECISION
+from jaxbench.levers.reduction import REDUCTION
+from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
+from jaxbench.parallel.program import Program
+from jaxbench.records.schema import Passport
+from jaxbench.runner.arm import build_program
+from jaxbench.runner.plan import Point
+from jaxbench.workloads.base import TrainWorkload
+from jaxbench.workloads.levers import precision
+
+ALONE, LOCAL, COMMUNICATION, PEAK = "alone", "local", "communication", "peak"
+LARGER = (2, 4)  # times the batch of the base
+
+
+def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
+    """What explains the planned points: those on several devices with one device as their base.
+
+    None for a sweep of levers, whose arms are compared with each other, and for devices that share cores.
+    """
+    if settings.explain == "off" or settings.swept:
+        return []
+    ones = {(point.strategy, point.scaling): point for point in planned if point.devices == 1}
+    found: list[Point] = []
+    peaks: set[int] = set()
+    for point in planned:
+        if (point.strategy, point.scaling) not in ones or point.oversubscribed or not _whole(point):
+            continue
+        if point.devices not in peaks:
+            found.append(_part(point, PEAK))
+            peaks.add(point.devices)
+        if point.devices == 1:
+            factors = LARGER if settings.explain == "more" and point.scaling == "strong" else ()
+            found += [_larger(point, factor) for factor in factors]
+        elif not (point.scaling == "weak" and settings.weak == "model"):  # the parts of a model that grows with devices
+            found += _parts(point)
+    return found
+
+
+def _whole(point: Point) -> bool:
+    """Whether it is a whole, compiled step whose gradients are averaged as usual."""
+    levers = point.levers
+    return PART.of(levers) == "step" and EXECUTION.of(levers) == "donated" and REDUCTION.of(levers) is None
+
+
+def _parts(point: Point) -> list[Point]:
+    parts = [_part(point, LOCAL), _part(point, COMMUNICATION)]
+    if not parallel.is_replicated(point.strategy):
+        return [_part(point, ALONE, devices=1, part_of=point.devices), *parts]
+    if point.scaling == "weak":  # the base itself
+        return parts
+    return [_part(point, ALONE, devices=1, global_batch=point.global_batch // point.devices), *parts]
+
+
+def _part(point: Point, part: str, **changed: Any) -> Point:
+    levers = {**point.levers, PART.name: part, INPUT.name: INPUT.default}
+    return dataclasses.replace(point, point=f"{point.point}/{part}", explains=point.point, levers=levers, **changed)
+
+
+def _larger(point: Point, factor: int) -> Point:
+    name, batch = f"{point.point}/batch={factor}x", factor * point.global_batch
+    return dataclasses.replace(point, point=name, explains=point.point, global_batch=batch)
+
+
+def devices_of(point: Point) -> int:
+    """How many devices the step has that a point is a part of."""
+    return int(point.explains.split("/")[2]) if point.explains else point.devices
+
+
+def is_plain(point: Point) -> bool:
+    """Whether its program is a whole step, also if it explains another one: a smaller or a larger batch."""
+    part = PART.name in point.levers and point.levers[PART.name]
+    return not point.explains or part == "step" or (part == ALONE and parallel.is_replicated(point.strategy))
+
+
+def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) -> Program:
+    """The Program of a point that explains another. devices: of this process.
+
+    Raises Unsupported for a step that cannot be taken apart.
+    """
+    part, count = point.levers[PART.name], devices_of(point)
+    if part == PEAK:
+        products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
+        return large_product.build([*devices[:count]], workload.dtype or "float32", products)
+    levers = {**point.levers, PART.name: PART.default}
+    if is_plain(point):
+        return build_program(workload, point.strategy, [*devices[: point.devices]], levers)
+    program = build_program(workload, parallel.written_out(point.strategy), [*devices[:count]], levers)
+    make = {
+        ALONE: without_collectives.alone,
+        LOCAL: without_collectives.local,
+        COMMUNICATION: only_collectives.communication,
+    }
+    return make[part](workload, program, point.global_batch)
+
+
+def passport(point: Point, whole: Passport, platform: str) -> Passport:
+    """A part's passport, with the FLOPs that its share of the step has. whole: with those of the global batch."""
+    part, count = point.levers[PART.name], devices_of(point)
+    share = {ALONE: 1 / count, LOCAL: 1.0, COMMUNICATION: 0.0}
+    if part == PEAK:
+        flops = large_product.flops(platform, count)
+    else:
+        flops = whole.flops_per_step * (1.0 if is_plain(point) else share[part])
+    return dataclasses.replace(whole, flops_per_step=flops)
+
+
+def mesh_of(point: Point) -> dict[str, int]:
+    """The mesh of the step that a point is a part of."""
+    return parallel.mesh_sizes(point.strategy, devices_of(point), MESH.of(point.levers))

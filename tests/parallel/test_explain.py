@@ -1,0 +1,127 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The programs that explain a loss do exactly a part of the step: its work in silence, or what it sends."""
+
+import dataclasses
+import functools
+
+import jax
+import numpy as np
+import optax
+import pytest
+from thin import thin
+from workload_cases import KEY, experiment_workload
+
+from jaxbench import parallel
+from jaxbench.errors import Unsupported
+from jaxbench.measure import explained
+from jaxbench.measure.passport import compile_step
+from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
+from jaxbench.parallel.program import without
+
+BATCH = 8
+GPT = {"model.layers": 2, "model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}
+MESHES = ["data=2", "fsdp=2,tensor=2", "tensor=2", "context=2", "expert=2", "stage=2", "fsdp=2", "data=2,stage=2"]
+
+
+@functools.cache
+def step(mesh):
+    """(workload, program, compiled) of a small gpt."""
+    sizes = parallel.axes.parse(mesh)
+    changes = {"model.experts": 4} if "expert" in sizes else {}
+    workload = experiment_workload("gpt", **GPT, **changes)
+    devices = jax.devices()[: int(np.prod([*sizes.values()]))]
+    program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
+    return workload, program, compiled(workload, program)
+
+
+def compiled(workload, program):
+    return compile_step(workload, program, BATCH, options=without(program.disabled_passes))
+
+
+def twice(workload, program, step):
+    with jax.set_mesh(program.mesh):
+        state, batch = program.init(KEY), program.put(workload.synthetic(KEY, BATCH))
+        for _ in range(2):
+            state, metrics = step.call(state, batch)
+        return jax.device_get((state, metrics))
+
+
+@pytest.mark.parametrize("mesh", thin(MESHES, ["data=2", "fsdp=2,tensor=2", "stage=2"]))
+def test_without_collectives_each_device_multiplies_what_it_does_in_the_step(mesh):
+    workload, program, whole = step(mesh)
+    local = without_collectives.local(workload, program, BATCH)
+    mine = compiled(workload, local)
+    assert explained.judge_silent(mine.passport).ok
+    assert not explained.judge_silent(whole.passport).ok
+    assert explained.judge_work(mine.passport, whole.passport).value == 0
+    state, metrics = twice(workload, local, mine)
+    assert int(state.step) == 2
+    assert "loss" in metrics
+
+
+@pytest.mark.parametrize("mesh", thin(MESHES, ["data=2", "fsdp=2,tensor=2", "stage=2"]))
+def test_one_device_alone_does_one_devices_share(mesh):
+    workload, program, whole = step(mesh)
+    alone = without_collectives.alone(workload, program, BATCH)
+    mine = compiled(workload, alone)
+    assert mine.inputs is not None
+    assert all(leaf.sharding.device_set == {jax.devices()[0]} for leaf in jax.tree.leaves(mine.inputs))
+    share = 1 / program.mesh.size
+    assert explained.judge_work(mine.passport, whole.passport, share=share).ok
+    assert not explained.judge_work(mine.passport, whole.passport).ok
+    state, _ = twice(workload, alone, mine)
+    assert int(state.step) == 2
+
+
+@pytest.mark.parametrize("mesh", thin(MESHES, ["data=2", "fsdp=2,tensor=2", "stage=2"]))
+def test_only_the_collectives_are_all_that_the_step_sends(mesh):
+    workload, program, whole = step(mesh)
+    communication = only_collectives.communication(workload, program, BATCH)
+    mine = compiled(workload, communication)
+    verdict = explained.judge_communication(mine.passport, whole.passport)
+    assert verdict.ok and verdict.value == 0, verdict.reason
+    assert not mine.passport.product_flops_per_step
+    state, _ = twice(workload, communication, mine)
+    assert int(state.step) == 0
+
+
+def test_a_gather_that_micro_batches_share_is_sent_once():
+    workload = experiment_workload("gpt", **GPT, **{"lever.accumulate": "2"})
+    program = parallel.build("fsdp", workload, jax.devices()[:2])
+    mine = compiled(workload, only_collectives.communication(workload, program, BATCH))
+    assert explained.judge_communication(mine.passport, compiled(workload, program).passport).value == 0
+
+
+def test_what_was_left_out_or_added_is_seen():
+    _, program, whole = step("data=2")
+    fewer = compiled(*_without_a_leaf())
+    assert not explained.judge_communication(fewer.passport, whole.passport).ok
+    silent = compiled(step("data=2")[0], without_collectives.local(step("data=2")[0], program, BATCH))
+    verdict = explained.judge_communication(silent.passport, whole.passport)
+    assert not verdict.ok and "only one of the program and the step has all-reduce over 'data'" in verdict.reason
+
+
+def _without_a_leaf():
+    """A model with fewer parameters, which sends less."""
+    workload = experiment_workload("gpt", **{**GPT, "model.layers": 1})
+    program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"data": 2})
+    return workload, only_collectives.communication(workload, program, BATCH)
+
+
+def test_an_update_of_whole_arrays_is_no_program_of_one_device():
+    clipped = optax.chain(optax.clip_by_global_norm(1), optax.sgd(1))
+    workload = dataclasses.replace(experiment_workload("gpt", **GPT), optimizer=clipped)
+    program = parallel.build("fsdp", workload, jax.devices()[:2])
+    with pytest.raises(Unsupported, match="its optimizer's update needs whole arrays"):
+        without_collectives.local(workload, program, BATCH)
+
+
+def test_a_large_product_keeps_its_size_and_counts_its_operations(monkeypatch):
+    monkeypatch.setitem(large_product.SIZE, "cpu", 64)
+    program = large_product.build(jax.devices()[:2])
+    workload = experiment_workload("mlp")
+    mine = compiled(workload, program)
+    assert mine.passport.product_flops_per_step == large_product.flops("cpu", 2) == 2 * 2 * 64**3
+    before = jax.device_get(program.init(KEY)).params["x"]
+    state, _ = twice(workload, program, mine)
+    assert 0.3 < np.linalg.norm(state.params["x"]) / np.linalg.norm(before) < 3

@@ -1,0 +1,85 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Which points explain a run, where they run, and that a bench prepares and measures them."""
+
+import jax
+import pytest
+from plan_cases import CPU, GPUS, settings
+from thin import thin
+from workload_cases import TINY
+
+from jaxbench import config as config_lib
+from jaxbench import discovery
+from jaxbench.runner import explaining, plan
+from jaxbench.runner.bench import Bench
+
+FOUR = {**CPU, "cores": 4}
+
+
+def of(machine, **changes):
+    chosen = settings(**changes)
+    planned = plan.make(chosen, machine)
+    return {point.point: point for point in explaining.points(chosen, planned)}
+
+
+def test_two_devices_are_explained_and_those_that_share_cores_are_not():
+    found = of(CPU)
+    assert [*found] == [
+        *("jit_auto/strong/1/peak", "jit_auto/strong/2/peak"),
+        *("jit_auto/strong/2/alone", "jit_auto/strong/2/local", "jit_auto/strong/2/communication"),
+        *("jit_auto/weak/2/local", "jit_auto/weak/2/communication"),
+    ]
+    alone = found["jit_auto/strong/2/alone"]
+    assert (alone.devices, alone.global_batch, alone.explains) == (1, 12, "jit_auto/strong/2")
+    assert alone.worker()[0] == "cpu1"
+
+
+def test_a_share_of_a_model_runs_on_one_core_of_a_process_that_knows_all_devices():
+    alone = of(FOUR, strategy="fsdp")["fsdp/weak/4/alone"]
+    name, setup = alone.worker()
+    assert (name, setup["devices"], setup["cores"]) == ("cpu1of4", 4, 1)
+    assert explaining.devices_of(alone) == 4
+    assert of(GPUS, strategy="fsdp")["fsdp/weak/4/alone"].worker()[0] == "gpu"
+
+
+def test_more_asks_what_a_larger_batch_would_do():
+    larger = {name: point.global_batch for name, point in of(CPU, explain="more").items() if "batch=" in name}
+    assert larger == {"jit_auto/strong/1/batch=2x": 48, "jit_auto/strong/1/batch=4x": 96}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"explain": "off"},
+        {"lever.precision": "default,bfloat16"},
+        {"lever.execution": "jit"},
+        {"mesh.devices": "2"},
+        {"strategy": "shard_map", "lever.reduction": "ring:bfloat16"},
+    ],
+)
+def test_nothing_is_explained(changes):
+    assert not of(CPU, **changes)
+
+
+def test_a_model_that_grows_is_explained_in_strong_scaling_only():
+    assert not [name for name in of(CPU, weak="model") if "/weak/2/" in name]
+
+
+@pytest.mark.parametrize(("name", "strategy"), thin([("mlp", "jit_auto"), ("mlp", "pmap"), ("mlp", "zero1")], 1))
+def test_a_bench_prepares_and_measures_each_part(name, strategy):
+    config = config_lib.compose(name, discovery.load_experiment(name), TINY, tiny=True)
+    config.update_from_flattened_dict({"strategy": strategy, "batch": 16, "mesh.devices": "1,2", "explain": "on"})
+    chosen = config_lib.parse(config, [strategy], [])
+    planned = plan.make(chosen, CPU)
+    bench = Bench(config_lib.plain(config), name, jax.devices()[:2], "w")
+    steps = {point.point: point for point in planned}
+    bench.prepare(steps[f"{strategy}/strong/2"].to_json())
+    for point in explaining.points(chosen, planned):
+        if "/strong/2/" not in point.point:
+            continue
+        record = bench.prepare(point.to_json())
+        assert all(verdict.ok for verdict in record.checks), record.checks
+        assert record.explains == f"{strategy}/strong/2"
+        timed = bench.round(point.point, 0)
+        assert all(verdict.ok for verdict in timed.checks), timed.checks
+        if point.point.endswith("/alone"):
+            assert record.passport.flops_per_step * 2 == bench.passports[f"{strategy}/strong/2"].flops_per_step
