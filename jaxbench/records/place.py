@@ -28,6 +28,7 @@ class StepPlace(Place):
     global_batch: int
     arm: str = ""  # the swept levers, if the run sweeps any: "precision=bfloat16"
     levers: dict[str, str] = field(default_factory=dict)  # every lever, including defaults; {} in old records
+    explains: str = ""  # the id of the point whose loss this one explains; "" for a point of its own
 
 
 @dataclass(frozen=True, kw_only=True)
