@@ -45,7 +45,8 @@ def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterf
     if factor == SMALLER_SHARE:
         return _larger_share(members, last)
     if factor == COMMUNICATION:
-        return " ".join(filter(None, (_overlap(last), _fewer_bytes(last, waterfalls))))
+        found = "; ".join(filter(None, (_overlap(last), _fewer_bytes(last, waterfalls))))
+        return f"{found}." if found else ""
     return {SHARED_MACHINE: _shared_machine, BUBBLE: _micro_batches, INPUT: _batches_ahead}[factor](last)
 
 
@@ -121,7 +122,7 @@ def _overlap(last: Waterfall) -> str:
     return (
         f"{percent(hidden)} of the communication is hidden {_on(last)}: overlap is what is missing, and hiding all of "
         f"its {seconds(last.communication_s.value)} would bring back at most {points(_lost(last, COMMUNICATION))} "
-        "points."
+        "points"
     )
 
 
@@ -133,12 +134,12 @@ def _fewer_bytes(last: Waterfall, waterfalls: Sequence[Waterfall]) -> str:
     same = [w for w in waterfalls if (w.point.devices, w.point.scaling) == (last.point.devices, last.point.scaling)]
     least = min((one for one in same if _sent(one)), key=_sent)
     text = (
-        f"Its collectives alone take {seconds(alone.value)} {_on(last)}, the rest of the step {seconds(local.value)}: "
+        f"its collectives alone take {seconds(alone.value)} {_on(last)}, the rest of the step {seconds(local.value)}: "
         f"of the {scaled(mine, 'B')} that a device sends in a step"
     )
     if _sent(least) < mine:
-        return f"{text}, {least.point.strategy} would send {scaled(_sent(least), 'B')}."
-    return f"{text}, no other strategy of this run saves any."
+        return f"{text}, {least.point.strategy} would send {scaled(_sent(least), 'B')}"
+    return f"{text}, no other strategy of this run saves any"
 
 
 def _sent(one: Waterfall) -> int:

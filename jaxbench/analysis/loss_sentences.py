@@ -30,6 +30,9 @@ _FROM = {
 }  # fmt: skip
 
 
+SMALL = 0.5  # points: a loss whose interval contains 0 and ends before this is not worth a word
+
+
 def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
     """One for each waterfall, after its strategy and scaling if there are several."""
     several = len({one.family for one in waterfalls}) > 1
@@ -41,7 +44,7 @@ def sentence(one: Waterfall) -> str:
     clear = [factor for factor in one.factors if factor.clear]
     lost = [f"{points(f.lost.value)} {_TO[f.name]}" for f in clear if f.lost.value > 0]
     gained = [f"{points(-f.lost.value)} {_FROM[f.name]}" for f in clear if f.lost.value < 0]
-    within = [f"{f.name} {_range(f.lost)}" for f in one.factors if not f.clear]
+    within = [f"{f.name} {_range(f.lost)}" for f in one.factors if not f.clear and max(-f.lost.lo, f.lost.hi) >= SMALL]
     said = [f"{devices(one.point.devices)}: {percent(one.efficiency)}."]
     said += [f"Lost: {', '.join(lost)}."] if lost else []
     said += [f"Gained: {', '.join(gained)}."] if gained else []
@@ -60,9 +63,7 @@ def points(value: float) -> str:
 
 
 def _range(lost: Estimate) -> str:
-    """ "-1 to 3": the interval, or the value without one."""
-    if not lost.has_interval:
-        return f"{lost.value:z.1f}"
+    """ "-1 to 3"."""
     digits = 0 if max(-lost.lo, lost.hi) >= 0.95 else 1
     return f"{lost.lo:z.{digits}f} to {lost.hi:z.{digits}f}"
 
