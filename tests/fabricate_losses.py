@@ -68,7 +68,14 @@ def passport(devices: int, *, flops: float = FLOPS, product: float = FLOPS, sent
 
 
 def programs(
-    losses: Mapping[int, Loss], *, strategy: str, scaling: str, levers: dict[str, str], sent: int, peak: bool
+    losses: Mapping[int, Loss],
+    *,
+    strategy: str,
+    scaling: str,
+    levers: dict[str, str],
+    sent: int,
+    peak: bool,
+    more: float = 0.0,
 ) -> list[Program]:
     """The points of one strategy and scaling, each after those that explain it."""
     made = []
@@ -99,6 +106,10 @@ def programs(
                 share = passport(1, flops=each, product=each / loss.extra)
                 made.append(part("alone", 1, times["alone"], int(BATCH * work) // n, share))
             made += [part(kind, n, times[kind], int(BATCH * work), whole) for kind in ("local", "communication")]
+        if n == 1 and more:
+            larger = dict(facts, global_batch=2 * BATCH, explains=name)
+            record = {"passport": passport(1, flops=2 * FLOPS, product=2 * FLOPS)}
+            made.append(Program(point=f"{name}/batch=2x", step_s=2 * BASE_S / more, facts=larger, record=record))
         made.append(
             Program(point=name, step_s=times["step"], facts=facts, record={"passport": whole, "outcome": outcome})
         )
@@ -120,9 +131,11 @@ def folder(
     noise: float = 0.002,
     drift: float = 0.05,
     peak: bool = False,
+    more: float = 0.0,
     sent: Sequence[int] = (246_832, 123_416, 61_708, 30_854),
 ) -> Path:
-    """Writes the run. weak: the losses of weak scaling; None: the same.
+    """Writes the run. weak: the losses of weak scaling; None: the same. more: how many times as fast one device is with
+    twice the batch; 0: not measured.
 
     without: ids of planned points that failed. wrong: of those whose check failed. sent: bytes by strategy.
     """
@@ -132,7 +145,7 @@ def folder(
         for scaling in scalings
         for program in programs(
             weak if weak is not None and scaling == "weak" else losses, strategy=strategy, scaling=scaling,
-            levers=levers or {}, sent=bytes_, peak=peak,
+            levers=levers or {}, sent=bytes_, peak=peak, more=more,
         )
     ]  # fmt: skip
     random = np.random.default_rng(0)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis import bubble
+from jaxbench.analysis import bubble, paired_ratio
 from jaxbench.analysis.loss_sentences import points
-from jaxbench.analysis.quantities import devices, percent, scaled, seconds
+from jaxbench.analysis.quantities import devices, percent, scaled, seconds, times
+from jaxbench.analysis.scaling import fault
 from jaxbench.analysis.waterfall import (
     BUBBLE,
     COMMUNICATION,
@@ -76,16 +77,26 @@ def _larger_share(members: Sequence[Waterfall], last: Waterfall) -> str:
     known = sorted((one for one in members if _share(one) and not one.missing), key=_share)
     free = next((one for one in known if _lost(one, SMALLER_SHARE) < WORTH), None)
     if free is None:
+        rest = _larger_batches(last) or "run with --config.explain=more to find the batch at which it stops"
         return (
             f"a share of {share} {record.unit} costs {cost}, and the largest that was measured "
-            f"({_share(known[-1]) if known else share}) still costs: run with --config.explain=more to find the batch "
-            "at which it stops."
+            f"({_share(known[-1]) if known else share}) still costs: {rest}."
         )
     return (
         f"a share of {share} {record.unit} costs {cost}, one of {_share(free)} less than {WORTH:g} ({_on(free)}): with "
         f"a global batch of {_share(free) * last.point.devices} instead of {last.point.global_batch}, each of "
         f"{devices(last.point.devices)} would have that."
     )
+
+
+def _larger_batches(last: Waterfall) -> str:
+    """What one device gains from 2 and 4 times the batch of the base; "" where that was not measured."""
+    batch, found = last.base.point.global_batch, []
+    for name, row in last.base.explained_by.items():
+        if name.startswith("batch=") and not fault(row):
+            gain = paired_ratio.ratio(last.base, row).times(row.point.global_batch / batch)
+            found.append(f"{times(gain)} as fast with a batch of {row.point.global_batch}")
+    return f"one device is {', '.join(found)} as with {batch}" if found else ""
 
 
 def _shared_machine(last: Waterfall) -> str:

@@ -30,9 +30,6 @@ _FROM = {
 }  # fmt: skip
 
 
-SMALL = 0.5  # points: a loss whose interval contains 0 and ends before this is not worth a word
-
-
 def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
     """One for each waterfall, after its strategy and scaling if there are several."""
     several = len({one.family for one in waterfalls}) > 1
@@ -44,7 +41,7 @@ def sentence(one: Waterfall) -> str:
     clear = [factor for factor in one.factors if factor.clear]
     lost = [f"{points(f.lost.value)} {_TO[f.name]}" for f in clear if f.lost.value > 0]
     gained = [f"{points(-f.lost.value)} {_FROM[f.name]}" for f in clear if f.lost.value < 0]
-    within = [f"{f.name} {_range(f.lost)}" for f in one.factors if not f.clear and max(-f.lost.lo, f.lost.hi) >= SMALL]
+    within = [f"{f.name} {_range(f.lost)}" for f in one.factors if not (f.clear or f.negligible)]
     said = [f"{devices(one.point.devices)}: {percent(one.efficiency)}."]
     said += [f"Lost: {', '.join(lost)}."] if lost else []
     said += [f"Gained: {', '.join(gained)}."] if gained else []

@@ -71,12 +71,12 @@ def _require_asked(run: RunFolder, points: list[Point]) -> None:
 
     A point that explains another one is named after it, and has the batch of a device's share.
     """
-    config, names = run.config(), {p.point for p in points if not p.explains}
+    config, own_batch = run.config(), {p.point: p.global_batch for p in points if not p.explains}
     for p in points:
-        if p.explains and p.explains not in names:
+        if p.explains and p.explains not in own_batch:
             raise UserError(f"'{run.path}' is damaged: {p.point} explains {p.explains}, which it does not have.")
         own = "/".join(filter(None, (p.strategy, p.scaling, str(p.devices), p.arm)))
-        named = f"{p.explains}/{p.part}" if p.explains else own
+        named = f"{p.explains}/{_part_name(p, own_batch.get(p.explains, 0))}" if p.explains else own
         if p.record is not None and p.point != named:
             raise UserError(f"'{run.path}' is damaged: {p.point} was recorded as {named}: restore the file.")
         asked = int(p.levers.get("batch") or 0) or config.get("batch")
@@ -88,6 +88,12 @@ def _require_asked(run: RunFolder, points: list[Point]) -> None:
                 f"'{run.path}' is damaged: {p.point} was recorded with a global batch of {p.global_batch}, and its "
                 f"config makes it {batch}: restore the file."
             )
+
+
+def _part_name(point: Point, batch: int) -> str:
+    """The end of the name of a point that explains another one: its part, or how many times its `batch` it has."""
+    times = point.global_batch / batch if batch else 0.0
+    return f"batch={times:g}x" if point.part == "step" else point.part
 
 
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:

@@ -35,8 +35,8 @@ class Row:
       speedup_draws: (draws,) for the fits.
       gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
       notes: caveats, as clauses.
-      explained_by: the rows that explain its loss, by part: alone, local, communication. They are in no table, figure,
-        fit or headline of points.
+      explained_by: the rows that explain its loss, by part: alone, local, communication, peak; of a base "batch=2x".
+        They are in no table, figure, fit or headline of points.
     """
 
     point: Point
@@ -119,7 +119,7 @@ def analyse(
     ]
     parts: dict[str, dict[str, Row]] = {}
     for row in explaining:
-        parts.setdefault(row.point.explains, {})[row.point.part] = row
+        parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row
     model_grows = config.get("weak") == "model"
     return [
         dataclasses.replace(

@@ -30,6 +30,7 @@ NOT_EXPLAINED = "not explained"
 NAMES = (EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE, BUBBLE, INPUT, COMMUNICATION, NOT_EXPLAINED)  # in their order
 PARTS = ("alone", "local", "communication")
 COUNTED = 0.005  # FLOPs of two programs that differ by less are the same work
+SMALL = 0.5  # points of efficiency
 EXACTLY_1 = 1e-9  # a factor whose every draw is as near to 1 is left out
 
 
@@ -53,7 +54,12 @@ class Factor:
         """Whether the whole interval is on one side of 0; without an interval, whether it is half a point or more."""
         if self.lost.has_interval:
             return self.lost.lo > 0 or self.lost.hi < 0
-        return abs(self.lost.value) >= 0.5
+        return abs(self.lost.value) >= SMALL
+
+    @property
+    def negligible(self) -> bool:
+        """Its interval contains 0 and ends within `SMALL` of it: not worth a word or a bar."""
+        return not self.clear and not max(-self.lost.lo, self.lost.hi) >= SMALL
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,6 +77,7 @@ class Waterfall:
     """
 
     row: Row
+    base: Row
     efficiency: Estimate
     factors: tuple[Factor, ...]
     communication_s: Estimate = UNKNOWN
@@ -134,7 +141,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     steps = {name: values[name] for name in NAMES if name in values} | {NOT_EXPLAINED: rest}
     missing = [name for name in PARTS if name not in usable and not (name == "alone" and same_share)]
     return Waterfall(
-        row=row, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
+        row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
         predicted_s=predicted_s, missing=tuple(_why_missing(row, name) for name in missing), rounds=shared.rounds,
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
     )  # fmt: skip

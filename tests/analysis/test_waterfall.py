@@ -221,6 +221,9 @@ def test_advice_names_the_batch_at_which_a_smaller_share_stops_costing(tmp_path:
     )
     (said,) = advice.sentences(list(made(tmp_path / "more", {2: Loss(share=0.8)}).values()))
     assert "(128) still costs: run with --config.explain=more" in said
+    (said,) = advice.sentences(list(made(tmp_path / "most", {2: Loss(share=0.8)}, more=1.1, noise=0.0002).values()))
+    assert "(128) still costs: one device is 1.10 x [1." in said
+    assert said.endswith("] as fast with a batch of 512 as with 256.")
 
 
 def test_advice_on_communication(tmp_path: Path) -> None:

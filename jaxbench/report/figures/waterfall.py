@@ -41,7 +41,7 @@ def draw(run: TrainingFindings) -> Figure | None:
             members = [one for one in every if (_name(one), one.point.scaling) == (strategy, scaling)]
             _panel(axes, members)
             entitle(axes, f"{short(strategy, 26)}, {scaling}", y="efficiency, %" if axes is line[0] else "")
-    drawn = {factor.name for one in every if _name(one) in shown for factor in one.factors}
+    drawn = {factor.name for one in every if _name(one) in shown for factor in one.factors if not factor.negligible}
     handles = [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if name in drawn]
     remarks = [*_notes(every), *notes.rest(len(shown), len(strategies), "strategies, in the order of the table")]
     return sheet.finish(f"{run.experiment}: why not 100 %", handles, remarks)
@@ -74,6 +74,9 @@ def _steps(axes: Axes, one: Waterfall, start: float) -> float:
     level, at = 100.0, start
     for factor in one.factors:
         below = level - factor.lost.value
+        if factor.negligible:
+            level = below
+            continue
         _step(axes, at, level, factor)
         axes.plot([at - 0.4, at + 1.4], [below, below], color=GREY, linewidth=0.5, zorder=1)
         level, at = below, at + 1
@@ -106,7 +109,7 @@ def _interval(axes: Axes, at: float, value: Estimate) -> None:
 
 def _notes(every: Sequence[Waterfall]) -> list[str]:
     found = ["points of efficiency; error bars: 95 % intervals of each step"]
-    if any(not factor.clear for one in every for factor in one.factors):
+    if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")
     missing = [clause for one in every for clause in one.missing]
     if missing:
