@@ -29,6 +29,11 @@ class Point(StepPlace, Measured[PointRecord]):
         temp = self.record.passport.temp_bytes if self.record is not None else None
         return math.nan if temp is None else float(temp)
 
+    @property
+    def part(self) -> str:
+        """Which part of the step it is, or of the loss that it explains: alone, local, communication, peak."""
+        return self.levers.get("part", "step")
+
     def outcome(self, name: str) -> float:
         """One number of its short training; NaN without one."""
         return float(self.record.outcome.get(name, math.nan)) if self.record is not None else math.nan
@@ -62,21 +67,33 @@ def load(run: RunFolder) -> list[Point]:
 
 
 def _require_asked(run: RunFolder, points: list[Point]) -> None:
-    """Its name and the config say what a point is, so that no edited plan and record can agree on something else."""
-    config = run.config()
+    """Its name and the config say what a point is, so that no edited plan and record can agree on something else.
+
+    A point that explains another one is named after it, and has the batch of a device's share.
+    """
+    config, own_batch = run.config(), {p.point: p.global_batch for p in points if not p.explains}
     for p in points:
-        named = "/".join(filter(None, (p.strategy, p.scaling, str(p.devices), p.arm)))
+        if p.explains and p.explains not in own_batch:
+            raise UserError(f"'{run.path}' is damaged: {p.point} explains {p.explains}, which it does not have.")
+        own = "/".join(filter(None, (p.strategy, p.scaling, str(p.devices), p.arm)))
+        named = f"{p.explains}/{_part_name(p, own_batch.get(p.explains, 0))}" if p.explains else own
         if p.record is not None and p.point != named:
             raise UserError(f"'{run.path}' is damaged: {p.point} was recorded as {named}: restore the file.")
         asked = int(p.levers.get("batch") or 0) or config.get("batch")
         grows = p.scaling == "weak" and config.get("weak", "batch") == "batch"
-        if p.record is None or not isinstance(asked, int):
+        if p.record is None or p.explains or not isinstance(asked, int):
             continue
         if p.global_batch != (batch := asked * (p.devices if grows else 1)):
             raise UserError(
                 f"'{run.path}' is damaged: {p.point} was recorded with a global batch of {p.global_batch}, and its "
                 f"config makes it {batch}: restore the file."
             )
+
+
+def _part_name(point: Point, batch: int) -> str:
+    """The end of the name of a point that explains another one: its part, or how many times its `batch` it has."""
+    times = point.global_batch / batch if batch else 0.0
+    return f"batch={times:g}x" if point.part == "step" else point.part
 
 
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ class Row:
     Attributes:
       base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and arm
         that is neither oversubscribed nor refused by a gate; None without one.
+      work: of a step over the base's: its global batch, or its FLOPs where the model grows.
       speedup: examples per second over the base's, both from median step times.
       efficiency: speedup / (devices / base devices).
       paired: shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up has no
@@ -33,12 +35,15 @@ class Row:
       speedup_draws: (draws,) for the fits.
       gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
       notes: caveats, as clauses.
+      explained_by: the rows that explain its loss, by part: alone, local, communication, peak; of a base "batch=2x".
+        They are in no table, figure, fit or headline of points.
     """
 
     point: Point
     timing: Timing
     base: Point | None = None
     base_step_s: float = float("nan")
+    work: float = float("nan")
     speedup: Estimate = UNKNOWN
     efficiency: Estimate = UNKNOWN
     paired: bool = True
@@ -48,6 +53,7 @@ class Row:
     gate: str = ""
     gate_reason: str = ""
     notes: tuple[str, ...] = ()
+    explained_by: Mapping[str, Row] = dataclasses.field(default_factory=dict)
 
     @property
     def believed(self) -> bool:
@@ -99,19 +105,52 @@ def analyse(
     machine: the machine's card (`machine_card.read`), or None. spread: between processes (`spread.read`).
     """
     draws = draws_of(points, spread)
-    rows = [_alone(point, measure(point, draws, examples=point.global_batch), config, machine) for point in points]
+    timed = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]
+    explaining = [_explaining(row) for row in timed if row.point.explains]
+    products = {
+        (row.point.devices, dtype_of(row.point, config)): row
+        for row in explaining
+        if row.point.part == "peak" and not fault(row)
+    }
+    rows = [
+        _alone(row, config, machine, products.get((row.point.devices, dtype_of(row.point, config))))
+        for row in timed
+        if not row.point.explains
+    ]
+    parts: dict[str, dict[str, Row]] = {}
+    for row in explaining:
+        parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row
     model_grows = config.get("weak") == "model"
     return [
-        _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows
+        dataclasses.replace(
+            _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak"),
+            explained_by=parts.get(row.point.point, {}),
+        )
+        for row in rows
     ]
 
 
-def _alone(point: Point, timing: Timing, config: dict[str, Any], machine: dict[str, Any] | None) -> Row:
-    """A row without its base."""
+def _explaining(row: Row) -> Row:
+    """The row of a point that explains another one. Only its clocks are judged: it is not a whole step."""
+    return _gated(row, (gates.blocks(row.timing.clock_ratio),)) if row.timing.step_s.known else row
+
+
+def fault(row: Row) -> str:
+    """Why the time of a row explains nothing, as a clause; "" if it does."""
+    if row.point.check_ok is False or not row.timing.step_s.known:
+        return row.point.reason or "it was not measured"
+    return row.gate_reason if row.gate == "refused" else ""
+
+
+def _alone(row: Row, config: dict[str, Any], machine: dict[str, Any] | None, product: Row | None) -> Row:
+    """A row without its base. product: a large matrix product on as many devices in the same rounds, or None."""
+    point, timing = row.point, row.timing
     if not timing.step_s.known:
-        return Row(point=point, timing=timing)
+        return row
     use = utilisation.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
-    return _gated(Row(point=point, timing=timing, use=use), step_gates.judge(point, timing.inside, use))
+    if product is not None:
+        use = utilisation.beside_product(use, row, product)
+    return _gated(dataclasses.replace(row, use=use), step_gates.judge(point, timing.inside, use))
 
 
 def _gated(row: Row, results: tuple[Gate, ...]) -> Row:
@@ -181,6 +220,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         row,
         base=base.point,
         base_step_s=base.timing.step_s.value,
+        work=work,
         speedup=speedup,
         efficiency=speedup.times(1 / relative),
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,

@@ -46,7 +46,8 @@ def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     if math.isfinite(use.measured_peak_share):
         if use.measured_peak_share * slowest <= use.measured_slack:
             return Gate(name=BELOW_PEAK, passed=True)
-        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {gates.CONTRADICTION}")
+        wrong = "one of the two is wrong" if use.product_share.known else gates.CONTRADICTION
+        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}")
     return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
 
 

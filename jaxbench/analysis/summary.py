@@ -14,6 +14,7 @@ from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.timing import Timing
+from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.schema import CaseRecord, Passport, PointRecord
 
 
@@ -23,13 +24,14 @@ class Entry:
 
     Attributes:
       arm: its comparison with the baseline, in a sweep of levers. latency: of its single calls, if it infers.
-      fit: alpha and beta of its collective or transfer.
+      fit: alpha and beta of its collective or transfer. waterfall: why its efficiency is not 100 %.
     """
 
     row: Row | CaseRow
     arm: Arm | None = None
     fit: Fit | None = None
     latency: Latency | None = None
+    waterfall: Waterfall | None = None
 
     @property
     def point(self) -> Point | CasePoint:
@@ -61,15 +63,20 @@ def entries(
     fits: Sequence[Fit] = (),
     arms: Sequence[Arm] = (),
     latencies: Sequence[Latency] = (),
+    waterfalls: Sequence[Waterfall] = (),
 ) -> list[Entry]:
     """One entry per row, in the given order."""
     lines = {group_of(fit.place): fit for fit in fits if not fit.why_not}
     compared = {arm.point.point: arm for arm in arms}
     calls = {latency.arm.point.point: latency for latency in latencies}
+    explained = {waterfall.point.point: waterfall for waterfall in waterfalls}
     return [
-        Entry(row=row, arm=compared.get(row.point.point), fit=_fit(row, lines), latency=calls.get(row.point.point))
+        Entry(
+            row=row, arm=compared.get(row.point.point), fit=_fit(row, lines), latency=calls.get(row.point.point),
+            waterfall=explained.get(row.point.point),
+        )
         for row in rows
-    ]
+    ]  # fmt: skip
 
 
 def _fit(row: Row | CaseRow, lines: dict[tuple[object, ...], Fit]) -> Fit | None:

@@ -8,8 +8,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import ceilings, quantities
+from jaxbench.analysis import ceilings, paired_ratio, quantities
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.limits import SLACK
+from jaxbench.analysis.paired_ratio import Timed
 from jaxbench.analysis.points import Point
 from jaxbench.catalog import hardware
 
@@ -20,6 +22,8 @@ class Utilisation:
 
     measured_peak_share: without a catalogued peak, a fraction of this machine's measured matmul; NaN: unknown.
     measured_note: the same in words; "" if unknown.
+    product_share: a fraction of what a large matrix product reached on as many devices in the same rounds.
+    product_flop_per_s: of that product, per device.
     """
 
     flops_per_step: float = math.nan
@@ -30,6 +34,19 @@ class Utilisation:
     measured_note: str = ""
     peak: str = ""  # the catalogued peak in words
     measured_slack: float = math.nan  # a share up to this is believed
+    product_share: Estimate = UNKNOWN
+    product_flop_per_s: float = math.nan
+
+    @property
+    def product_note(self) -> str:
+        """ "38 % [37, 39] of what a large product reaches here (54 GFLOP/s per device, in the same rounds)"; or ""."""
+        if not self.product_share.known:
+            return ""
+        rate = quantities.flops(self.product_flop_per_s)
+        return (
+            f"{quantities.percent(self.product_share)} of what a large product reaches here ({rate} per device, in the "
+            "same rounds)"
+        )
 
     @property
     def full_note(self) -> str:
@@ -45,6 +62,28 @@ def utilisation(point: Point, step_s: float, *, dtype: str, machine: dict[str, A
     if not dtype or math.isfinite(use.mfu) or not math.isfinite(use.flop_per_s):
         return use
     return _measured(point, use, dtype=dtype, machine=machine)
+
+
+def beside_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
+    """Adds the share of what a large matrix product reached on as many devices, over the rounds that both share.
+
+    Without a catalogued peak it is the measured one, in place of the machine's card: it was measured at the same time.
+    """
+    record = product.point.record
+    work = record.passport.flops_per_step if record is not None else 0.0
+    if not (work > 0 and use.flops_per_step > 0):
+        return use
+    share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)
+    step_s = product.timing.inside.step_s
+    use = dataclasses.replace(
+        use, product_share=share, product_flop_per_s=work / product.timing.step_s.value / product.point.devices
+    )
+    if math.isfinite(use.mfu):
+        return use
+    slack = SLACK["measured"] * (step_s.value / step_s.lo if step_s.has_interval else 1.0)
+    return dataclasses.replace(
+        use, measured_peak_share=share.value, measured_note=use.product_note, measured_slack=slack
+    )
 
 
 def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None) -> Utilisation:

@@ -57,7 +57,7 @@ def points(run: Run, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
 
     machine: the peaks and links of its machine (`machine_card.read`), or None.
     """
-    training = [point for point in run.points if isinstance(point, Point)]
+    training = [point for point in (*run.points, *run.explaining) if isinstance(point, Point)]
     cases = [point for point in run.points if isinstance(point, CasePoint)]
     known = spread.read(run.path)
     rows: list[Any] = (

@@ -12,7 +12,7 @@ import math
 from functools import partial
 from typing import Any
 
-from jaxbench.analysis import load, quantities, tokens
+from jaxbench.analysis import load, quantities, tokens, waterfall
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
@@ -71,6 +71,11 @@ def _mfu_unmasked(row: Row) -> float:
     """NaN without masked FLOPs, whose mfu is the only one."""
     masked = row.point.fact("masked_flops") * row.point.global_batch
     return row.use.mfu * (1 + masked / row.use.flops_per_step)
+
+
+def _lost(*names: str) -> Get:
+    """What these factors of a waterfall lose."""
+    return lambda entry: entry.waterfall and entry.waterfall.lost(*names)
 
 
 def _measured_s(entry: Entry) -> float | None:
@@ -275,6 +280,17 @@ COLUMNS: tuple[Column, ...] = (
                heading="loss before", on=T, part=QUALITY),
         Column("loss_after", _training(lambda row: row.point.loss_after), "{:.4g}".format, unit="1",
                heading="loss after", on=T, part=QUALITY)),
+    *_defined_in("waterfall",
+        Column("lost_smaller_share", _lost(waterfall.SMALLER_SHARE), unit="1", bounds=True),
+        Column("lost_shared_machine", _lost(waterfall.SHARED_MACHINE), unit="1", bounds=True),
+        Column("lost_communication", _lost(waterfall.COMMUNICATION), unit="1", bounds=True),
+        Column("lost_other", _lost(waterfall.EXTRA_WORK, waterfall.BUBBLE, waterfall.INPUT, waterfall.NOT_EXPLAINED),
+               unit="1")),
+    *_defined_in("communication-alone-and-hidden",
+        Column("communication_s", "waterfall.communication_s", unit="s", bounds=True),
+        Column("communication_hidden", "waterfall.hidden", unit="1", bounds=True),
+        Column("communication_predicted_s", "waterfall.predicted_s", unit="s")),
+    *_defined_in("work-and-utilisation", Column("product_share", "row.use.product_share", unit="1", bounds=True)),
     *_defined_in("levers", *(_lever(name) for name in LEVERS if name not in (*_FIRST_LEVERS, "mesh"))),
 )  # fmt: skip
 

@@ -9,11 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import fits, machine_card, points, scaling, spread, summary, tokens
+from jaxbench.analysis import (
+    advice,
+    fits,
+    loss_sentences,
+    machine_card,
+    points,
+    scaling,
+    spread,
+    summary,
+    tokens,
+    waterfall,
+)
 from jaxbench.analysis.fits import Fit
 from jaxbench.analysis.headline import devices, headlines, seconds
 from jaxbench.analysis.scaling import Control, Row
 from jaxbench.analysis.summary import Entry
+from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, machine_state, table
 from jaxbench.report.folds import fold
@@ -112,6 +124,10 @@ class TrainingFindings(Findings):
     rows: list[Row]
     fits: list[Fit]
     controls: list[Control]
+    waterfalls: list[Waterfall]
+
+    def entries(self) -> list[Entry]:
+        return summary.entries(self.rows, waterfalls=self.waterfalls)
 
     @property
     def title(self) -> str:
@@ -131,6 +147,11 @@ class TrainingFindings(Findings):
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
             Section(heading="Refused by the gates", sentences=refusals(self.rows)),
+            Section(heading="Why not 100 %", sentences=loss_sentences.sentences(self.waterfalls)),
+            Section(heading="What would help", sentences=advice.sentences(self.waterfalls)),
+            Section(
+                heading="Communication", sentences=loss_sentences.communication(self.waterfalls), purpose=Purpose.DETAIL
+            ),
             Section(heading="Base", sentences=base_lines(self.rows), purpose=Purpose.DETAIL),
             Section(
                 heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
@@ -153,6 +174,7 @@ def find(run: RunFolder) -> TrainingFindings:
         rows=rows,
         fits=fits.fit_all(rows),
         controls=controls,
+        waterfalls=waterfall.find(rows, common["card"]),
     )
 
 
@@ -267,12 +289,18 @@ def timed(row: Row) -> str:
 def utilisation(rows: list[Row]) -> list[str]:
     """The MFU of each strategy at its smallest and largest device count, or each reason why there is none.
 
-    Without a catalogued peak, shares of the peak that the machine's card measured come first.
+    Shares of what a large product reached in the same rounds come first. Without them and without a catalogued peak,
+    shares of the peak that the machine's card measured do.
     """
     honest = [row for row in rows if not row.point.oversubscribed]
+    same = [row for row in honest if row.use.product_share.known]
+    beside = [f"{who}: {'; '.join(map(_beside_product, ends))}." for who, ends in _families(same)]
     known = [row for row in honest if math.isfinite(row.use.mfu)]
     if known:
-        return [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
+        mfu = [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
+        return [*beside, *mfu]
+    if beside:
+        return beside
     shares = [row for row in honest if math.isfinite(row.use.measured_peak_share)]
     sentences = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
     reasons = dict.fromkeys(row.use.note for row in rows)
@@ -286,6 +314,10 @@ def _families(rows: list[Row]) -> list[tuple[str, list[Row]]]:
         note = row.use.note if math.isfinite(row.use.mfu) else ""
         families.setdefault((row.point.strategy, row.point.scaling, note), []).append(row)
     return [(f"{s} {scaling}", members[:: max(1, len(members) - 1)]) for (s, scaling, _), members in families.items()]
+
+
+def _beside_product(row: Row) -> str:
+    return f"on {devices(row.point.devices)} {row.use.product_note}"
 
 
 def _measured(row: Row) -> str:

@@ -36,12 +36,13 @@ class NotComparable(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A finished run, read."""
+    """A finished run, read. explaining: the points that explain the loss of others, which are not compared."""
 
     path: Path
     config: dict[str, Any]
     manifest: dict[str, Any]
     points: Sequence[Point] | Sequence[CasePoint]
+    explaining: Sequence[Point] = ()
 
 
 class LeftOut(NamedTuple):
@@ -84,7 +85,9 @@ def read(path: Path) -> Run:
         raise NotComparable(str(error)) from error
     if not any(point.rounds for point in loaded):
         raise NotComparable(f"'{path}' has no measured round: continue it with WORKDIR={path}.")
-    return Run(path=path, config=config, manifest=manifest, points=loaded)
+    explaining = [point for point in loaded if isinstance(point, Point) and point.explains]
+    own: Any = [point for point in loaded if not getattr(point, "explains", "")]
+    return Run(path=path, config=config, manifest=manifest, points=own, explaining=explaining)
 
 
 def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
@@ -191,13 +194,18 @@ def _covered(name: str, across: Sequence[str]) -> bool:
     return any(name == field or name.startswith(f"{field}.") for field in across)
 
 
+def name_of(point: Point | CasePoint, across: Sequence[str]) -> str:
+    """Its name without the fields that may differ."""
+    if not isinstance(point, Point):
+        return point.point
+    return "/".join(str(getattr(point, f)) for f in POINT if f not in across and str(getattr(point, f)))
+
+
 def _by_name(run: Run, across: Sequence[str]) -> dict[str, Point | CasePoint]:
     """Points by name, without the fields that may differ."""
     result: dict[str, Point | CasePoint] = {}
     for point in run.points:
-        name = point.point
-        if isinstance(point, Point):
-            name = "/".join(str(getattr(point, f)) for f in POINT if f not in across and str(getattr(point, f)))
+        name = name_of(point, across)
         if name in result:
             raise NotComparable(
                 f"'{run.path}' has several points that are '{name}' when {', '.join(across)} may differ."

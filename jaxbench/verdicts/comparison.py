@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxbench.verdicts import calibration, comparable, judge
+from jaxbench.verdicts import calibration, comparable, factors, judge
 from jaxbench.verdicts.comparable import LeftOut
+from jaxbench.verdicts.factors import Change
 from jaxbench.verdicts.judge import EXIT, Answers
 from jaxbench.verdicts.metric import Metric
 
@@ -22,6 +23,7 @@ class Comparison:
       left_out: the points that are not compared.
       software: a sentence for each difference of software, which may explain a different time.
       across: the fields that were declared to differ.
+      factors: of each point that has a waterfall in both runs.
     """
 
     a: str
@@ -30,6 +32,7 @@ class Comparison:
     left_out: tuple[LeftOut, ...]
     software: tuple[str, ...]
     across: tuple[str, ...] = ()
+    factors: tuple[Change, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -47,5 +50,6 @@ def compare(a: Path, b: Path, metric: Metric, *, margin: float, across: Sequence
     known = calibration.spread_of(right.manifest, str(right.config.get("experiment", "")))
     answers = judge.judge(pair.a, pair.b, metric, known, margin=margin)
     return Comparison(
-        a=str(a), b=str(b), answers=answers, left_out=pair.left_out, software=pair.software, across=tuple(across)
-    )
+        a=str(a), b=str(b), answers=answers, left_out=pair.left_out, software=pair.software, across=tuple(across),
+        factors=factors.compare(left, right, across),
+    )  # fmt: skip

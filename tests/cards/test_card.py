@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fabricate_losses
 import jsonschema
 import pytest
 from fabricate_cases import case_folder, collective, matmul
@@ -20,7 +21,7 @@ from jaxbench.analysis.machine_card import SCHEMA as MACHINE_SCHEMA
 from jaxbench.cards import card, derived, layout
 from jaxbench.errors import UserError
 from jaxbench.records import schema
-from jaxbench.records.store import MANIFEST, RECORDS, RunFolder
+from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, RunFolder
 
 NUMBERS = ("step_s", "step_s_lo", "step_s_hi", "efficiency", "efficiency_lo", "efficiency_hi", "check_ok")
 POINT = {
@@ -263,3 +264,13 @@ def test_the_document_describes_every_field() -> None:
         described = DOCUMENT["$defs"][name]["properties"]
         assert set(described) == {"point", *fields, *derived.COMMON}
         assert all(field["description"] for field in described.values())
+
+
+def test_points_that_explain_others_are_kept_and_are_no_points_of_the_card(tmp_path: Path) -> None:
+    path = fabricate_losses.folder(tmp_path / "run", {2: fabricate_losses.Loss(machine=0.8)})
+    card_cases.edit(path / MANIFEST, card_cases.MANIFEST)
+    card_cases.edit(path / CONFIG, card_cases.CONFIG)
+    read = layout.read(card_cases.made(path, tmp_path))
+    assert [point["point"] for point in read.points] == ["shard_map/strong/1", "shard_map/strong/2"]
+    valid(read.data)
+    assert [point.part for point in read.run().explaining] == ["alone", "local", "communication"]

@@ -12,12 +12,14 @@ from typing import Any
 import fabricate
 import fabricate_arms
 import fabricate_cases
+import fabricate_losses
 import pytest
 from report import runs
 from rich.console import Console
 
 from jaxbench import levers
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import case_findings, columns, findings, lever_findings, table
 from jaxbench.report.findings import Findings
@@ -64,6 +66,11 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     found: list[Findings] = []
     for name, facts in (("cpu", dict(cores=2, wrong=("shard_map/weak/1",))), ("gpu", gpu)):
         found.append(findings.find(RunFolder(fabricate.run_folder(tmp_path / name, **facts))))
+    link = {"op": "all_reduce", "dtype": "float32", "devices": 2, "oversubscribed": False, "alpha_s": 1e-5}
+    card = fabricate_cases.card(links=[{**link, "beta_bytes_per_s": 1e9, "bus_bytes_per_s": 1e9}])
+    explained = fabricate_losses.folder(tmp_path / "explained", {2: fabricate_losses.Loss(share=0.9)}, peak=True)
+    store.write_json(explained / "machine.json", card)
+    found.append(findings.find(RunFolder(explained)))
     for kind in ("precision", "inputs", "inference"):
         found.append(lever_findings.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
     for view in ("matmul", "collectives", "transfer", "curves"):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxbench.analysis import paired_ratio
+from jaxbench.analysis.bubble import CHUNKS, idle
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
@@ -26,7 +27,6 @@ CAPTION = (
     "micro-batches are smaller, so it need not grow with M: what matters is how many a stage keeps."
 )
 GPIPE = "gpipe_table2_tpu"
-CHUNKS = {"interleaved": 2}  # of blocks a stage: all other schedules have 1
 _BETWEEN: Any = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
 _THEORY: Any = dict(color=GREY, linewidth=0.6, zorder=1)
 _FIRST = 4  # the first look of schedules, so that no schedule looks like a number of micro-batches
@@ -66,11 +66,6 @@ def schedule(row: Row) -> str:
 def micro_batches(row: Row) -> int:
     """M."""
     return ACCUMULATE.of(row.point.levers)
-
-
-def idle(stages: float, parts: float, chunks: int = 1) -> float:
-    """The theoretical idle share of a schedule: of all slots, not of the slots with work."""
-    return (stages - 1) / (chunks * parts + stages - 1)
 
 
 def relative(rows: Sequence[Row]) -> dict[str, Estimate]:

@@ -16,6 +16,8 @@ def markdown(comparison: Comparison, name: str) -> str:
     """The verdict, the table, and, folded, how it was decided."""
     lines = [f"## {escape(name)}: {comparison.verdict}", "", escape(words.headline(comparison)), ""]
     lines += words.table(comparison.answers).markdown(escape)
+    if (factors := words.factors(comparison)) is not None:
+        lines += ["", *factors.markdown(escape)]
     for heading, sentences in notes.sections(comparison):
         lines += ["", "<details>", f"<summary>{html.escape(heading)}</summary>", ""]
         lines += [*(f"- {escape(note)}" for note in sentences), "", "</details>"]

@@ -19,7 +19,8 @@ def show(comparison: Comparison, console: Console) -> None:
     console.print()
     console.print(Text(words.headline(comparison), style=STYLES[comparison.verdict] or "bold"))
     console.print()
-    console.print(words.table(comparison.answers).terminal(console.width))
-    console.print()
+    for table in filter(None, (words.table(comparison.answers), words.factors(comparison))):
+        console.print(table.terminal(console.width))
+        console.print()
     for heading, sentences in notes.sections(comparison):
         section(heading, sentences, console)

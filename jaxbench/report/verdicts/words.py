@@ -9,9 +9,11 @@ from collections.abc import Sequence
 
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import percent
 from jaxbench.report.numbers import throughput
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts.factors import ONE_DEVICE
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SLOWER, Answer, Answers
 from jaxbench.verdicts.metric import Metric
 
@@ -72,6 +74,24 @@ def table(answers: Answers) -> Table:
         Column("verdict", "verdict", kind=TEXT, style=lambda word: _STYLES.get(word, ""), terminal=ALWAYS),
     )
     return fill(columns, _lines(answers), group=lambda answer: answer is answers.overall)
+
+
+def factors(comparison: Comparison) -> Table | None:
+    """The waterfalls of both runs side by side; None without any."""
+    if not comparison.factors:
+        return None
+
+    def shown(estimate: Estimate, name: str) -> str:
+        return seconds(estimate.value) if name == ONE_DEVICE else percent(estimate)
+
+    columns = (
+        Column("point", lambda change: named(change.point), kind=TEXT, terminal=ALWAYS),
+        Column("factor", "name", kind=TEXT, terminal=ALWAYS),
+        Column("A", lambda change: shown(change.a, change.name), terminal=ALWAYS),
+        Column("B", lambda change: shown(change.b, change.name), terminal=ALWAYS),
+        Column("B faster by it [95 %]", "faster", ratio, terminal=ALWAYS),
+    )
+    return fill(columns, comparison.factors, group=lambda change: change.point)
 
 
 def _lines(answers: Answers) -> list[Answer]:

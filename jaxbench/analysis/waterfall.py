@@ -1,0 +1,208 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Why an efficiency is not 100 %: a product of factors, each measured in the same rounds.
+
+With t1 one device with all of the work, ta one device with its share alone, tl the same while all n devices do theirs
+without communication, tn the whole step and tc its collectives alone:
+
+    E = work t1 / (n tn) = [work t1 / (n ta)] x [ta / tl] x [tl / tn]
+
+are a smaller share, the shared machine, and communication that is not hidden. docs/METRICS.md has the other factors.
+What no factor explains is a factor of its own, so that the product is E exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxbench.analysis import bubble, paired_ratio, predicted
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.paired_ratio import SharedTimes
+from jaxbench.analysis.points import Point
+from jaxbench.analysis.scaling import Row, fault
+
+EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE = "extra work", "smaller share", "shared machine"
+BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
+NOT_EXPLAINED = "not explained"
+NAMES = (EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE, BUBBLE, INPUT, COMMUNICATION, NOT_EXPLAINED)  # in their order
+PARTS = ("alone", "local", "communication")
+COUNTED = 0.005  # FLOPs of two programs that differ by less are the same work
+SMALL = 0.5  # points of efficiency
+EXACTLY_1 = 1e-9  # a factor whose every draw is as near to 1 is left out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """One factor of an efficiency.
+
+    Attributes:
+      name: of `NAMES`.
+      value: 1 loses nothing; without an interval if it is counted and not measured.
+      lost: points of efficiency: the product of the factors before it, less the product with it. All of them add up to
+        100 less the efficiency.
+    """
+
+    name: str
+    value: Estimate
+    lost: Estimate
+
+    @property
+    def clear(self) -> bool:
+        """Whether the whole interval is on one side of 0; without an interval, whether it is half a point or more."""
+        if self.lost.has_interval:
+            return self.lost.lo > 0 or self.lost.hi < 0
+        return abs(self.lost.value) >= SMALL
+
+    @property
+    def negligible(self) -> bool:
+        """Its interval contains 0 and ends within `SMALL` of it: not worth a word or a bar."""
+        return not self.clear and not max(-self.lost.lo, self.lost.hi) >= SMALL
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Waterfall:
+    """The factors of one row's efficiency.
+
+    Attributes:
+      efficiency: over the rounds that all of its parts share. The product of the factors.
+      factors: in the order of `NAMES`; one that is exactly 1, or that was not measured, is left out.
+      communication_s: its collectives alone. hidden: the share of that time in which the devices also compute.
+      predicted_s: of its collectives by alpha and beta of the machine's card; NaN: unknown.
+      missing: a clause for each part that was not measured, whose loss is therefore in "not explained".
+      local_s: of the step without communication, bubble included.
+      rounds: how many are shared.
+    """
+
+    row: Row
+    base: Row
+    efficiency: Estimate
+    factors: tuple[Factor, ...]
+    communication_s: Estimate = UNKNOWN
+    hidden: Estimate = UNKNOWN
+    predicted_s: float
+    missing: tuple[str, ...] = ()
+    local_s: Estimate = UNKNOWN
+    rounds: int
+
+    @property
+    def point(self) -> Point:
+        return self.row.point
+
+    @property
+    def family(self) -> str:
+        """ "shard_map strong"; with the arm, if there is one."""
+        return " ".join(filter(None, (self.point.strategy, self.point.scaling, self.point.arm)))
+
+    def factor(self, name: str) -> Factor | None:
+        return next((factor for factor in self.factors if factor.name == name), None)
+
+    def lost(self, *names: str) -> Estimate:
+        """Of these factors together, as a share of 1: 0 for those that are exactly 1. UNKNOWN if one was not measured.
+        Of several, without an interval."""
+        found = [self.factor(name) for name in names]
+        if self.missing and None in found:
+            return UNKNOWN
+        if len(found) == 1 and found[0] is not None:
+            lost = found[0].lost
+            return Estimate(value=lost.value / 100, lo=lost.lo / 100, hi=lost.hi / 100)
+        return Estimate(value=sum(factor.lost.value for factor in found if factor is not None) / 100)
+
+
+def find(rows: Sequence[Row], card: dict[str, Any] | None = None) -> list[Waterfall]:
+    """The waterfall of every row that has points to explain it, in the order of the rows.
+
+    None of a row that is oversubscribed, refused or wrong, or whose base has more than one device. card: the machine's.
+    """
+    by_point = {row.point.point: row for row in rows}
+    found = []
+    for row in rows:
+        base = by_point.get(row.base.point) if row.base is not None else None
+        explains = base is not None and base is not row and base.point.devices == 1
+        judged = row.believed and row.gate != "refused" and not row.point.oversubscribed
+        if base is not None and explains and judged and set(row.explained_by) & set(PARTS):
+            found.append(_of(base, row, predicted.communication_s(row.point, card)))
+    return found
+
+
+def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
+    usable = {name: part for name in PARTS if (part := row.explained_by.get(name)) is not None and not fault(part)}
+    shared = paired_ratio.times([base, row, *usable.values()])
+    times = dict(zip(("one", "all", *usable), np.column_stack([shared.step_s, shared.draws]), strict=True))
+    # Weak scaling of the batch: a device's share is what the one device of the base does, so that is its time alone.
+    same_share = "alone" not in row.explained_by and row.work == row.point.devices
+    if same_share:
+        times["alone"] = times["one"]
+    values, communication = _factors(base, row, times)
+    whole = row.work * times["one"] / (row.point.devices * times["all"])
+    rest = whole / np.prod(list(values.values()), axis=0) if values else whole
+    steps = {name: values[name] for name in NAMES if name in values} | {NOT_EXPLAINED: rest}
+    missing = [name for name in PARTS if name not in usable and not (name == "alone" and same_share)]
+    return Waterfall(
+        row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
+        predicted_s=predicted_s, missing=tuple(_why_missing(row, name) for name in missing), rounds=shared.rounds,
+        **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
+    )  # fmt: skip
+
+
+def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The factors that can be computed from these times, and what is known of the communication.
+
+    times: seconds, the value and then all draws: one, all, alone, local, communication.
+    """
+    n, same = row.point.devices, np.ones_like(times["one"])
+    waits = [np.nan_to_num(each.point.outcome("waited_share")) for each in (base, row)]
+    one, all_ = times["one"] * (1 - waits[0]), times["all"] * (1 - waits[1])
+    factors, known, idle = {INPUT: same * (1 - waits[1]) / (1 - waits[0])}, {}, bubble.of(row.point)
+    factors[BUBBLE] = same * (1 - idle)
+    if "alone" in times:
+        factors[EXTRA_WORK] = same * _extra_work(base, row)
+        alone = one if "alone" not in row.explained_by else times["alone"]
+        factors[SMALLER_SHARE] = row.work * one / (n * alone) / factors[EXTRA_WORK]
+    if "local" in times:
+        local = times["local"] / (1 - idle)
+        known["local_s"] = local
+        if "alone" in times:
+            factors[SHARED_MACHINE] = alone / times["local"]
+        seen = all_ - local
+        if "communication" in times:
+            seen = np.clip(seen, 0, times["communication"])
+            known["hidden"] = 1 - seen / times["communication"]
+        factors[COMMUNICATION] = local / (local + seen)
+    if "communication" in times:
+        known["communication_s"] = times["communication"]
+    return factors, known
+
+
+def _extra_work(base: Row, row: Row) -> float:
+    """FLOPs of matrix products that one device needs over those that n devices do for as much work; 1: the same."""
+    alone = row.explained_by.get("alone")
+    counts = [each.point.record.passport.product_flops_per_step for each in (base, alone) if each and each.point.record]
+    if len(counts) < 2 or not all(counts):
+        return 1.0
+    ratio = float(counts[0] or 0) * row.work / (row.point.devices * float(counts[1] or 0))
+    return ratio if abs(ratio - 1) > COUNTED else 1.0
+
+
+def _steps(shared: SharedTimes, values: dict[str, np.ndarray]) -> tuple[Factor, ...]:
+    """values: in the order of the steps from 100 % down."""
+    factors, before = [], np.ones_like(next(iter(values.values())))
+    for name, value in values.items():
+        lost, before = 100 * before * (1 - value), before * value
+        if np.nanmax(np.abs(value - 1)) > EXACTLY_1:
+            factors.append(Factor(name=name, value=_estimate(shared, value), lost=_estimate(shared, lost)))
+    return tuple(factors)
+
+
+def _estimate(shared: SharedTimes, value: np.ndarray) -> Estimate:
+    """value: the value and then all draws. Without an interval if no draw differs from it, as of what is counted."""
+    if np.ptp(value[np.isfinite(value)]) <= EXACTLY_1 * abs(value[0]):
+        return Estimate(value=float(value[0]))
+    return shared.estimate(float(value[0]), value[1:])
+
+
+def _why_missing(row: Row, part: str) -> str:
+    found = row.explained_by.get(part)
+    return f"{row.point.point}/{part} ({fault(found) if found is not None else 'it is not planned'})"

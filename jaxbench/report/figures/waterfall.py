@@ -1,0 +1,118 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Why not 100 %: for each device count, steps from 100 % down to the measured efficiency, one for each factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxbench.analysis.headline import devices
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.waterfall import NAMES, Factor, Waterfall
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, entitle, short
+from jaxbench.report.findings import TrainingFindings
+
+VIEWS = ("training",)
+ORDER = 1
+CAPTION = (
+    "Each step from 100 % down is what one factor loses, with its interval and its points of efficiency; the grey bar "
+    "is what is left, the measured efficiency. Smaller share: a device with less work does it less efficiently. Shared "
+    "machine: all devices at once are slower than one alone, without communication. Communication: what of it is not "
+    "hidden behind computation."
+)
+MOST = 3  # families of one scaling: more rows than this do not fit a page
+_LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
+_ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
+_GAP, _LEAST = 1.2, 12.0  # in bars: between device counts, and of a panel
+
+
+def draw(run: TrainingFindings) -> Figure | None:
+    """A panel for each strategy and scaling, strong and weak side by side. None without a waterfall."""
+    every = run.waterfalls
+    if not every:
+        return None
+    scalings = list(dict.fromkeys(one.point.scaling for one in every))
+    strategies = list(dict.fromkeys(_name(one) for one in every))
+    shown = strategies[:MOST]
+    sheet = Sheet(len(shown), len(scalings), heights=1.9, sharey=True)
+    for line, strategy in zip(sheet.panels, shown, strict=True):
+        for axes, scaling in zip(line, scalings, strict=True):
+            members = [one for one in every if (_name(one), one.point.scaling) == (strategy, scaling)]
+            _panel(axes, members)
+            entitle(axes, f"{short(strategy, 26)}, {scaling}", y="efficiency, %" if axes is line[0] else "")
+    drawn = {factor.name for one in every if _name(one) in shown for factor in one.factors if not factor.negligible}
+    handles = [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if name in drawn]
+    remarks = [*_notes(every), *notes.rest(len(shown), len(strategies), "strategies, in the order of the table")]
+    return sheet.finish(f"{run.experiment}: why not 100 %", handles, remarks)
+
+
+def _name(one: Waterfall) -> str:
+    return " ".join(filter(None, (one.point.strategy, one.point.arm)))
+
+
+def _panel(axes: Axes, members: Sequence[Waterfall]) -> None:
+    """One group of bars for each device count."""
+    axes.axhline(100, **marks.DASHES, zorder=1)
+    start, centres = 0.0, []
+    for one in members:
+        end = _steps(axes, one, start)
+        centres.append((start + end) / 2)
+        start = end + 1 + _GAP
+    axes.set_xticks(centres, [devices(one.point.devices) for one in members])
+    axes.tick_params(axis="x", length=0)
+    axes.grid(False, axis="x")
+    spare = max(0.0, _LEAST - start) / 2  # so that the bars of one device count are no wider than those of many
+    axes.set_xlim(-1 - spare, start - _GAP + spare)
+    axes.set_ylim(0, max(112.0, axes.dataLim.y1 * 1.06))
+    if not members:
+        axes.text(0.5, 0.5, "not explained", transform=axes.transAxes, ha="center", color=GREY)
+
+
+def _steps(axes: Axes, one: Waterfall, start: float) -> float:
+    """Draws the steps of one device count, the first at x = start. Returns the x of the last bar, the efficiency."""
+    level, at = 100.0, start
+    for factor in one.factors:
+        below = level - factor.lost.value
+        if factor.negligible:
+            level = below
+            continue
+        _step(axes, at, level, factor)
+        axes.plot([at - 0.4, at + 1.4], [below, below], color=GREY, linewidth=0.5, zorder=1)
+        level, at = below, at + 1
+    whole = one.efficiency.times(100)
+    axes.bar([at], [whole.value], width=0.8, zorder=2, **_LEFT)
+    _interval(axes, at, whole)
+    top = whole.hi if whole.has_interval else whole.value
+    marks.write(axes, at - 0.4, top, f"{whole.value:.0f} %", above=True, ha="left")  # the steps are on its left
+    return at
+
+
+def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
+    """The bar of one factor from `level` down, or up where it gains, with the interval around its end."""
+    lost = factor.lost
+    low, high = sorted((level, level - lost.value))
+    axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(NAMES.index(factor.name)))
+    _interval(axes, at, Estimate(value=level - lost.value, lo=level - lost.hi, hi=level - lost.lo))
+    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.clear else "?"
+    if lost.value < 0:
+        marks.write(axes, at, max(high, level - lost.lo) if lost.has_interval else high, text, size=6, above=True)
+    else:
+        bottom = min(low, level - lost.hi) if lost.has_interval else low
+        marks.write(axes, at, bottom, text, size=6, xytext=(0, -2), ha="center", va="top")
+
+
+def _interval(axes: Axes, at: float, value: Estimate) -> None:
+    if value.has_interval:
+        axes.errorbar([at], [value.value], yerr=[[value.value - value.lo], [value.hi - value.value]], **_ERROR)
+
+
+def _notes(every: Sequence[Waterfall]) -> list[str]:
+    found = ["points of efficiency; error bars: 95 % intervals of each step"]
+    if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
+        found.append("?: the interval contains 0")
+    missing = [clause for one in every for clause in one.missing]
+    if missing:
+        more = f" and {len(missing) - 2} more" if len(missing) > 2 else ""
+        found.append(f"in 'not explained', because they were not measured: {'; '.join(missing[:2])}{more}")
+    return found

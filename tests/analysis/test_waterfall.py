@@ -1,0 +1,270 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A known loss is found in its own factor and in no other; the product of all factors is the efficiency."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import fabricate_cases
+import fabricate_losses as fab
+import numpy as np
+import pytest
+from fabricate_losses import Loss
+
+from jaxbench.analysis import advice, loss_sentences, machine_card, points, predicted, scaling, waterfall
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.waterfall import NAMES, Waterfall
+from jaxbench.errors import UserError
+from jaxbench.records import schema, store
+from jaxbench.records.store import RunFolder
+
+USUAL = Loss(share=0.97, machine=0.91, communication=0.92)
+LINK = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "axis": "x", "oversubscribed": False}
+LINK |= {"alpha_s": 2e-5, "beta_bytes_per_s": 2e9, "bus_bytes_per_s": 2e9}
+
+
+def rows_of(path: Path) -> list[scaling.Row]:
+    run = RunFolder(path)
+    return scaling.analyse(points.load(run), config=run.config())
+
+
+def made(path: Path, losses: dict[int, Loss] | None = None, **facts: Any) -> dict[str, Waterfall]:
+    rows = rows_of(fab.folder(path, losses or {2: USUAL}, **facts))
+    return {one.point.point: one for one in waterfall.find(rows, facts.get("machine"))}
+
+
+def only(path: Path, loss: Loss, **facts: Any) -> Waterfall:
+    (one,) = made(path, {2: loss}, **facts).values()
+    return one
+
+
+def whole(one: Waterfall) -> float:
+    return float(np.prod([factor.value.value for factor in one.factors]))
+
+
+ALONE = {
+    "extra work": (Loss(extra=0.8), 0.8),
+    "smaller share": (Loss(share=0.9), 0.9),
+    "shared machine": (Loss(machine=0.85), 0.85),
+    "waiting for input": (Loss(waited=0.12), 0.88),
+    "communication": (Loss(communication=0.9), 0.9),
+    "not explained": (Loss(communication=1 / 1.1, collectives=0.1, rest=0.93), 0.93),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, name: str) -> None:
+    loss, value = ALONE[name]
+    one = only(tmp_path, loss, noise=0.01)
+    found = one.factor(name)
+    assert found is not None and found.clear and found.value.value == pytest.approx(value, abs=0.01)
+    if name not in ("extra work", "waiting for input"):  # counted and not measured, so without an interval
+        assert found.value.lo <= value <= found.value.hi
+    others = {factor.name for factor in one.factors if factor.clear} - {name}
+    assert others == ({"communication"} if name == "not explained" else set())
+    assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
+    assert sum(factor.lost.value for factor in one.factors) == pytest.approx(100 * (1 - one.efficiency.value))
+
+
+def test_a_bubble_has_its_closed_form(tmp_path: Path) -> None:
+    loss = Loss(idle=1 / 5, machine=0.9)  # two stages, four micro-batches
+    one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4", "schedule": "1f1b"})
+    bubble, communication = one.factor("pipeline bubble"), one.factor("communication")
+    assert bubble is not None and bubble.value == Estimate(value=pytest.approx(0.8))
+    assert communication is None or not communication.clear
+    mixed = dataclasses.replace(one.point, strategy="hybrid", levers={**one.point.levers, "mesh": "data=2,stage=4"})
+    assert waterfall.bubble.of(mixed) == pytest.approx(3 / 7)
+
+
+def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> None:
+    loss = Loss(extra=0.9, share=0.95, machine=0.8, waited=0.1, communication=0.8, collectives=0.25, rest=0.97)
+    for one in made(tmp_path, {2: loss, 4: loss}, scalings=("strong", "weak"), noise=0.01).values():
+        assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
+        if one.point.scaling == "strong":
+            assert [factor.name for factor in one.factors] == [name for name in NAMES if name != "pipeline bubble"]
+            assert one.efficiency.value == pytest.approx(loss.efficiency, rel=0.01)
+
+
+def test_weak_scaling_of_the_batch_has_no_smaller_share(tmp_path: Path) -> None:
+    one = made(tmp_path, scalings=("strong", "weak"))["shard_map/weak/2"]
+    assert [factor.name for factor in one.factors if factor.clear] == ["shared machine", "communication"]
+    assert one.lost("smaller share") == Estimate(value=0.0) and not one.missing
+
+
+def test_communication_that_is_hidden(tmp_path: Path) -> None:
+    one = only(tmp_path, Loss(communication=1 / 1.1, collectives=0.4))
+    assert one.hidden.lo < 0.75 < one.hidden.hi and one.hidden.value == pytest.approx(0.75, abs=0.02)
+    local = fab.BASE_S / 2
+    assert one.communication_s.value == pytest.approx(0.4 * local, rel=0.05)
+    assert one.local_s.value == pytest.approx(local, rel=0.05)
+
+
+def test_a_missing_part_takes_away_its_factors_and_nothing_else(tmp_path: Path) -> None:
+    place = "shard_map/strong/2"
+    lost = {
+        "alone": {"smaller share", "shared machine"},
+        "local": {"shared machine", "communication"},
+        "communication": set(),
+    }
+    for part, gone in lost.items():
+        for which in ({"without": (f"{place}/{part}",)}, {"wrong": (f"{place}/{part}",)}):
+            one = only(tmp_path / part / next(iter(which)), USUAL, **which)
+            names = {factor.name for factor in one.factors if factor.clear}
+            assert names == {"smaller share", "shared machine", "communication"} - gone | (
+                {"not explained"} if gone else set()
+            )
+            assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
+            (why,) = one.missing
+            assert why.startswith(f"{place}/{part} (") and ("no such part" in why or "differ from those" in why)
+            assert f"Not measured: {why}." in loss_sentences.sentence(one)
+            assert one.lost("extra work") == waterfall.UNKNOWN
+
+
+def test_points_that_explain_are_in_no_table_and_make_no_run_red(tmp_path: Path) -> None:
+    path = fab.folder(tmp_path, {2: USUAL}, without=("shard_map/strong/2/alone",), wrong=("shard_map/strong/2/local",))
+    loaded, rows = points.load(RunFolder(path)), rows_of(path)
+    assert len(loaded) == 5 and [row.point.point for row in rows] == ["shard_map/strong/1", "shard_map/strong/2"]
+    assert {name: scaling.fault(part) for name, part in rows[1].explained_by.items()} == {
+        "alone": "build: no such part", "local": "parameters: differ from those of one device", "communication": "",
+    }  # fmt: skip
+
+
+def test_rows_without_a_waterfall(tmp_path: Path) -> None:
+    rows = {row.point.point: row for row in rows_of(fab.folder(tmp_path, {2: USUAL}))}
+    base, row = rows["shard_map/strong/1"], rows["shard_map/strong/2"]
+    crowded = dataclasses.replace(row.point, oversubscribed=True)
+    larger = dataclasses.replace(base, point=dataclasses.replace(base.point, devices=2))
+    assert len(waterfall.find([base, row])) == 1
+    assert not waterfall.find([base, dataclasses.replace(row, gate="refused")])
+    assert not waterfall.find([base, dataclasses.replace(row, point=crowded)])
+    assert not waterfall.find([base, dataclasses.replace(row, point=dataclasses.replace(row.point, check_ok=False))])
+    assert not waterfall.find([larger, row])
+    assert not waterfall.find([base, dataclasses.replace(row, explained_by={})])
+
+
+def test_few_rounds_have_no_intervals(tmp_path: Path) -> None:
+    one = only(tmp_path, USUAL, rounds=3)
+    assert not one.efficiency.has_interval and not any(factor.lost.has_interval for factor in one.factors)
+    assert loss_sentences.sentence(one).endswith("No intervals: 3 shared rounds.")
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (
+            USUAL,
+            "Lost: 3 to a smaller share, 9 to the shared machine, 7 to communication that is not hidden.",
+        ),
+        (Loss(share=1.04, machine=0.9), "Lost: 10 to the shared machine. Gained: 4 from a smaller share."),
+    ],
+)
+def test_the_sentence(tmp_path: Path, loss: Loss, said: str) -> None:
+    text = loss_sentences.sentence(only(tmp_path, loss, noise=0.0005))
+    assert text.startswith(f"2 devices: {int(100 * loss.efficiency)}") and text.partition("]. ")[2] == said
+
+
+def test_a_loss_within_the_noise_is_said_to_be(tmp_path: Path) -> None:
+    one = only(tmp_path, Loss(machine=0.8, share=0.999), noise=0.05, drift=0.0)
+    assert (text := loss_sentences.sentence(one)) and "to a smaller share" not in text
+    assert "Not clear from 0: smaller share -" in text
+
+
+def test_strategies_are_named_where_there_are_several(tmp_path: Path) -> None:
+    every = list(made(tmp_path, strategies=("shard_map", "fsdp")).values())
+    assert [text.split(",")[0] for text in loss_sentences.sentences(every)] == ["shard_map strong", "fsdp strong"]
+
+
+def test_what_alpha_and_beta_predict(tmp_path: Path) -> None:
+    card = fabricate_cases.card(links=[{**LINK, "dtype": "bfloat16", "alpha_s": 1.0}, LINK])
+    store.write_json(tmp_path / "card.json", card)
+    assert machine_card.read(tmp_path / "card.json") == card
+    one = only(tmp_path / "run", USUAL, sent=(400_000,))
+    assert predicted.communication_s(one.point, card) == pytest.approx(12 * 2e-5 + 4e5 / 2e9)
+    (told,) = loss_sentences.communication([dataclasses.replace(one, predicted_s=0.00044)])
+    assert "the collectives alone take" in told and told.endswith("of the machine's card predict 440 µs.")
+    elsewhere = fabricate_cases.card(links=[{**LINK, "devices": 4}])
+    assert not np.isfinite([predicted.communication_s(one.point, each) for each in (None, elsewhere)]).any()
+
+
+def test_a_point_that_explains_is_named_after_its_point(tmp_path: Path) -> None:
+    record = fabricate.point_record(
+        point="shard_map/strong/2/local", devices=2, explains="shard_map/strong/2", levers={"part": "local"}
+    )
+    again = schema.from_json(schema.to_json(record))
+    assert again == record and "explains" in schema.to_json(record)
+    old = {name: value for name, value in schema.to_json(record).items() if name != "explains"}
+    assert schema.from_json(old).explains == ""  # type: ignore[union-attr]
+    for changes, said in (
+        ({"levers": {"part": "alone"}}, "recorded as shard_map/strong/2/alone"),
+        ({"explains": "shard_map/strong/4", "point": "shard_map/strong/4/local"}, "explains shard_map/strong/4"),
+    ):
+        odd = dataclasses.replace(record, **changes)
+        path = tmp_path / said.split("/")[-1]
+        names = ("strategy", "scaling", "devices", "global_batch", "levers", "explains")
+        plan = [{"point": odd.point, **{name: getattr(odd, name) for name in names}}]
+        plan += [{"point": "shard_map/strong/2", "strategy": "shard_map", "scaling": "strong", "devices": 2}]
+        fabricate.write(path, plan=[{"global_batch": 256, "oversubscribed": False, **one} for one in plan],
+                        records=[odd], rounds=1)  # fmt: skip
+        with pytest.raises(UserError, match=f"damaged: .*{said}"):
+            points.load(RunFolder(path))
+
+
+def test_advice_names_the_batch_at_which_a_smaller_share_stops_costing(tmp_path: Path) -> None:
+    losses = {2: Loss(), 4: Loss(share=0.9), 8: Loss(share=0.7)}
+    (said,) = advice.sentences(list(made(tmp_path, losses).values()))
+    assert said == (
+        "shard_map strong: a share of 32 images costs 30 points on 8 devices, one of 128 less than 1 (on 2 devices): "
+        "with a global batch of 1024 instead of 256, each of 8 devices would have that."
+    )
+    (said,) = advice.sentences(list(made(tmp_path / "more", {2: Loss(share=0.8)}).values()))
+    assert "(128) still costs: run with --config.explain=more" in said
+    (said,) = advice.sentences(list(made(tmp_path / "most", {2: Loss(share=0.8)}, more=1.1, noise=0.0002).values()))
+    assert "(128) still costs: one device is 1.10 x [1." in said
+    assert said.endswith("] as fast with a batch of 512 as with 256.")
+
+
+def test_advice_on_communication(tmp_path: Path) -> None:
+    none_hidden = Loss(communication=1 / 1.5, collectives=0.5)
+    (said,) = advice.sentences(list(made(tmp_path / "a", {2: none_hidden}).values()))
+    assert "of the communication is hidden on 2 devices: overlap is what is missing" in said
+    assert "would bring back at most 33 points" in said
+    hidden = Loss(communication=1 / 1.2, collectives=1.5)
+    two = made(tmp_path / "b", {2: hidden}, strategies=("shard_map", "zero1"), sent=(2_000_000, 1_500_000))
+    lossless = dataclasses.replace(two["zero1/strong/2"], factors=())
+    (said,) = advice.sentences([two["shard_map/strong/2"], lossless])
+    assert said.startswith("shard_map strong: its collectives alone take")
+    assert said.endswith("of the 2.00 MB that a device sends in a step, zero1 would send 1.50 MB.")
+    (said,) = advice.sentences([two["zero1/strong/2"]])
+    assert said.endswith("of the 1.50 MB that a device sends in a step, no other strategy of this run saves any.")
+
+
+def test_other_advice_has_its_number_too(tmp_path: Path) -> None:
+    loss = Loss(idle=1 / 5, machine=0.8, waited=0.2)
+    every = made(tmp_path, {2: loss}, strategies=("pipeline",), levers={"accumulate": "4"})
+    machine, bubble, waiting = advice.sentences(list(every.values()))
+    assert "take 1.25 times as long as one alone" in machine
+    assert "20 % of the schedule of 2 stages is idle with 4 micro-batches, and 6 % would be with 16" in bubble
+    assert "waits for input in 20 % of its time on 2 devices" in waiting
+
+
+def test_no_advice_within_the_noise(tmp_path: Path) -> None:
+    assert not advice.sentences(list(made(tmp_path, {2: Loss(machine=0.995)}, noise=0.05).values()))
+
+
+def test_the_peak_is_that_of_a_large_product_in_the_same_rounds(tmp_path: Path) -> None:
+    rows = rows_of(fab.folder(tmp_path, {2: USUAL}, scalings=("strong", "weak"), peak=True))
+    share = fab.FLOPS / fab.BASE_S / fab.PEAK
+    for row in rows:
+        expected = share * (USUAL.efficiency if row.point.devices == 2 else 1)
+        assert row.use.product_share.lo < expected < row.use.product_share.hi
+        assert row.use.measured_peak_share == row.use.product_share.value and row.gate == "passed"
+    assert rows[0].use.measured_note == rows[0].use.product_note and "in the same rounds" in rows[0].use.full_note
+
+
+def test_more_than_the_product_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fab, "PEAK", fab.FLOPS / fab.BASE_S / 1.5)
+    row = rows_of(fab.folder(tmp_path, {2: Loss()}, peak=True))[0]
+    assert row.gate == "refused" and row.gate_reason.endswith("one of the two is wrong")
