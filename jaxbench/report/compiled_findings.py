@@ -25,6 +25,7 @@ class CompiledFindings(Findings):
     """The conclusions of a run that only compiled."""
 
     rows: list[CompiledRow]
+    DEFINITION = "compiled-for-hardware-that-is-not-here"
 
     @property
     def title(self) -> str:

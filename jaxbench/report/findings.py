@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxbench.analysis import fits, machine_card, points, scaling, spread, summary, tokens
 from jaxbench.analysis.fits import Fit
@@ -43,6 +43,7 @@ class Findings:
     config: dict[str, Any]
     manifest: dict[str, Any]
     card: dict[str, Any] | None = None
+    DEFINITION: ClassVar[str] = ""  # the section of docs/METRICS.md that says what the headlines give
 
     @property
     def title(self) -> str:
@@ -72,10 +73,13 @@ class Findings:
     def sections(self) -> list[Section]:
         points = self.points()
         machine = [
-            Section(heading="Load", sentences=machine_state.warnings(self.manifest, points)),
+            Section(heading="Load", sentences=machine_state.warnings(self.manifest, points), definition="load"),
             Section(
-                heading="Machine", sentences=machine_state.description(self.manifest, points), purpose=Purpose.DETAIL
-            ),
+                heading="Machine",
+                sentences=machine_state.description(self.manifest, points),
+                purpose=Purpose.DETAIL,
+                definition="the-same-machine-and-the-same-model",
+            ),  # fmt: skip
         ]
         return [section for section in (*self.all_sections(), *machine) if section.sentences]
 
@@ -99,6 +103,7 @@ class Findings:
             pictures=pictures,
             table=self.table(),
             brief=self.brief(),
+            definition=self.DEFINITION,
             sections=self.sections(),
             folds=self.folds(),
             sources=[("Manifest", self.manifest), ("Config", self.config)],
@@ -112,6 +117,7 @@ class TrainingFindings(Findings):
     rows: list[Row]
     fits: list[Fit]
     controls: list[Control]
+    DEFINITION = "speed-up-and-efficiency"
 
     @property
     def title(self) -> str:
@@ -130,14 +136,16 @@ class TrainingFindings(Findings):
         return [
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
-            Section(heading="Refused by the gates", sentences=refusals(self.rows)),
-            Section(heading="Base", sentences=base_lines(self.rows), purpose=Purpose.DETAIL),
+            Section(heading="Refused by the gates", sentences=refusals(self.rows), definition="gates"),
+            Section(
+                heading="Base", sentences=base_lines(self.rows), purpose=Purpose.DETAIL, definition=self.DEFINITION
+            ),
             Section(
                 heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
             ),
-            Section(heading="Scaling laws", sentences=fits.sentences(self.fits)),
-            Section(heading="Real tokens", sentences=tokens.sentences(self.rows)),
-            Section(heading="Utilisation", sentences=utilisation(self.rows)),
+            Section(heading="Scaling laws", sentences=fits.sentences(self.fits), definition="scaling-laws"),
+            Section(heading="Real tokens", sentences=tokens.sentences(self.rows), definition="throughput"),
+            Section(heading="Utilisation", sentences=utilisation(self.rows), definition="work-and-utilisation"),
         ]
 
 

@@ -174,14 +174,19 @@ class Table:
         return sum(column.part is Position.IDENTITY for column in self.columns)
 
     def _only(self, keep: Callable[[Column], bool]) -> Table:
-        at = [number for number, column in enumerate(self.columns) if keep(column)]
+        """Some columns. What identifies every line alike is said once, in the note."""
+        kept = [number for number, column in enumerate(self.columns) if keep(column)]
+        alike = [n for n in kept if self.columns[n].part is Position.IDENTITY and self._constant(n)]
+        said = ", ".join(f"{self.columns[n].title} {self.lines[0].cells[n]}" for n in alike)
+        at = [n for n in kept if n not in alike]
         lines = tuple(
             dataclasses.replace(
                 line, cells=tuple(line.cells[n] for n in at), brief=tuple(line.brief[n] for n in at if line.brief)
             )
             for line in self.lines
         )
-        return Table(columns=tuple(self.columns[n] for n in at), lines=lines, note=self.note)
+        note = f"{self.note} In every line: {said}.".strip() if said else self.note
+        return Table(columns=tuple(self.columns[n] for n in at), lines=lines, note=note)
 
     def terminal(self, width: int) -> rich_table.Table:
         """The table for a terminal of `width` characters, without the intervals and columns that do not fit."""
