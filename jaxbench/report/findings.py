@@ -79,7 +79,7 @@ class Findings:
                 sentences=machine_state.description(self.manifest, points),
                 purpose=Purpose.DETAIL,
                 definition="the-same-machine-and-the-same-model",
-            ),  # fmt: skip
+            ),
         ]
         return [section for section in (*self.all_sections(), *machine) if section.sentences]
 

@@ -176,7 +176,7 @@ class Table:
     def _only(self, keep: Callable[[Column], bool]) -> Table:
         """Some columns. What identifies every line alike is said once, in the note."""
         kept = [number for number, column in enumerate(self.columns) if keep(column)]
-        alike = [n for n in kept if self.columns[n].part is Position.IDENTITY and self._constant(n)]
+        alike = [n for n in kept if self.columns[n].part is Position.IDENTITY and self._alike(n)]
         said = ", ".join(f"{self.columns[n].title} {self.lines[0].cells[n]}" for n in alike)
         at = [n for n in kept if n not in alike]
         lines = tuple(
@@ -226,8 +226,10 @@ class Table:
 
     def _constant(self, at: int) -> bool:
         """Whether an optional column has the same value in every line, so that the terminal need not repeat it."""
-        alike = len({line.cells[at] for line in self.lines}) == 1
-        return self.columns[at].terminal < ALWAYS and len(self.lines) > 1 and alike
+        return self.columns[at].terminal < ALWAYS and self._alike(at)
+
+    def _alike(self, at: int) -> bool:
+        return len(self.lines) > 1 and len({line.cells[at] for line in self.lines}) == 1
 
     def _width(self, at: int, brief: set[int]) -> int:
         column = self.columns[at]

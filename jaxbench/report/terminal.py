@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from jaxbench.report.page import Page, Purpose
+from jaxbench.report.page import Page, Purpose, Section
 
 SHORTFALLS = 6  # sentences on what is amiss that are shown
 NOTES = 5  # sentences of all other sections together; the page has all
@@ -28,24 +29,23 @@ def show(page: Page, console: Console) -> None:
     console.print(Text(table.note, style="dim"))
     for part in page.sections:
         if part.purpose is Purpose.SHORTFALL:
-            section(part.heading, _cut(part.sentences[:SHORTFALLS], len(part.sentences)), console)
-    parts = [part.sentences for part in page.sections if part.purpose is Purpose.NOTE]
-    if parts:
-        section("Notes", _cut(_first(parts, NOTES), sum(map(len, parts))), console)
+            more = len(part.sentences) - SHORTFALLS
+            said = [f"and {more} more on the page."] if more > 0 else []
+            section(part.heading, [*part.sentences[:SHORTFALLS], *said], console)
+    _notes([part for part in page.sections if part.purpose is Purpose.NOTE], console)
+
+
+def _notes(parts: Sequence[Section], console: Console) -> None:
+    """The first sentence of every section, then the second of each, until there are `NOTES`."""
+    turns = sorted((nr, at) for at, part in enumerate(parts) for nr in range(len(part.sentences)))
+    shown = Counter(at for _, at in turns[:NOTES])
+    for at, count in sorted(shown.items()):
+        section(parts[at].heading, parts[at].sentences[:count], console)
+    if len(turns) > NOTES:
+        console.print(Text(f"And {len(turns) - NOTES} more on the page.", style="dim"))
 
 
 def section(heading: str, sentences: Sequence[str], console: Console) -> None:
     """Prints sentences under a heading."""
     console.print(Text(heading, style="bold"))
     console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences), sep="")
-
-
-def _first(parts: Sequence[Sequence[str]], count: int) -> list[str]:
-    """The first sentence of every part, then the second of each, until there are `count`; in the order of the page."""
-    turns = sorted((nr, at) for at, part in enumerate(parts) for nr in range(len(part)))
-    return [parts[at][nr] for at, nr in sorted((at, nr) for nr, at in turns[:count])]
-
-
-def _cut(shown: Sequence[str], count: int) -> list[str]:
-    """The sentences shown of `count`, and how many are not."""
-    return [*shown, *([f"and {count - len(shown)} more on the page."] if count > len(shown) else [])]

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """What a terminal shows while points are measured: each of them so far, the current task and the time left.
 
-It is drawn only between measurements. Where no terminal is, each point leaves a line when it is prepared, and one at the
-end.
+It is drawn only between measurements. Without a terminal each point leaves a line when it is prepared, and one when all
+is measured.
 """
 
 from __future__ import annotations
