@@ -22,7 +22,6 @@ class Parts(ProgressLine):
         super().__init__(console, len(todo))
         self._left = list(todo)
         self._seen: dict[str, list[float]] = {}
-        self._console = console
 
     def begin(self, part: Part) -> None:
         self.show(title(part))

@@ -26,11 +26,11 @@ class Number(NamedTuple):
 
 
 _COLUMNS = (
-    Column("what", "what", kind=TEXT, terminal=ALWAYS),
+    Column("what", "what", kind=TEXT, terminal=ALWAYS, definition="machinejson"),
     Column("of", "of", kind=TEXT, terminal=ALWAYS),
     Column("where", "where", kind=TEXT, terminal=ALWAYS),
-    Column("value", "value", terminal=ALWAYS),
-    Column("95 % interval", "interval"),
+    Column("value", "value", terminal=ALWAYS, definition="machinejson"),
+    Column("95 % interval", "interval", definition="intervals"),
     Column("measured by", "by", kind=TEXT),
 )
 

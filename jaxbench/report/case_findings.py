@@ -45,6 +45,7 @@ class CaseFindings(Findings):
     knees: list[Knee]
     normal: list[Verdict]
     left_out: list[str]
+    DEFINITION = "kernels-transfers-and-collectives"
 
     @property
     def title(self) -> str:
@@ -73,15 +74,17 @@ class CaseFindings(Findings):
 
     def all_sections(self) -> list[Section]:
         peaks = notes(self.rows, lambda row: [row.peak_note] if row.peak_note else [])
+        meet = crossings.sentences(self.crossings, self.knees)
+        normal = [verdict.sentence for verdict in self.normal]
         return [
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
-            Section(heading="Refused by the gates", sentences=refusals(self.rows)),
+            Section(heading="Refused by the gates", sentences=refusals(self.rows), definition="gates"),
             Section(heading="Not measured", sentences=self.left_out),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
-            Section(heading="Crossings", sentences=crossings.sentences(self.crossings, self.knees)),
-            Section(heading="Fits", sentences=alpha_beta.sentences(self.fits)),
-            Section(heading="Is this normal?", sentences=[verdict.sentence for verdict in self.normal]),
-            Section(heading="Peaks", sentences=peaks),
+            Section(heading="Crossings", sentences=meet, definition="crossings"),
+            Section(heading="Fits", sentences=alpha_beta.sentences(self.fits), definition="fits-of-time-against-size"),
+            Section(heading="Is this normal?", sentences=normal, definition="is-this-normal"),
+            Section(heading="Peaks", sentences=peaks, definition="ceilings-and-shares-of-a-peak"),
         ]
 
     def page(self, pictures: Sequence[Picture]) -> Page:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxbench.analysis import (
     advice,
@@ -55,6 +55,7 @@ class Findings:
     config: dict[str, Any]
     manifest: dict[str, Any]
     card: dict[str, Any] | None = None
+    DEFINITION: ClassVar[str] = ""  # the section of docs/METRICS.md that says what the headlines give
 
     @property
     def title(self) -> str:
@@ -84,9 +85,12 @@ class Findings:
     def sections(self) -> list[Section]:
         points = self.points()
         machine = [
-            Section(heading="Load", sentences=machine_state.warnings(self.manifest, points)),
+            Section(heading="Load", sentences=machine_state.warnings(self.manifest, points), definition="load"),
             Section(
-                heading="Machine", sentences=machine_state.description(self.manifest, points), purpose=Purpose.DETAIL
+                heading="Machine",
+                sentences=machine_state.description(self.manifest, points),
+                purpose=Purpose.DETAIL,
+                definition="the-same-machine-and-the-same-model",
             ),
         ]
         return [section for section in (*self.all_sections(), *machine) if section.sentences]
@@ -111,6 +115,7 @@ class Findings:
             pictures=pictures,
             table=self.table(),
             brief=self.brief(),
+            definition=self.DEFINITION,
             sections=self.sections(),
             folds=self.folds(),
             sources=[("Manifest", self.manifest), ("Config", self.config)],
@@ -125,6 +130,7 @@ class TrainingFindings(Findings):
     fits: list[Fit]
     controls: list[Control]
     waterfalls: list[Waterfall]
+    DEFINITION = "speed-up-and-efficiency"
 
     def entries(self) -> list[Entry]:
         return summary.entries(self.rows, waterfalls=self.waterfalls)
@@ -146,19 +152,26 @@ class TrainingFindings(Findings):
         return [
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
-            Section(heading="Refused by the gates", sentences=refusals(self.rows)),
-            Section(heading="Why not 100 %", sentences=loss_sentences.sentences(self.waterfalls)),
-            Section(heading="What would help", sentences=advice.sentences(self.waterfalls)),
+            Section(heading="Refused by the gates", sentences=refusals(self.rows), definition="gates"),
             Section(
-                heading="Communication", sentences=loss_sentences.communication(self.waterfalls), purpose=Purpose.DETAIL
+                heading="Why not 100 %", sentences=loss_sentences.sentences(self.waterfalls), definition="waterfall"
             ),
-            Section(heading="Base", sentences=base_lines(self.rows), purpose=Purpose.DETAIL),
+            Section(heading="What would help", sentences=advice.sentences(self.waterfalls), definition="waterfall"),
+            Section(
+                heading="Communication",
+                sentences=loss_sentences.communication(self.waterfalls),
+                purpose=Purpose.DETAIL,
+                definition="communication-alone-and-hidden",
+            ),
+            Section(
+                heading="Base", sentences=base_lines(self.rows), purpose=Purpose.DETAIL, definition=self.DEFINITION
+            ),
             Section(
                 heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
             ),
-            Section(heading="Scaling laws", sentences=fits.sentences(self.fits)),
-            Section(heading="Real tokens", sentences=tokens.sentences(self.rows)),
-            Section(heading="Utilisation", sentences=utilisation(self.rows)),
+            Section(heading="Scaling laws", sentences=fits.sentences(self.fits), definition="scaling-laws"),
+            Section(heading="Real tokens", sentences=tokens.sentences(self.rows), definition="throughput"),
+            Section(heading="Utilisation", sentences=utilisation(self.rows), definition="work-and-utilisation"),
         ]
 
 

@@ -11,6 +11,7 @@ from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
 from jaxbench.records.schema import CaseRecord, PointRecord, ProfileRecord
+from jaxbench.report import strip
 from jaxbench.report.page import Fold
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
 
@@ -35,25 +36,25 @@ def _samples(values: Sequence[float]) -> str:
 
 
 GATES = (
-    Column("gate", "name", kind=TEXT),
+    Column("gate", "name", kind=TEXT, definition="gates"),
     Column("verdict", lambda gate: _GATES[gate.passed], kind=TEXT, style=_style),
     Column("reason", "reason", kind=FOLD),
 )
 CHECKS = (
-    Column("check", "name", kind=TEXT),
+    Column("check", "name", kind=TEXT, definition="verdicts"),
     Column("verdict", lambda check: _CHECKS[None if check.unchecked else check.ok], kind=TEXT, style=_style),
     Column("value", "value", _small),
     Column("limit", "limit", _small),
     Column("reason", "reason", kind=FOLD),
 )
 COLLECTIVES = (
-    Column("collective", "kind", kind=TEXT),
+    Column("collective", "kind", kind=TEXT, definition="the-collectives-check"),
     Column("count", "count"),
     Column("bytes", "bytes"),
     Column("bytes of scalars", "scalar_bytes"),
 )
 SAMPLES = (
-    Column("round", "round"),
+    Column("round", "round", definition="raw-samples-recordsjsonl"),
     Column("K", "steps"),
     Column("blocks of K", "block_s", _samples, kind=FOLD),
     Column("blocks of 2 K", "double_block_s", _samples, kind=FOLD),
@@ -76,6 +77,7 @@ def fold(entry: Entry, points: int) -> Fold:
         detail=point.failure.detail if point.failure is not None else "",
         tables=tuple(_tables(entry)),
         notes=tuple(_notes(entry)),
+        strip=strip.draw(point.rounds),
         raw=fill(SAMPLES, shown),
         hidden=len(point.rounds) - len(shown),
     )

@@ -76,6 +76,7 @@ class LeverFindings(Findings):
     latencies: list[tuple[Place, list[Latency]]]
     search: Search | None
     laws: list[Law]
+    DEFINITION = "levers"
 
     @property
     def arms(self) -> list[Arm]:
@@ -107,18 +108,20 @@ class LeverFindings(Findings):
         return dataclasses.replace(whole, lines=whole.lines[:MAX_LINES], note=note)
 
     def all_sections(self) -> list[Section]:
+        search = [self.search.sentence] if self.search is not None else []
+        laws = [law.sentence for law in self.laws]
         return [
             Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
-            Section(heading="Refused by the gates", sentences=refusals(self.rows)),
-            Section(heading="Baseline", sentences=baselines(self.places)),
-            Section(heading="Inconclusive", sentences=unclear(self.arms)),
+            Section(heading="Refused by the gates", sentences=refusals(self.rows), definition="gates"),
+            Section(heading="Baseline", sentences=baselines(self.places), definition="levers"),
+            Section(heading="Inconclusive", sentences=unclear(self.arms), definition="levers"),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
-            Section(heading="Phases", sentences=[one.sentence for one in self.phases]),
-            Section(heading="Largest batch", sentences=[self.search.sentence] if self.search is not None else []),
-            Section(heading="Memory by depth", sentences=[law.sentence for law in self.laws]),
-            Section(heading="Real tokens", sentences=tokens.sentences(self.rows)),
-            Section(heading="Utilisation", sentences=utilisation(self.rows)),
+            Section(heading="Phases", sentences=[one.sentence for one in self.phases], definition="phases"),
+            Section(heading="Largest batch", sentences=search, definition="batch"),
+            Section(heading="Memory by depth", sentences=laws, definition="recomputation"),
+            Section(heading="Real tokens", sentences=tokens.sentences(self.rows), definition="throughput"),
+            Section(heading="Utilisation", sentences=utilisation(self.rows), definition="work-and-utilisation"),
         ]
 
 

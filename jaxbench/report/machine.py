@@ -66,9 +66,9 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
         Section(heading="Incomplete or failed", sentences=_shortfalls(runs), purpose=Purpose.SHORTFALL),
         Section(heading="Doubts about this card", sentences=machine_card.doubts(card)),
         Section(heading="Results of the runs", sentences=results, purpose=Purpose.DETAIL),
-        Section(heading="Refused by the gates", sentences=refused),
+        Section(heading="Refused by the gates", sentences=refused, definition="gates"),
         Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),
-        Section(heading="Is this normal?", sentences=normal),
+        Section(heading="Is this normal?", sentences=normal, definition="is-this-normal"),
         Section(heading="Notes", sentences=_of_runs(runs, lambda findings: findings.repairs)),
     ]
     name = card_table.machine_name(card["machine"])
@@ -79,6 +79,7 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
         pictures=pictures,
         table=card_table.table(card),
         brief=card_table.brief(card),
+        definition="machinejson",
         sections=[section for section in sections if section.sentences],
         links=[(_address(folder, path), f"{findings.experiment}: every number and sample") for path, findings in runs],
         sources=[("The machine's card", card)],

@@ -18,6 +18,8 @@ from typing import Any
 import jinja2
 
 from jaxbench import __version__
+from jaxbench.report import definitions
+from jaxbench.report.strip import Strip
 from jaxbench.report.table import Table
 
 
@@ -31,11 +33,12 @@ class Purpose(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Sentences under a heading."""
+    """Sentences under a heading. definition: the anchor in docs/METRICS.md of the numbers that they give."""
 
     heading: str
     sentences: Sequence[str]
     purpose: Purpose = Purpose.NOTE
+    definition: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +56,8 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Fold:
-    """Details of one point, folded. raw: its samples; hidden: the number of rounds that `raw` leaves out."""
+    """Details of one point, folded. strip, raw: its samples drawn and written; hidden: how many rounds `raw` leaves
+    out."""
 
     name: str
     state: str
@@ -61,6 +65,7 @@ class Fold:
     detail: str = ""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
+    strip: Strip | None = None
     raw: Table | None = None
     hidden: int = 0
 
@@ -69,7 +74,8 @@ class Fold:
 class Page:
     """Everything on one page. links: (relative address, text). sources: (heading, JSON-able value), shown last.
 
-    brief: a shorter `table` for the terminal; None: the terminal shows all of it.
+    brief: a shorter `table` for the terminal; None: the terminal shows all of it. definition: the anchor in
+    docs/METRICS.md of what the headlines say.
     """
 
     name: str
@@ -82,12 +88,21 @@ class Page:
     folds: Sequence[Fold] = ()
     links: Sequence[tuple[str, str]] = ()
     sources: Sequence[tuple[str, Any]] = ()
+    definition: str = ""
     made_from: str = "manifest.json, config.json and records.jsonl"
 
     @property
     def alarm(self) -> bool:
         """Whether something is incomplete or wrong."""
         return any(section.purpose is Purpose.SHORTFALL for section in self.sections)
+
+    @property
+    def definitions(self) -> tuple[tuple[str, str, str], ...]:
+        """(id, heading, HTML) of each definition that a number of the page rests on."""
+        tables = [self.table, *(table for fold in self.folds for table in (*fold.tables, fold.raw) if table)]
+        anchors = {self.definition, *(section.definition for section in self.sections)}
+        anchors.update(column.definition for table in tables if table.lines for column in table.columns)
+        return definitions.used(frozenset(anchors))
 
 
 def render(page: Page) -> str:

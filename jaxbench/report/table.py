@@ -178,14 +178,19 @@ class Table:
         return sum(column.part is Position.IDENTITY for column in self.columns)
 
     def _only(self, keep: Callable[[Column], bool]) -> Table:
-        at = [number for number, column in enumerate(self.columns) if keep(column)]
+        """Some columns. What identifies every line alike is said once, in the note."""
+        kept = [number for number, column in enumerate(self.columns) if keep(column)]
+        alike = [n for n in kept if self.columns[n].part is Position.IDENTITY and self._alike(n)]
+        said = ", ".join(f"{self.columns[n].title} {self.lines[0].cells[n]}" for n in alike)
+        at = [n for n in kept if n not in alike]
         lines = tuple(
             dataclasses.replace(
                 line, cells=tuple(line.cells[n] for n in at), brief=tuple(line.brief[n] for n in at if line.brief)
             )
             for line in self.lines
         )
-        return Table(columns=tuple(self.columns[n] for n in at), lines=lines, note=self.note)
+        note = f"{self.note} In every line: {said}.".strip() if said else self.note
+        return Table(columns=tuple(self.columns[n] for n in at), lines=lines, note=note)
 
     def terminal(self, width: int) -> rich_table.Table:
         """The table for a terminal of `width` characters, without the intervals and columns that do not fit."""
@@ -225,8 +230,10 @@ class Table:
 
     def _constant(self, at: int) -> bool:
         """Whether an optional column has the same value in every line, so that the terminal need not repeat it."""
-        alike = len({line.cells[at] for line in self.lines}) == 1
-        return self.columns[at].terminal < ALWAYS and len(self.lines) > 1 and alike
+        return self.columns[at].terminal < ALWAYS and self._alike(at)
+
+    def _alike(self, at: int) -> bool:
+        return len(self.lines) > 1 and len({line.cells[at] for line in self.lines}) == 1
 
     def _width(self, at: int, brief: set[int]) -> int:
         column = self.columns[at]

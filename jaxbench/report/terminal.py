@@ -1,17 +1,19 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A page on the terminal: headlines, the table as far as it fits, and the sections, of which long ones are cut."""
+"""A page on the terminal: headlines, the table as far as it fits, what is amiss, and a few notes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from jaxbench.report.page import Page, Purpose
+from jaxbench.report.page import Page, Purpose, Section
 
-SENTENCES = 6  # shown of a section; the page has all
+SHORTFALLS = 6  # sentences on what is amiss that are shown
+NOTES = 5  # sentences of all other sections together; the page has all
 
 
 def show(page: Page, console: Console) -> None:
@@ -26,12 +28,21 @@ def show(page: Page, console: Console) -> None:
     console.print()
     console.print(Text(table.note, style="dim"))
     for part in page.sections:
-        if part.purpose is Purpose.DETAIL:
-            continue
-        shown, more = list(part.sentences[:SENTENCES]), len(part.sentences) - SENTENCES
-        if more > 0:
-            shown.append(f"and {more} more on the page.")
-        section(part.heading, shown, console)
+        if part.purpose is Purpose.SHORTFALL:
+            more = len(part.sentences) - SHORTFALLS
+            said = [f"and {more} more on the page."] if more > 0 else []
+            section(part.heading, [*part.sentences[:SHORTFALLS], *said], console)
+    _notes([part for part in page.sections if part.purpose is Purpose.NOTE], console)
+
+
+def _notes(parts: Sequence[Section], console: Console) -> None:
+    """The first sentence of every section, then the second of each, until there are `NOTES`."""
+    turns = sorted((nr, at) for at, part in enumerate(parts) for nr in range(len(part.sentences)))
+    shown = Counter(at for _, at in turns[:NOTES])
+    for at, count in sorted(shown.items()):
+        section(parts[at].heading, parts[at].sentences[:count], console)
+    if len(turns) > NOTES:
+        console.print(Text(f"And {len(turns) - NOTES} more on the page.", style="dim"))
 
 
 def section(heading: str, sentences: Sequence[str], console: Console) -> None:

@@ -1,15 +1,24 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The live progress line: the current task, how much is done, the time left. Drawn only between measurements."""
+"""What a terminal shows while points are measured: each of them so far, the current task and the time left.
+
+It is drawn only between measurements. Without a terminal each point leaves a line when it is prepared, and one when all
+is measured.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from jaxbench.records.schema import RoundRecord
+from jaxbench.runner.so_far import SoFar
 
 AGAIN = "prepare again"  # a point that another process has checked
 
@@ -17,11 +26,17 @@ AGAIN = "prepare again"  # a point that another process has checked
 GUESS_S = {"prepare": 5.0, AGAIN: 2.0, "round": 0.6, "profile": 5.0}
 
 
+# Lines of a terminal that the table of points leaves free: for its heading, its note and the bar.
+BESIDE_TABLE = 10
+
+
 class ProgressLine:
     """A bar with the current task, how many of `total` are done, and the time left."""
 
     def __init__(self, console: Console, total: int):
-        self._bar = Progress(
+        self._console = console
+        self._bar = _Bar(
+            self,
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
@@ -45,6 +60,10 @@ class ProgressLine:
         """The time left, in seconds."""
         raise NotImplementedError
 
+    def above(self) -> Iterable[RenderableType]:
+        """What is drawn above the bar."""
+        return ()
+
     def show(self, text: str) -> None:
         """Names the current task."""
         self._bar.update(self._task, description=text, left=f"about {format_s(self.left_s())} left", refresh=True)
@@ -54,15 +73,43 @@ class ProgressLine:
         self._bar.update(self._task, advance=1)
 
 
+class _Bar(Progress):
+    """A bar below what its line draws above it."""
+
+    def __init__(self, line: ProgressLine, *columns: TextColumn | BarColumn | MofNCompleteColumn, **how: Any):
+        self._line = line
+        super().__init__(*columns, **how)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from self._line.above()
+        yield from super().get_renderables()
+
+
 class SweepProgress(ProgressLine):
     """Counts tasks (the keys of `GUESS_S`) by point, and estimates the time left from finished ones."""
 
-    def __init__(self, console: Console, tasks: list[tuple[str, str]]):
-        """tasks: (kind, point), all that are to be done."""
+    def __init__(self, console: Console, tasks: list[tuple[str, str]], measured: Iterable[RoundRecord] = ()):
+        """tasks: (kind, point), all that are to be done. measured: the rounds of a run that is continued."""
+        self._so_far = SoFar()
+        for record in measured:
+            self._so_far.measured(record)
         super().__init__(console, len(tasks))
         self._left = list(tasks)
         self._seen: dict[tuple[str, str], float] = {}
         self._begun = time.monotonic()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if kind is None:
+            for sentence in self._so_far.sentences():
+                self._say(sentence)
+
+    def _say(self, sentence: str) -> None:
+        """A line for a log; a terminal has the table instead."""
+        if not self._console.is_terminal:
+            self._console.print(Text(sentence), soft_wrap=True)
 
     def begin(self, kind: str, point: str, text: str) -> None:
         """A task that was not expected, such as one that has to be repeated, is added."""
@@ -72,13 +119,26 @@ class SweepProgress(ProgressLine):
         self._begun = time.monotonic()
         self.show(text)
 
+    def above(self) -> Iterable[RenderableType]:
+        """The points so far, as many as fit."""
+        height = self._console.size.height - BESIDE_TABLE
+        return self._so_far.shown(height) if height > 0 else ()
+
+    def measured(self, record: RoundRecord) -> None:
+        """A point has one more round."""
+        self._so_far.measured(record)
+
     def end(self, kind: str, point: str) -> None:
-        self._seen[kind, point] = time.monotonic() - self._begun
+        seconds = self._seen[kind, point] = time.monotonic() - self._begun
         self._left.remove((kind, point))
+        if kind == "prepare":
+            self._so_far.prepared(point)
+            self._say(f"{point}: prepared in {format_s(seconds)}, about {format_s(self.left_s())} left")
         self.advance()
 
     def drop(self, point: str) -> None:
         """Removes the remaining tasks of a failed point."""
+        self._so_far.drop(point)
         self._left = [task for task in self._left if task[1] != point]
         done = self._bar.tasks[0].completed
         self._bar.update(self._task, total=done + len(self._left))

@@ -168,8 +168,9 @@ def run(job: Job, console: Console) -> None:
     tasks = [("prepare", point.point) for point in points]
     tasks += [(AGAIN if isinstance(point, Point) else "prepare", point.point) for point in again]
     tasks += [("round", p) for p, missing in todo.items() for _ in missing]
-    steps = {record.point: record.steps for record in records if isinstance(record, RoundRecord)}
-    with Workers(job, points) as workers, SweepProgress(console, tasks) as progress:
+    rounds = [record for record in records if isinstance(record, RoundRecord)]
+    steps = {record.point: record.steps for record in rounds}
+    with Workers(job, points) as workers, SweepProgress(console, tasks, rounds) as progress:
         workers.wait_ready()
         _Sweep(job, workers, progress, points, todo, steps).run(fresh)
 
@@ -279,6 +280,7 @@ class _Sweep:
             record = self.append(answer)
             assert isinstance(record, RoundRecord)
             self.steps[name] = record.steps
+            self.progress.measured(record)
 
     def append(self, answer: dict[str, Any]) -> schema.Record:
         record = schema.from_json(answer["record"])

@@ -21,7 +21,7 @@ from jaxbench import levers
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
-from jaxbench.report import case_findings, columns, findings, lever_findings, table
+from jaxbench.report import case_findings, columns, definitions, findings, lever_findings, table
 from jaxbench.report.findings import Findings
 from jaxbench.report.numbers import ratio
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column
@@ -51,6 +51,11 @@ def sections() -> dict[str, str]:
     parts = re.split(r"^#+ (.*)$", METRICS, flags=re.MULTILINE)
     anchors = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in parts[1::2])
     return dict(zip(anchors, parts[2::2], strict=True))
+
+
+def test_every_column_of_a_table_leads_to_a_definition() -> None:
+    assert {column.definition for column in columns.COLUMNS} <= set(sections())
+    assert list(sections())[1:] == list(definitions.sections()), "the page reads the same headings"
 
 
 @pytest.mark.parametrize("column", columns.FILE, ids=lambda column: column.name)

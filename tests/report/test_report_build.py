@@ -2,6 +2,7 @@
 """A report is complete, repeatable, safe to open, honest about what is amiss, and made without jax."""
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -18,7 +19,7 @@ from thin import thin
 
 from jaxbench.errors import UserError
 from jaxbench.records import schema, store
-from jaxbench.report import build, folds, terminal
+from jaxbench.report import build, folds, page, terminal
 from jaxbench.report.findings import find
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
@@ -171,6 +172,23 @@ def test_the_terminal_table_fits(tmp_path: Path, width: int) -> None:
     text = (tmp_path / "out.txt").read_text()
     assert max(map(len, text.splitlines())) <= width
     assert "base" in text and "efficiency" in text and "Amdahl" in text
+
+
+def test_the_terminal_has_five_notes_of_all_sections_and_counts_the_others(tmp_path: Path) -> None:
+    made = find(store.RunFolder(fabricate.run_folder(tmp_path, rounds=0))).page([])
+    kinds = {page.Purpose.SHORTFALL: "amiss", page.Purpose.NOTE: "note", page.Purpose.DETAIL: "detail"}
+    sizes = ((page.Purpose.SHORTFALL, 2), (page.Purpose.NOTE, 4), (page.Purpose.DETAIL, 1), (page.Purpose.NOTE, 1))
+    parts = [
+        page.Section(heading=f"Part {at}", sentences=[f"{kinds[of]} {at}.{nr}" for nr in range(count)], purpose=of)
+        for at, (of, count) in enumerate([*sizes, (page.Purpose.NOTE, 3)])
+    ]
+    console = Console(width=80, file=io.StringIO())
+    terminal.show(dataclasses.replace(made, sections=parts), console)
+    lines = [line.strip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert lines[lines.index("Part 0") :] == [
+        "Part 0", "amiss 0.0", "amiss 0.1", "Part 1", "note 1.0", "note 1.1", "Part 3", "note 3.0", "Part 4",
+        "note 4.0", "note 4.1", "And 3 more on the page.",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from jaxbench.report.findings import Findings
 VIEWS = ("training", "levers", "cases")
 ORDER = 9
 POINTS = 16  # rows that fit; those with the longest steps are shown
+APART = 0.003  # of the figure's width, between the blocks of a round, which would hide each other
 REACH = 0.3  # half of a row's height is this deviation from the point's median
 CAPTION = (
     "Each row is a point, and each mark a block of steps at the time when it was measured. Its height is its time per "
@@ -34,7 +35,8 @@ def draw(run: Findings) -> Figure | None:
     if not measured:
         return None
     points = [point for point in measured if point in sorted(measured, key=_step_s, reverse=True)[:POINTS]]
-    start = min(_time(each) for point in points for each in point.rounds)
+    times = [_time(each) for point in points for each in point.rounds]
+    start, apart = min(times), APART * max(1.0, max(times) - min(times))
     processes = sorted({_process(each) for point in points for each in point.rounds})
     sheet, marks = Sheet(), set[str]()
     axes = sheet.only()
@@ -43,7 +45,8 @@ def draw(run: Findings) -> Figure | None:
         for each in point.rounds:
             colour = COLOURS[processes.index(_process(each)) % len(COLOURS)]
             inside = "x" if load.contended(point, each) else "o"
-            marks |= _strip(axes, (_time(each) - start) / 60, place, _deviations(each, _step_s(point)), colour, inside)
+            blocks = [(_time(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]
+            marks |= _strip(axes, blocks, place, colour, inside)
     axes.set_xlabel("minutes since the first round")
     sheet.names(axes, [short(point.point, 40) for point in points], beside=2)
     notes = ["triangles: beyond the edge of the row"] if marks & {"^", "v"} else []
@@ -60,17 +63,16 @@ def _deviations(each: RoundRecord, step_s: float) -> list[tuple[float, bool]]:
     return [*warm, *((seconds / (steps * step_s) - 1, False) for seconds, steps in timed)]
 
 
-def _strip(
-    axes: Any, minutes: float, place: int, deviations: Sequence[tuple[float, bool]], colour: str, inside: str
-) -> set[str]:
-    """The blocks of one round beside each other. inside: the marker of those within the row. Returns the markers."""
+def _strip(axes: Any, blocks: Sequence[tuple[float, float, bool]], place: int, colour: str, inside: str) -> set[str]:
+    """The blocks of one round, as (seconds, deviation, whether a warm-up). inside: the marker of those within the row.
+    Returns the markers."""
     used = set()
-    for number, (off, warm) in enumerate(deviations):
+    for seconds, off, warm in blocks:
         marker = inside if abs(off) <= REACH else "^" if off > 0 else "v"
         y = place - 0.45 * min(1.0, max(-1.0, off / REACH))
         face = "none" if warm and marker != "x" else colour
         look: Any = {"color": colour} if marker == "x" else {"facecolors": face, "edgecolors": colour}
-        axes.scatter([minutes + 0.004 * number], [y], s=9, marker=marker, linewidths=0.6, zorder=2, **look)
+        axes.scatter([seconds / 60], [y], s=9, marker=marker, linewidths=0.6, zorder=2, **look)
         used.add(marker)
     return used
 

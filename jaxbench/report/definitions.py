@@ -1,0 +1,74 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The definitions of a page's numbers, as sections of docs/METRICS.md: the page is one file and carries them."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_PREFIX = "def-"  # of the ids on a page, where figures have ids too
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """A section of docs/METRICS.md. text: in Markdown, without its heading."""
+
+    anchor: str
+    heading: str
+    text: str
+
+
+def sections() -> dict[str, Definition]:
+    """Every section of docs/METRICS.md by its anchor, in the order of the file."""
+    parts = re.split(r"^##+ (.*)$", _file().read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = {}
+    for heading, text in zip(parts[1::2], parts[2::2], strict=True):
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found[anchor] = Definition(anchor=anchor, heading=heading.replace("`", ""), text=text.strip())
+    return found
+
+
+@functools.cache
+def used(anchors: frozenset[str]) -> tuple[tuple[str, str, str], ...]:
+    """(id, heading, HTML) of the sections with these anchors, in the order of the file.
+
+    A link to a section that is not among them, or to another file, is its text alone.
+    """
+    chosen = [definition for anchor, definition in sections().items() if anchor in anchors]
+    return tuple((_PREFIX + each.anchor, each.heading, _html(each.text, anchors)) for each in chosen)
+
+
+def _html(text: str, anchors: Iterable[str]) -> str:
+    """Markdown as HTML, of which none may stand in the text itself."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text)
+    for token in tokens:
+        if token.children:
+            token.children = _linked(token.children, anchors)
+    return str(markdown.renderer.render(tokens, markdown.options, {}))
+
+
+def _linked(tokens: list[Token], anchors: Iterable[str]) -> list[Token]:
+    """The tokens of a line, in which links that lead nowhere on the page are removed."""
+    kept, leads = [], False
+    for token in tokens:
+        if token.type == "link_open":
+            anchor = str(token.attrs["href"]).removeprefix("#")
+            leads = anchor in anchors
+            token.attrs = {"href": f"#{_PREFIX}{anchor}"}
+        if leads or token.type not in ("link_open", "link_close"):
+            kept.append(token)
+    return kept
+
+
+def _file() -> Path:
+    # An installed wheel carries the file inside the package; a checkout has it beside it.
+    package = Path(__file__).resolve().parents[1]
+    bundled = package / "_bundled" / "docs" / "METRICS.md"
+    return bundled if bundled.is_file() else package.parent / "docs" / "METRICS.md"

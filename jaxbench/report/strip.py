@@ -1,0 +1,83 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The strip of a point: its timed blocks and warm-ups one after the other, as a small SVG in the colours of its page.
+
+A mark takes ten bytes, so a strip holds every block. `figures/blocks.py` draws all points on one clock instead.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+
+from jaxbench.records.schema import RoundRecord
+
+WIDTH, HEIGHT, EDGE = 1000, 150, 8  # in units of the drawing; EDGE: of the marks from its border
+LONGEST = 2.0  # a block that takes longer than this times the median is drawn at the upper edge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """An SVG element, made of numbers alone, and what it shows."""
+
+    svg: str
+    caption: str
+
+
+def draw(rounds: Sequence[RoundRecord]) -> Strip | None:
+    """The strip of rounds in the order in which they were measured; None without a timed block.
+
+    Heights are times per step, linear, from the shortest timed block to the longest or to `LONGEST` medians.
+    """
+    marks = [(number, kind, seconds) for number, each in enumerate(rounds) for kind, seconds in _blocks(each)]
+    timed = [seconds for _, kind, seconds in marks if kind != "warm"]
+    if not timed:
+        return None
+    low, middle, high = min(timed), float(np.median(timed)), max(timed)
+    high = min(high, LONGEST * middle)
+    step = (WIDTH - 2 * EDGE) / max(1, len(marks) - 1)
+    process = _processes(rounds)
+    rules, dots = [], defaultdict(list)
+    for place, (number, kind, seconds) in enumerate(marks):
+        if place and number != marks[place - 1][0]:
+            rules.append(f"M{EDGE + (place - 0.5) * step:.1f} 0v{HEIGHT}")
+        dots[f"{kind} p{process[number] % 2}"].append(f"M{EDGE + place * step:.1f} {_y(seconds, low, high):.1f}h0")
+    paths = {"rule": rules, "median": [f"M0 {_y(middle, low, high):.1f}h{WIDTH}"], **dict(sorted(dots.items()))}
+    paths["hollow"] = [each for name, many in dots.items() if name.startswith("warm") for each in many]
+    shapes = "".join(f'<path class="{name}" d="{"".join(many)}"/>' for name, many in paths.items())
+    about = f'class="strip" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="blocks in the order of time"'
+    outside = sum(not low <= seconds <= high for *_, seconds in marks)
+    return Strip(svg=f"<svg {about}>{shapes}</svg>", caption=_caption(low, middle, high, outside))
+
+
+def _caption(low: float, middle: float, high: float, outside: int) -> str:
+    beyond = f"; {outside} of another time are drawn at its edges" if outside else ""
+    return (
+        f"Every block in the order of time, in ms per step, from {1e3 * low:.4g} (bottom) to {1e3 * high:.4g} (top)"
+        f"{beyond}. The line is the median, {1e3 * middle:.4g}. Circle: K steps; square: 2 K steps; hollow: warm-up, "
+        "which is in no statistic. A thin rule begins a round, and another colour another process."
+    )
+
+
+def _blocks(each: RoundRecord) -> Iterator[tuple[str, float]]:
+    """(kind, seconds per step) of the blocks of a round, in the order in which they ran."""
+    yield from (("warm", seconds / each.steps) for seconds in each.warmup_block_s)
+    for one, two in zip_longest(each.block_s, each.double_block_s):
+        if one is not None:
+            yield "block", one / each.steps
+        if two is not None:
+            yield "double", two / (2 * each.steps)
+
+
+def _processes(rounds: Sequence[RoundRecord]) -> list[int]:
+    """For each round, how many processes measured the point before its own."""
+    names = list(dict.fromkeys(each.worker for each in rounds))
+    return [names.index(each.worker) for each in rounds]
+
+
+def _y(seconds: float, low: float, high: float) -> float:
+    share = (min(high, max(low, seconds)) - low) / (high - low) if high > low else 0.5
+    return HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE)

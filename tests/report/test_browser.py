@@ -1,0 +1,102 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Every kind of page in a real browser: nothing scrolls sideways, every link leads somewhere, and the dark is dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fabricate
+import fabricate_arms
+import fabricate_cases
+import pytest
+from report import browser, runs
+from report.test_first_run_page import document, item
+from report.test_machine_page import ALL, made
+
+from jaxbench.records import schema
+from jaxbench.records.store import RunFolder, write_json
+from jaxbench.report import case_findings, compiled_findings, findings, first_run, lever_findings, machine, page
+from jaxbench.report.page import Picture
+
+SVG = b'<svg width="504pt" height="200pt" viewBox="0 0 504 200" xmlns="x"><path d="M0 0h504v200z"/></svg>'
+PICTURES = [Picture(name=name, svg=SVG, caption="A caption that is long enough for a line. " * 3) for name in "abc"]
+
+
+def compiled(path: Path) -> Path:
+    """A run that only compiled, of one point."""
+    record = schema.CompiledRecord(
+        point="shard_map/weak/256", experiment="gpt", devices=256, platform="tpu", device_kind="TPU v5 lite",
+        mesh={"data": 256}, compile_s=1.5, peak_bytes=10**10, compiler_peak_bytes=9 * 10**9, temp_bytes=100,
+        flops=1e6, product_flops=1e6, strategy="shard_map",
+        collectives=(schema.Collective(kind="all-reduce", count=1, bytes=408, elements=100, scalar_bytes=8, axis="data",
+                                       group=256, scalars=2, wire_bytes=408),),
+        checks=(schema.Verdict(name="collectives", ok=False, reason="the compiled step moves " + "something " * 30),),
+    )  # fmt: skip
+    run = RunFolder.begin(path, {"experiment": "gpt"})
+    run.append(record)
+    run.close()
+    point = {"point": record.point, "strategy": "shard_map", "scaling": "weak", "devices": 256, "global_batch": 2048}
+    plan = {"measures": "compiled", "experiment": "gpt", "platform": "tpu", "points": [point]}
+    write_json(path / "manifest.json", {"target": "v5e:16x16", "device_memory_bytes": 16 * 10**9, "plan": plan})
+    return path
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """HTML by kind of run, with names as long as those of real runs."""
+    path, card = tmp_path_factory.mktemp("runs"), fabricate_cases.card()
+    strategies = ("jit_explicit", "shard_map_bucketed")
+    training = fabricate.run_folder(path / "training", strategies=strategies, cores=2, experiment="/a/long/path" * 20)
+    found = {"training": findings.find(RunFolder(training))}
+    for kind in fabricate_arms.RUNS:
+        found[f"levers {kind}"] = lever_findings.find(RunFolder(fabricate_arms.folder(path / kind, kind)))
+    for view in runs.VIEWS:
+        run = RunFolder(runs.folder(path / view, view, machine=card if view == "matmul" else None))
+        found[f"cases {view}"] = case_findings.find(run)
+    found["compiled"] = compiled_findings.find(RunFolder(compiled(path / "compiled")))
+    html = {name: page.render(each.page(PICTURES)) for name, each in found.items()}
+    folders, measured = made(path / "machine", views=ALL)
+    machine.write(path / "machine", folders, measured)
+    html["machine"] = (path / "machine" / machine.PAGE).read_text()
+    html["first run"] = first_run.render(document(item("NO", why=["pmap: no. " * 40]), item("yes")), PICTURES)
+    return html
+
+
+@browser.needed
+def test_nothing_scrolls_sideways_at_1200_pixels(pages: dict[str, str], tmp_path: Path) -> None:
+    found = browser.laid_out(pages, 1200, tmp_path)
+    assert {name: (each["cut"], each["lost"]) for name, each in found.items() if each["cut"] or each["lost"]} == {}
+    assert {name: each["width"] for name, each in found.items() if each["width"] > 1200} == {}
+    for name in set(found) - {"machine"}:
+        one, two, three = found[name]["figures"]
+        assert one[1] == two[1] and one[0] < two[0] and three[1] > one[1], "the first two stand beside each other"
+        assert three[2] > 2 * one[2], "a last one without a neighbour is as wide as both"
+
+
+@browser.needed
+def test_on_a_phone_only_tables_and_figures_scroll(pages: dict[str, str], tmp_path: Path) -> None:
+    found = browser.laid_out(pages, 400, tmp_path)
+    assert {name: each["width"] for name, each in found.items() if each["width"] > 400} == {}
+    assert len({left for left, *_ in found["training"]["figures"]}) == 1
+
+
+@browser.needed
+def test_in_the_dark_the_page_is_dark(pages: dict[str, str], tmp_path: Path) -> None:
+    pages, dark = {"training": pages["training"]}, ["--blink-settings=preferredColorScheme=0"]
+    found = browser.laid_out(pages, 1200, tmp_path, dark)["training"]
+    ground, ink = (sum(map(int, found[name][4:-1].split(","))) for name in ("ground", "ink"))
+    assert ground < 100 < 600 < ink
+
+
+def test_headings_of_tables_lead_to_their_definitions(pages: dict[str, str]) -> None:
+    for name, anchors in {
+        "training": ("time-per-step", "speed-up-and-efficiency", "intervals", "scaling-laws", "gates"),
+        "levers arms": ("levers",),
+        "cases collectives": ("collectives-conventions", "gates"),
+        "compiled": ("compiled-for-hardware-that-is-not-here",),
+        "machine": ("machinejson",),
+    }.items():
+        for anchor in anchors:
+            assert f'href="#def-{anchor}"' in pages[name] and f'id="def-{anchor}"' in pages[name], (name, anchor)
+    assert 'id="def-phases"' not in pages["training"], "only what the page's numbers rest on"
+    assert "geometric mean over processes of each one" in pages["training"]
