@@ -59,6 +59,7 @@ TITLES = {
     "inputs": "whether the step waits for data",
     "inference": "latency and throughput",
     "arms": "what each setting changes",
+    "compiler": "which compiler options change the step's time",
 }
 MAX_LINES = 40  # of the terminal's table; the page has all
 
@@ -112,6 +113,7 @@ class LeverFindings(Findings):
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
             Section(heading="Refused by the gates", sentences=refusals(self.rows)),
             Section(heading="Baseline", sentences=baselines(self.places)),
+            Section(heading="Compiler options", sentences=compiler_sets(self.manifest), purpose=Purpose.DETAIL),
             Section(heading="Inconclusive", sentences=unclear(self.arms)),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
             Section(heading="Phases", sentences=[one.sentence for one in self.phases]),
@@ -173,6 +175,12 @@ def baselines(places: Sequence[Place]) -> list[str]:
             continue
         sentences.append(f"{where}: {base.label}, {timed(base.row)}")
     return sentences
+
+
+def compiler_sets(manifest: dict[str, Any]) -> list[str]:
+    """The options of each named set of the run, and who publishes it."""
+    sets = manifest["plan"].get("compiler_sets", {})
+    return [f"{name}: {options} (source: {source})." for name, (options, source) in sets.items()]
 
 
 def unclear(every: Sequence[Arm]) -> list[str]:

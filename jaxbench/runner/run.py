@@ -25,6 +25,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers, parallel
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
+from jaxbench.levers import compiler
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records import identity
@@ -59,8 +60,8 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
         cases = build_cases(config, experiment)
         machine = look(chosen.platform, console)
         placed, left_out = placement.place(cases, chosen, machine)
-        facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
-        return Asked(chosen, machine, placed, left_out, facts)
+        about = {"measures": "cases", "view": cases.view, "left_out": left_out}
+        return Asked(chosen, machine, placed, left_out, about)
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
     machine = look(settings.platform, console)
@@ -71,7 +72,9 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     unfused = [arm.name for arm in settings.arms if arm.levers["execution"] == "unfused"]
     if unfused and machine["platform"] == "tpu":
         notes.append(f"Left out: {', '.join(unfused)}: {plan.UNFUSED}")
-    facts = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
+    facts: dict[str, Any] = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
+    if compiler_sets := {name: about for point in points for name, about in compiler.named(point.levers).items()}:
+        facts["compiler_sets"] = compiler_sets
     return Asked(settings, machine, points, notes, facts)
 
 
