@@ -57,8 +57,9 @@ def _said(answer: str, options: Options, platform: str) -> str:
     for wrong in _WRONG:
         if found := wrong.search(answer):
             option, kind = found["option"], _TYPES.get(found.groupdict().get("type", ""), "a legal value")
-            legal = _known().get(option) or "default, without it"
-            return f"has {option}={options.get(option, found['value'])}, which is not {kind}: use {legal}, for example."
+            default = _known().get(option)
+            legal = f"use {default}, for example" if default else "give it one, or leave it out"
+            return f"has {option}={options.get(option, found['value'])}, which is not {kind}: {legal}."
     return f"is refused by this XLA ({answer[:300]}): use {COMPILER.default}."
 
 
