@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from jaxbench.catalog import compiler_options
 from jaxbench.errors import UserError, did_you_mean
@@ -64,6 +65,11 @@ COMPILER = Lever(
     separator=";",
     sweeps=(EVERY_SET,),
 )
+
+
+def every_set(config: Mapping[str, Any]) -> bool:
+    """Whether a run's config asks for all named sets, also those that its XLA does not know."""
+    return EVERY_SET in str(config.get("lever", {}).get(COMPILER.name, "")).replace(COMPILER.separator, " ").split()
 
 
 def named(levers: Mapping[str, str]) -> dict[str, tuple[str, str]]:

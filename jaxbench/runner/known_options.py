@@ -13,7 +13,7 @@ from jax.sharding import SingleDeviceSharding
 from jaxlib import xla_client
 
 from jaxbench.catalog import compiler_options
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers.compiler import COMPILER, Options, require_platform
 from jaxbench.levers.execution import EXECUTION
 
@@ -28,7 +28,8 @@ _VARIABLE = {"tpu": "LIBTPU_INIT_ARGS"}  # where options of the whole process ar
 
 
 def require(levers: Mapping[str, str], device: jax.Device) -> None:
-    """Raises UserError for compiler options that the XLA of this device does not know, or cannot use for the arm."""
+    """Raises UserError for compiler options that the XLA of this device cannot use for the arm; Unsupported, which is
+    one, for those that it does not know."""
     options, text = COMPILER.of(levers), levers.get(COMPILER.name, "")
     if not options:
         return
@@ -44,7 +45,8 @@ def require(levers: Mapping[str, str], device: jax.Device) -> None:
         lowered.compile(options)
     except jax.errors.JaxRuntimeError as error:
         answer = " ".join(str(error).split())
-        raise UserError(f"--config.lever.compiler={text} {_said(answer, options, device.platform)}") from error
+        kind = Unsupported if _UNKNOWN.search(answer) else UserError
+        raise kind(f"--config.lever.compiler={text} {_said(answer, options, device.platform)}") from error
 
 
 def _said(answer: str, options: Options, platform: str) -> str:

@@ -124,11 +124,12 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     title = f"{config.experiment}: {size_of(asked)}"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
+    every = config.get("strategy") == "all" or compiler.every_set(config)
     with tempfile.TemporaryDirectory() as folder:
         job = job_of(RunFolder(folder), asked, config, experiment, session=0)
         with sweep.Workers(job, asked.points) as workers:
             for point in asked.points:
-                cells, guess_s = _dry_point(point, workers, asked, every=config.get("strategy") == "all")
+                cells, guess_s = _dry_point(point, workers, asked, every=every)
                 mark = " (oversubscribed)" if point.oversubscribed else ""
                 table.add_row(Text(point.point + mark), *map(Text, cells))
                 seconds.append(guess_s)
@@ -151,7 +152,7 @@ def _dry_point(
 ) -> tuple[list[str], float | None]:
     """The cells of a point's row, and a guess of its seconds on a CPU; None if it would fail.
 
-    every: --config.strategy=all, so a strategy that cannot take the model is not a failure.
+    every: --config.strategy=all or lever.compiler=all, so what is not supported is not a failure.
     """
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})

@@ -24,7 +24,18 @@ def test_every_platform_has_sets():
     assert {each.platform for each in SETS.values()} == {"cpu", "gpu", "tpu"}
 
 
-@pytest.mark.parametrize("name", [*compiler_options.names("cpu"), *compiler_options.names("gpu")])
-def test_this_xla_knows_the_options(name):
+def known(name: str) -> bool:
     """XLA's CPU compiler reads the options of its GPU compiler too, and ignores them; those of a TPU are not in it."""
-    jax.jit(lambda: 0).lower().compile(COMPILER.read(name))
+    try:
+        jax.jit(lambda: 0).lower().compile(COMPILER.read(name))
+    except jax.errors.JaxRuntimeError as error:
+        assert "No such compile option" in str(error)
+        return False
+    return True
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_this_xla_knows_the_options(platform):
+    """All but one set, whose options were renamed between the two ends of the supported releases."""
+    unknown = {name for name in compiler_options.names(platform) if not known(name)}
+    assert unknown in ([{"pipelined"}, {"pipelined_legacy"}] if platform == "gpu" else [set()])

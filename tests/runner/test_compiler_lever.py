@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from types import SimpleNamespace
+
 import jax
 import pytest
 from experiment_cases import MACHINE, composed, measure, points_of
@@ -10,7 +13,8 @@ from experiment_cases import MACHINE, composed, measure, points_of
 from jaxbench import config as config_lib
 from jaxbench import levers
 from jaxbench.catalog import compiler_options
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.report import findings
 from jaxbench.runner import plan
 from jaxbench.runner.arm import Arms, build_program
 from jaxbench.runner.arm import compiler_options as options_of
@@ -106,6 +110,23 @@ def test_passes_that_another_lever_disables_stay_disabled():
         "xla_cpu_prefer_vector_width": "512", "xla_disable_hlo_passes": "cse_barrier_expander,dce",
     }  # fmt: skip
     assert options_of({**levers.DEFAULTS}, program) == {}
+
+
+def test_a_set_of_another_release_is_not_supported_and_fails_nothing_where_all_were_asked_for():
+    asked = {**ONE, "strategy": "jit_auto", "lever.compiler": "default; all"}
+    bench = Bench(config_lib.plain(composed("mlp", **asked)), "mlp", jax.devices(), "session0/here")
+    point = dataclasses.replace(points_of(composed("mlp", **asked))[1], levers={"compiler": "xla_cpu_of_tomorrow=1"})
+    with pytest.raises(StageError) as caught:
+        bench.prepare(point.to_json())
+    assert caught.value.stage == "build" and isinstance(caught.value.__cause__, Unsupported)
+    why = str(caught.value.__cause__)
+    rows = [
+        SimpleNamespace(point=SimpleNamespace(point=name, strategy="jit_auto", status=status, reason=why))
+        for name, status in (("a", "ok"), ("b", "unsupported"))
+    ]
+    assert findings.excused(rows, bench.config.to_dict()) == [f"b: {why}"]
+    assert findings.excused(rows, composed("mlp", **{**asked, "lever.compiler": "fast_math"}).to_dict()) == []
+    assert findings.excused(rows[1:], bench.config.to_dict()) == []
 
 
 @pytest.mark.full
