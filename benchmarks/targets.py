@@ -27,7 +27,7 @@ MODELS = (
     *("vit", "gpt", "lstm", "textcnn", "recsys", "gcn"),
 )
 LEVERS = (
-    *("accumulate", "freeze", "inference", "ladder", "phases", "precision", "reduction", "remat", "zero"),
+    *("accumulate", "flags", "freeze", "inference", "ladder", "phases", "precision", "reduction", "remat", "zero"),
     *("tensor_parallel", "context_parallel", "pipeline", "hybrid", "moe"),
 )
 CASES = ("collectives", "matmul", "stream", "activation", "fusion", "linalg", "dispatch")

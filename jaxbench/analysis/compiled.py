@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxbench.levers.compiler import every_set
 from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord
 from jaxbench.records.store import RunFolder
 
@@ -20,7 +21,8 @@ MARK = "compiled, not run"
 class CompiledRow:
     """One planned point. record: None when it was not compiled, and then `reason` says why.
 
-    unsupported: its strategy cannot take the model. excused: and the strategy was not requested by name.
+    unsupported: its strategy cannot take the model, or XLA does not know its options. excused: and it was not requested
+      by name.
     """
 
     point: dict[str, Any]
@@ -85,7 +87,8 @@ def rows(run: RunFolder) -> list[CompiledRow]:
         manifest["plan"]["points"],
         [name for name, record in failures.items() if record.unsupported],
     )
-    all_strategies = run.config().get("strategy") == "all" and len(unsupported_points) < len(planned)
+    every = run.config().get("strategy") == "all" or every_set(run.config())
+    some = len(unsupported_points) < len(planned)
     result = []
     for point in planned:
         failure = failures.get(point["point"])
@@ -98,7 +101,7 @@ def rows(run: RunFolder) -> list[CompiledRow]:
                 reason=failure.reason if failure is not None else "",
                 memory_bytes=int(manifest["device_memory_bytes"]),
                 unsupported=unsupported,
-                excused=unsupported and all_strategies,
+                excused=unsupported and every and some,
             )
         )
     return result

@@ -17,6 +17,7 @@ from jaxbench.analysis.quantities import interval, percent, scaled, seconds
 
 MAX_PLACES = 3  # with more: only the largest honest device count of each strategy and scaling
 MAX_ARMS = 6
+SELECTED = "selected and measured on the same rounds, so probably optimistic"  # of the best of more arms
 
 
 def headlines(
@@ -37,6 +38,8 @@ def headlines(
         sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
     elif view == "ladder":
         sentences = [_prefix(place) + text for place in shown if (text := _ladder(place))]
+    elif view == "compiler":
+        sentences = [_prefix(place) + text for place in shown if (text := _ranking(place))]
     else:
         sentences = [_prefix(place) + text for place in shown for text in _compared(place, _SAY.get(view, _general))]
     return sentences or [f"No headline: {_why_not(places)}."]
@@ -67,8 +70,19 @@ def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
     if len(arms) <= MAX_ARMS:
         return [say(arm, base) for arm in arms]
     fastest = max(arms, key=lambda arm: arm.speedup.value)
-    caveat = "selected and measured on the same rounds, so probably optimistic"
-    return [f"The fastest of {len(arms)} arms ({caveat}): {say(fastest, base)}"]
+    return [f"The fastest of {len(arms)} arms ({SELECTED}): {say(fastest, base)}"]
+
+
+def _ranking(place: Place) -> str:
+    """The arms by verdict, the fastest first, each with its time over the baseline's; "" without any."""
+    arms = sorted(pairs(place), key=lambda arm: arm.ratio.value)
+    parts = []
+    for verdict, words in (("faster", "faster"), ("slower", "slower"), ("cannot tell", "no difference shown")):
+        named = [f"{arm.label} {_ratio(arm.ratio)}" for arm in arms if arm.verdict == verdict]
+        caveat = f" ({SELECTED})" if named and verdict == "faster" and len(arms) > MAX_ARMS else ""
+        parts.append(f"{words}{caveat}: {', '.join(named)}" if named else "")
+    text = "; ".join(filter(None, parts))
+    return f"Time over that of {place.arms[0].label}: {text}." if text else ""
 
 
 def arm_name(arm: Arm) -> str:

@@ -26,6 +26,7 @@ from jaxbench.analysis.headline import devices, headlines, seconds
 from jaxbench.analysis.scaling import Control, Row
 from jaxbench.analysis.summary import Entry
 from jaxbench.analysis.waterfall import Waterfall
+from jaxbench.levers.compiler import every_set
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, machine_state, table
 from jaxbench.report.folds import fold
@@ -262,9 +263,11 @@ def refusals(rows: Sequence[Any]) -> list[str]:
 
 
 def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
-    """`unsupported`, if all strategies were asked for and at least one supports the model; else []."""
-    every = config.get("strategy") == "all" and any(row.point.status != "unsupported" for row in rows)
-    return unsupported(rows) if every else []
+    """`unsupported`, if all strategies were asked for and at least one supports the model, or all sets of compiler
+    options and each strategy has one; else []."""
+    left = {row.point.strategy for row in rows if row.point.status != "unsupported"}
+    every = config.get("strategy") == "all" or (every_set(config) and left == {row.point.strategy for row in rows})
+    return unsupported(rows) if left and every else []
 
 
 def unsupported(rows: Sequence[Any]) -> list[str]:

@@ -59,6 +59,7 @@ TITLES = {
     "inputs": "whether the step waits for data",
     "inference": "latency and throughput",
     "arms": "what each setting changes",
+    "compiler": "which compiler options change the step's time",
 }
 MAX_LINES = 40  # of the terminal's table; the page has all
 
@@ -115,6 +116,12 @@ class LeverFindings(Findings):
             Section(heading="Not supported", sentences=excused(self.rows, self.config)),
             Section(heading="Refused by the gates", sentences=refusals(self.rows), definition="gates"),
             Section(heading="Baseline", sentences=baselines(self.places), definition="levers"),
+            Section(
+                heading="Compiler options",
+                sentences=compiler_sets(self.manifest),
+                purpose=Purpose.DETAIL,
+                definition="levers",
+            ),
             Section(heading="Inconclusive", sentences=unclear(self.arms), definition="levers"),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
             Section(heading="Phases", sentences=[one.sentence for one in self.phases], definition="phases"),
@@ -176,6 +183,12 @@ def baselines(places: Sequence[Place]) -> list[str]:
             continue
         sentences.append(f"{where}: {base.label}, {timed(base.row)}")
     return sentences
+
+
+def compiler_sets(manifest: dict[str, Any]) -> list[str]:
+    """The options of each named set of the run, and who publishes it."""
+    sets = manifest["plan"].get("compiler_sets", {})
+    return [f"{name}: {options} (source: {source})." for name, (options, source) in sets.items()]
 
 
 def unclear(every: Sequence[Arm]) -> list[str]:

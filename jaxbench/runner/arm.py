@@ -16,6 +16,7 @@ from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
 from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.levers.compiler import COMPILER, Options
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.mesh import MESH
 from jaxbench.levers.part import PART
@@ -24,7 +25,7 @@ from jaxbench.levers.remat import REMAT
 from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.levers.sequence_parallel import SEQUENCE_PARALLEL
 from jaxbench.parallel import reduction, step_phases
-from jaxbench.parallel.program import Program, keep_barriers
+from jaxbench.parallel.program import Program, keep_barriers, without
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import KEY, TrainWorkload
@@ -136,3 +137,11 @@ def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]
     if REMAT.of(levers) != REMAT.default or ACCUMULATE.of(levers) > 1:
         passes += keep_barriers(program.mesh)
     return passes
+
+
+def compiler_options(levers: dict[str, str], program: Program) -> Options:
+    """The options with which XLA compiles an arm's step: those of the lever `compiler`, and the disabled passes of all
+    levers and of the Program."""
+    options = COMPILER.of(levers)
+    passes = str(options.get("xla_disable_hlo_passes", "")).split(",")
+    return options | without(filter(None, (*disabled_passes(levers, program), *passes)))

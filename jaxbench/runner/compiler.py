@@ -9,15 +9,15 @@ from typing import Any
 import jax
 from ml_collections import ConfigDict
 
-from jaxbench import discovery
+from jaxbench import discovery, levers
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import closed_form
 from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.measure.passport import CompiledStep, compile_step
-from jaxbench.parallel.program import Program, without
+from jaxbench.parallel.program import Program
 from jaxbench.records.schema import CompiledRecord, Passport
-from jaxbench.runner import explaining, pieces
-from jaxbench.runner.arm import Arms, build_program, disabled_passes, inspected
+from jaxbench.runner import explaining, known_options, pieces
+from jaxbench.runner.arm import Arms, build_program, compiler_options, inspected
 from jaxbench.runner.plan import Point
 from jaxbench.runner.proof import Proof
 from jaxbench.runner.stages import stage
@@ -35,6 +35,8 @@ class Compiler:
         self.key = jax.random.PRNGKey(self.config.seed)
         with stage("model"):  # before any point, so that a model that cannot be built is reported once
             self.plain = inspected(self.arms.config({}), experiment)
+            for arm in levers.arms(self.config.lever):
+                known_options.require(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.passports: dict[str, Passport] = {}  # of every point that was compiled
         own = experiment in discovery.experiments()
@@ -64,12 +66,13 @@ class Compiler:
             with stage("model"):
                 kind = self.proof.loss_kind
         with stage("build"):
+            known_options.require(point.levers, self.devices[0])
             workload = self.arms.workload(point.levers, self._grown(point))
             program = self._build(workload, point)
             if not accepted and explaining.is_plain(point):
                 pieces.require(workload, program, kind)
         with stage("compile"):
-            options = {**without(disabled_passes(point.levers, program)), **(extra or {})}
+            options = {**compiler_options(point.levers, program), **(extra or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
             require_threads(point.devices, concurrent_collectives(compiled.hlo))
             if point.explains:

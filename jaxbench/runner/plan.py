@@ -8,11 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from jaxbench import parallel
+from jaxbench.catalog import compiler_options
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
 from jaxbench.levers import Arm
 from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.levers.batch import BATCH
+from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.mesh import EVERY_MESH, MESH
 from jaxbench.parallel import axes
@@ -171,13 +173,29 @@ def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: in
 
 
 def possible(arms: list[Arm], machine: dict[str, Any]) -> list[Arm]:
-    """The arms that this platform supports. Raises UserError if none is left."""
+    """The arms that this platform supports. Raises UserError if none is left, and for another platform's compiler
+    options."""
+    arms = with_sets(arms, machine["platform"])
     if machine["platform"] != "tpu":
         return arms
     supported = [arm for arm in arms if EXECUTION.of(arm.levers) != "unfused"]
     if not supported:
         raise UserError(UNFUSED)
     return supported
+
+
+def with_sets(arms: list[Arm], platform: str) -> list[Arm]:
+    """The arms with compiler options of this platform; "all" stands for every named set. Raises UserError."""
+    named: dict[str, Arm] = {}
+    for arm in arms:
+        require_platform(arm.levers, platform)
+        every = arm.levers.get(COMPILER.name) == EVERY_SET
+        for name in compiler_options.names(platform) if every else ():
+            text = arm.name.replace(f"compiler={EVERY_SET}", f"compiler={name}")
+            named.setdefault(text, Arm(text, {**arm.levers, COMPILER.name: name}))
+        if not every:
+            named[arm.name] = arm
+    return list(named.values())
 
 
 # Tried: a step has 25 fusions with the passes that can be named disabled, and 25 with them enabled.

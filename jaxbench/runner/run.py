@@ -25,6 +25,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers, parallel
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
+from jaxbench.levers import compiler
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records import identity
@@ -59,8 +60,8 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
         cases = build_cases(config, experiment)
         machine = look(chosen.platform, console)
         placed, left_out = placement.place(cases, chosen, machine)
-        facts = {"measures": "cases", "view": cases.view, "left_out": left_out}
-        return Asked(chosen, machine, placed, left_out, facts)
+        about = {"measures": "cases", "view": cases.view, "left_out": left_out}
+        return Asked(chosen, machine, placed, left_out, about)
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
     machine = look(settings.platform, console)
@@ -72,7 +73,9 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     unfused = [arm.name for arm in settings.arms if arm.levers["execution"] == "unfused"]
     if unfused and machine["platform"] == "tpu":
         notes.append(f"Left out: {', '.join(unfused)}: {plan.UNFUSED}")
-    facts = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
+    facts: dict[str, Any] = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
+    if compiler_sets := {name: about for point in points for name, about in compiler.named(point.levers).items()}:
+        facts["compiler_sets"] = compiler_sets
     return Asked(settings, machine, points, notes, facts)
 
 
@@ -122,11 +125,12 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     title = f"{config.experiment}: {size_of(asked)}"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
+    every = config.get("strategy") == "all" or compiler.every_set(config)
     with tempfile.TemporaryDirectory() as folder:
         job = job_of(RunFolder(folder), asked, config, experiment, session=0)
         with sweep.Workers(job, asked.points) as workers:
             for point in asked.points:
-                cells, guess_s = _dry_point(point, workers, asked, every=config.get("strategy") == "all")
+                cells, guess_s = _dry_point(point, workers, asked, every=every)
                 mark = " (oversubscribed)" if point.oversubscribed else ""
                 table.add_row(Text(point.point + mark), *map(Text, cells))
                 seconds.append(guess_s)
@@ -149,7 +153,7 @@ def _dry_point(
 ) -> tuple[list[str], float | None]:
     """The cells of a point's row, and a guess of its seconds on a CPU; None if it would fail.
 
-    every: --config.strategy=all, so a strategy that cannot take the model is not a failure.
+    every: --config.strategy=all or lever.compiler=all, so what is not supported is not a failure.
     """
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})

@@ -17,8 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jaxbench.machine.start import require_threads
 from jaxbench.measure.concurrency import concurrent_collectives
-from jaxbench.parallel.program import Program, TrainState, without
-from jaxbench.runner.arm import disabled_passes
+from jaxbench.parallel.program import Program, TrainState
+from jaxbench.runner.arm import compiler_options
 from jaxbench.training.checkpoint import Restored, Writer
 from jaxbench.training.digest import to_host
 from jaxbench.training.evaluate import Evaluator
@@ -94,7 +94,7 @@ class Loop:
 
         Raises MoreCollectives if the step could hang, because this process has too few threads for it.
         """
-        options = without(disabled_passes(session.levers, program))
+        options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
         self.program, self.plan, self.data = program, plan, data
         self.means = EpochMeans(**restored.progress.get("means", {}))

@@ -18,7 +18,7 @@ from jaxbench.levers import LEVERS
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
 from jaxbench.parallel.program import Program
-from jaxbench.runner import pieces, plan
+from jaxbench.runner import known_options, pieces, plan
 from jaxbench.runner.arm import Arms, build_program, inspected
 from jaxbench.runner.proof import Proof
 from jaxbench.training import restart
@@ -41,6 +41,7 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
     machine, before = manifest_lib.probe(settings.platform), restart.Before()
     count, collectives = device_count(settings, machine, config.train.batch), restart.concurrent_collectives()
     devices = start.start(machine["platform"], count, concurrent_collectives=collectives)
+    known_options.require(levers, devices[0])
     source = discovery.experiment_path(experiment)
     session = Session(
         command=["jaxbench", *sys.argv[1:]],

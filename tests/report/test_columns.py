@@ -86,7 +86,7 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     known = {name for record in records for name, value in record.items() if value is not None}
     text = {"tokens_per_s", "real_tokens_per_s", "real_share", "mfu_unmasked"}  # of experiments on text
     newer = {"contended", "cpu_share", "others_share", "steal_share", "loss_before", "loss_after"}  # of newer records
-    levers = {"reduction", "schedule", "sequence_parallel"}  # that the fabricated runs do not have
+    levers = {"reduction", "schedule", "sequence_parallel", "compiler"}  # that the fabricated runs do not have
     assert set(NAMES) - known - {"clock_note"} == text | newer | levers
     shown = {column.name for each in found for column in each.table().columns}
     assert shown == {column.name for column in columns.COLUMNS if column.on} - newer

@@ -16,7 +16,8 @@ from thin import thin
 from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
-from jaxbench.report import build, lever_findings, terminal
+from jaxbench.report import build, lever_findings, terminal, views
+from jaxbench.report.drawing import canvas
 from jaxbench.report.lever_findings import LeverFindings
 
 UNKNOWN = re.compile(r"\b(nan|inf)\b", re.IGNORECASE)
@@ -216,6 +217,26 @@ def test_parts_over_batches_show_their_phases_and_inference(tmp_path: Path) -> N
     assert findings.view == "phases" and [one.name for one in findings.phases] == ["batch=64", "batch=128"]
     build.write(tmp_path)
     assert {p.stem for p in (tmp_path / "figures").glob("*.svg")} == {"phases", "inference", "blocks"}
+
+
+def test_sets_of_compiler_options_are_ranked_and_said(tmp_path: Path) -> None:
+    times = {"default": 10e-3, "onednn": 12e-3, "fast_math": 9e-3, "concurrent": 10e-3, "fast_runtime": 8e-3}
+    arms = [fab.Made(levers={"compiler": name}, step_s=step_s) for name, step_s in times.items()]
+    fab.lever_folder(tmp_path, arms, ["compiler"], rounds=10)
+    manifest = RunFolder(tmp_path).manifest()
+    manifest["plan"]["compiler_sets"] = {"onednn": ["xla_cpu_use_onednn=true", "somewhere"]}
+    store.write_json(tmp_path / store.MANIFEST, manifest)
+    build.write(tmp_path)
+    ranking = (
+        r"of default: faster: fast_runtime 0\.8.*, fast_math 0\.9.*; slower: onednn 1\.2.*; no .*: concurrent 1\.0"
+    )
+    run = lever_findings.find(RunFolder(tmp_path))
+    (sentence,) = run.headlines
+    assert re.search(ranking, sentence) and "selected" not in sentence
+    assert "onednn: xla_cpu_use_onednn=true (source: somewhere)." in (tmp_path / "report.html").read_text()
+    with canvas.style():
+        names = views.figures()["arms"].draw(run).axes[0].get_yticklabels()
+    assert [name.get_text() for name in names] == ["default", "fast_runtime", "fast_math", "concurrent", "onednn"]
 
 
 def test_an_unknown_kind_of_run_says_what_was_meant(tmp_path: Path) -> None:

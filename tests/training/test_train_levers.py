@@ -53,6 +53,11 @@ def test_the_mesh_is_the_one_that_was_asked_for(built):
     assert dict(program.mesh.shape) == {"data": 2, "tensor": 2}
 
 
+def test_an_option_that_xla_does_not_know_is_refused_before_training(built):
+    with pytest.raises(UserError, match="has xla_nonsense, which this XLA does not know"):
+        built("mlp", **{"lever.compiler": "xla_nonsense=1"})
+
+
 def test_a_pipeline_has_its_schedule_and_its_micro_batches(built):
     place = {"train.strategy": "pipeline", "lever.schedule": "interleaved", "model.layers": 4, "mesh.devices": "2"}
     with pytest.raises(UserError, match="accumulate=3"):  # which that schedule alone refuses
@@ -61,8 +66,20 @@ def test_a_pipeline_has_its_schedule_and_its_micro_batches(built):
     assert dict(program.mesh.shape) == {"stage": 2} and workload.micro_batches == 4
 
 
-@pytest.mark.parametrize("levers", [{}, {"accumulate": "2"}, {"remat": "block"}], ids=str)
-def test_the_compiler_leaves_out_what_would_undo_a_lever(tmp_path, levers):
+BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+
+
+@pytest.mark.parametrize(
+    ("levers", "options"),
+    [
+        ({}, None),
+        ({"accumulate": "2"}, BARRIERS),
+        ({"remat": "block"}, BARRIERS),
+        ({"remat": "block", "compiler": "wide_vectors"}, {**BARRIERS, "xla_cpu_prefer_vector_width": "512"}),
+    ],
+    ids=str,
+)
+def test_the_compiler_has_the_options_of_the_levers(tmp_path, levers, options):
     told = []
 
     def recorded(program):
@@ -76,7 +93,7 @@ def test_the_compiler_leaves_out_what_would_undo_a_lever(tmp_path, levers):
 
     train_toy(tmp_path / "compiled", epochs=1)
     train_toy(tmp_path / "told", epochs=1, session={"levers": levers}, wrap=recorded)
-    assert told == [{"xla_disable_hlo_passes": "cse_barrier_expander"} if levers else None]
+    assert told == [options]
 
 
 def test_a_loss_that_cannot_take_the_batch_in_pieces_is_refused_as_by_run(built):

@@ -10,7 +10,7 @@ from jaxbench.report.drawing import marks, notes, places
 from jaxbench.report.drawing.kit import Figure, Mark, Sheet, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
 
-VIEWS = ("levers/arms",)
+VIEWS = ("levers/arms", "levers/compiler")
 CAPTION = (
     "Time per example over the baseline's: the first arm of the same strategy, scaling and device count. Arms to the "
     "left of the dashed line are faster; if an interval crosses the line, the comparison is inconclusive. The scale is "
@@ -24,6 +24,8 @@ def draw(run: LeverFindings) -> Figure | None:
     known = [(place, number, arm) for number, place in enumerate(run.places) for arm in place.arms if arm.ratio.known]
     if not any(arm.row is not arm.baseline for _, _, arm in known):
         return None
+    if run.view == "compiler":  # a ranking: sets have no order of their own
+        known.sort(key=lambda each: (each[1], each[2].row is not each[2].baseline, cost(each[2]).value))
     shown = known[:LIMIT]
     made = [Mark(at=y, value=cost(arm), state=marks.state(arm), look=look) for y, (_, look, arm) in enumerate(shown)]
     sheet = Sheet()
