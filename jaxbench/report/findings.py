@@ -265,9 +265,14 @@ def refusals(rows: Sequence[Any]) -> list[str]:
 def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
     """`unsupported`, if all strategies were asked for and at least one supports the model, or all sets of compiler
     options and each strategy has one; else []."""
-    left = {row.point.strategy for row in rows if row.point.status != "unsupported"}
-    every = config.get("strategy") == "all" or (every_set(config) and left == {row.point.strategy for row in rows})
-    return unsupported(rows) if left and every else []
+    missing = unsupported(rows)  # of training steps: a case has no strategy
+    if not missing or all(row.point.status == "unsupported" for row in rows):
+        return []
+    some_left = all(
+        any(row.point.status != "unsupported" for row in rows if row.point.strategy == strategy)
+        for strategy in {row.point.strategy for row in rows}
+    )
+    return missing if config.get("strategy") == "all" or (every_set(config) and some_left) else []
 
 
 def unsupported(rows: Sequence[Any]) -> list[str]:
