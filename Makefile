@@ -158,16 +158,19 @@ exit 1
 endef
 export MAKE_VENV
 
-# requirements.lock constrains both what is installed and what builds it. Byte code is compiled now, not at first import: a
-# run starts many processes, and containers often disable writing byte code.
+# requirements.lock constrains both what is installed and what builds it. Byte code is compiled now, jaxbench's own too, not
+# at first import: a run starts many processes, and containers often disable writing byte code.
 define INSTALL
+set -e
 echo "Installing jaxbench$${1:+ with $$1} into $$VENV (once; a minute or two) ..." >&2
 if command -v uv >/dev/null; then
-  exec uv pip install --quiet --compile-bytecode --python "$$VENV/bin/python" \
+  uv pip install --quiet --compile-bytecode --python "$$VENV/bin/python" \
     --constraints requirements.lock --build-constraints requirements.lock --editable ".$${1:+[$$1]}"
+else
+  export PIP_CONSTRAINT=requirements.lock PIP_BUILD_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1
+  "$$VENV/bin/python" -m pip install --quiet --editable ".$${1:+[$$1]}"
 fi
-export PIP_CONSTRAINT=requirements.lock PIP_BUILD_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1
-exec "$$VENV/bin/python" -m pip install --quiet --editable ".$${1:+[$$1]}"
+exec "$$VENV/bin/python" -m compileall -q jaxbench experiments configs
 endef
 export INSTALL
 

@@ -8,6 +8,7 @@ a file got in another way are found by the functions and classes that it holds.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import os
 import sys
@@ -29,6 +30,7 @@ def sources(path: Path, module: ModuleType, experiments: Mapping[str, Path]) -> 
     beside the experiment can be imported.
     """
     importlib.invalidate_caches()
+    _real.cache_clear()
     found: set[Path] = set()
     ahead = [path.resolve(), *_holds(module)]
     while ahead:
@@ -56,7 +58,12 @@ def _loaded(file: Path) -> list[ModuleType]:
 
 def _file_of(module: object) -> Path | None:
     name = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    return Path(name).resolve() if isinstance(name, str) and Path(name).is_file() else None
+    return _real(name) if isinstance(name, str) else None
+
+
+@functools.cache  # for one call of `sources`, which asks for each of some thousand modules many times
+def _real(name: str) -> Path | None:
+    return Path(name).resolve() if Path(name).is_file() else None
 
 
 def _holds(module: ModuleType) -> list[Path]:

@@ -7,11 +7,13 @@ import csv
 import io
 from dataclasses import dataclass
 from importlib import resources
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from jaxbench.catalog import hardware
 from jaxbench.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,8 @@ def read(id: str) -> Published:
     sources = _sources()
     if id not in sources:
         raise UserError(f"unknown published series '{id}': {did_you_mean(id, sources)}")
+    import pandas as pd  # here: every verb and every worker loads this file, and few read a table
+
     _, _, table = _text(f"{id}.csv").partition("\n")
     return Published(frame=pd.read_csv(io.StringIO(table)), project=sources[id]["paper_or_project"])
 

@@ -7,8 +7,6 @@ import functools
 import re
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from jaxbench.measure.census import KINDS
 from jaxbench.measure.hlo import Instruction, parse
@@ -47,7 +45,13 @@ def concurrent_collectives(text: str) -> int:
 
 def _largest_matching(needs: list[frozenset[int]]) -> int:
     """The most pairs (a collective, another that it needs) in which none is twice on the same side."""
+    if not any(needs):
+        return 0
+    # Here: scipy.sparse takes as long to load as a small step takes to compile, and most steps do without.
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     related = np.zeros((len(needs), len(needs)), bool)
     for row, before in enumerate(needs):
         related[row, list(before)] = True
-    return int(np.sum(maximum_bipartite_matching(csr_matrix(related), perm_type="column") >= 0)) if needs else 0
+    return int(np.sum(maximum_bipartite_matching(csr_matrix(related), perm_type="column") >= 0))

@@ -22,17 +22,19 @@ SENT = Collective(kind="all-reduce", count=1, bytes=32, elements=8)
 SCALAR = Collective(kind="all-reduce", count=1, bytes=4, elements=0, scalars=1)
 
 
-def judge(strategy, workload, *, collectives=(SENT,), asked=2):
-    devices = jax.devices()[:2]
-    program = parallel.build(strategy, workload, devices)
-    inputs = compile_step(workload, program, BATCH).inputs
+def inputs(strategy, workload):
+    program = parallel.build(strategy, workload, jax.devices()[:2])
+    return compile_step(workload, program, BATCH).inputs
+
+
+def judge(strategy, inputs, *, collectives=(SENT,), asked=2):
     parts = axes.batch_parts(parallel.mesh_sizes(strategy, 2))
     return devices_used.judge(jax.devices()[:asked], parts, *inputs, collectives)
 
 
 @pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), ["jit_auto", "pmap", "fsdp"]))
 def test_strategies_that_split_the_batch_split_it(strategy):
-    verdict = judge(strategy, linear_workload())
+    verdict = judge(strategy, inputs(strategy, linear_workload()))
     assert verdict.ok and verdict.value == 0
     assert verdict.reason == "the compiled step uses the 2 devices asked for, each with 1/2 of the batch"
 
@@ -40,15 +42,16 @@ def test_strategies_that_split_the_batch_split_it(strategy):
 @pytest.mark.parametrize("strategy", thin(["context", "tensor", "pipeline", "expert"], ["context", "tensor"]))
 def test_strategies_that_split_the_model_or_its_positions(strategy):
     workload = experiment_workload("moe" if strategy == "expert" else "gpt")
-    assert judge(strategy, workload).ok
-    alone = judge(strategy, workload, collectives=(SCALAR,))
+    compiled = inputs(strategy, workload)
+    assert judge(strategy, compiled).ok
+    alone = judge(strategy, compiled, collectives=(SCALAR,))
     assert alone.ok is (strategy != "context")  # it has neither its own examples nor its own parameters
     assert alone.ok or "so they do NOT share the work" in alone.reason
 
 
 @pytest.mark.parametrize("asked", [1, 3])
 def test_other_devices_than_were_asked_for(asked):
-    verdict = judge("shard_map", linear_workload(), asked=asked)
+    verdict = judge("shard_map", inputs("shard_map", linear_workload()), asked=asked)
     assert not verdict.ok and verdict.value > verdict.limit
     assert f"uses 2 devices, NOT the {asked} that were asked for" in verdict.reason
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from itertools import product
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
+from thin import thin
 
 from jaxbench.machine.mesh import groups
 from jaxbench.measure import census
@@ -85,9 +87,7 @@ def _cycle(following: dict[int, int], place: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("loop", [False, True], ids=["step", "loop"])
-@pytest.mark.parametrize("grouping", GROUPINGS, ids=str)
-@pytest.mark.parametrize("op", COLLECTIVES)
+@pytest.mark.parametrize(("op", "grouping", "loop"), thin([*product(COLLECTIVES, GROUPINGS, [False, True])]), ids=str)
 def test_the_compiled_module_holds_exactly_the_one_collective(op: str, grouping: Any, loop: bool) -> None:
     hlo = compiled(make(op, grouping), loop=loop).as_text()
     (found,) = census.read(hlo)
@@ -110,13 +110,15 @@ def test_the_ring_goes_from_each_device_to_the_next_of_its_group(grouping: Any) 
     assert {tuple(map(int, pair.split(","))) for pair in re.findall(r"\d+,\d+", pairs[1])} == expected
 
 
+TYPED = [
+    *((g, "float32") for g in (*GROUPINGS, ONE)), (ALONG_X, "bfloat16"), (ALONG_Y, "float16"), (ONE, "bfloat16"),
+    (WHOLE, "bfloat16"), (WHOLE, "int32"), (ALONG_X, "int8"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("grouping", "dtype"),
-    [*((g, "float32") for g in (*GROUPINGS, ONE)), (ALONG_X, "bfloat16"), (ALONG_Y, "float16"), (ONE, "bfloat16"),
-     (WHOLE, "bfloat16"), (WHOLE, "int32"), (ALONG_X, "int8")],
-    ids=str,
-)  # fmt: skip
-@pytest.mark.parametrize("op", COLLECTIVES)
+    ("op", "grouping", "dtype"), thin([(op, *typed) for op in COLLECTIVES for typed in TYPED]), ids=str
+)
 def test_every_value_of_every_device_is_right(op: str, grouping: Any, dtype: str) -> None:
     chain = make(op, grouping, dtype=dtype)
     state = after(chain, 2)
@@ -254,8 +256,7 @@ def test_the_state_is_donated_and_nothing_is_allocated_beside_it() -> None:
         assert all(leaf.is_deleted() for leaf in state)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("op", COLLECTIVES)
+@pytest.mark.parametrize(("op", "dtype"), thin([*product(COLLECTIVES, ["float32", "bfloat16", "float16"])]))
 def test_no_more_is_held_than_said(op: str, dtype: str) -> None:
     workload = CollectiveWorkload(op=op, payload_bytes=2**16, dtype=dtype)
     for grouping in GROUPINGS:

@@ -4,21 +4,31 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import fabricate_cases as fab
+import pytest
 from fabricate_cases import Made
 
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
-from jaxbench.report import case_findings
+from jaxbench.report import case_findings, views
 from jaxbench.report.case_findings import CaseFindings
 
 GPU: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
 GPU_MANIFEST: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200", devices=8)
 WRONG = schema.Verdict(name="result", ok=False, reason="3 values are wrong", value=3.0, limit=0.0)
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Reports written inside have no figures: drawing takes most of a report's time, and other tests are about them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "pictures", lambda run: [])
+        yield
 
 
 def removed(made: Made) -> Made:

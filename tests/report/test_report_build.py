@@ -14,6 +14,7 @@ from typing import Any
 
 import fabricate
 import pytest
+from report import runs
 from rich.console import Console
 from thin import thin
 
@@ -41,6 +42,7 @@ def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path) -> None:
     assert made == {"summary.csv", "report.html", *figures, *inputs}, "no part files are left"
 
 
+@runs.undrawn()
 def test_the_summary_says_what_was_measured(tmp_path: Path) -> None:
     build.write(fabricate.run_folder(tmp_path, cores=2, noise=0, drift=0, base_step_s=0.01))
     rows = _summary(tmp_path)
@@ -87,6 +89,7 @@ def test_missing_failed_partial_and_wrong_points_are_shown_and_not_ok(tmp_path: 
     assert "Traceback &lt;b&gt;here" in html and "out of memory" in html
 
 
+@runs.undrawn()
 def test_unchecked_points_are_not_ok(tmp_path: Path) -> None:
     fabricate.run_folder(tmp_path, devices=(1,), scalings=("strong",))
     path = tmp_path / store.RECORDS
@@ -156,6 +159,7 @@ def test_no_request_can_leave_the_page(tmp_path: Path) -> None:
     assert not re.search(r"url\((?!#)", html)
 
 
+@runs.undrawn()
 def test_raw_samples_are_capped_and_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folds, "RAW_ROUNDS", 16)
     fabricate.run_folder(tmp_path, rounds=5, devices=(1, 2))
@@ -214,6 +218,7 @@ def test_no_folder_at_all(tmp_path: Path) -> None:
         build.write(tmp_path / "nowhere")
 
 
+@runs.undrawn()
 def test_a_cut_last_line_is_said_on_the_page(tmp_path: Path) -> None:
     path = fabricate.run_folder(tmp_path) / store.RECORDS
     path.write_bytes(path.read_bytes()[:-9])
@@ -260,6 +265,7 @@ def test_what_one_of_all_strategies_cannot_take_is_listed_once_and_fails_nothing
     assert "Incomplete or failed" not in html and "no fit for zero2" not in html
 
 
+@runs.undrawn()
 def test_a_strategy_that_was_named_and_cannot_take_the_model_is_not_ok(tmp_path: Path) -> None:
     outcome = unsupported(tmp_path, ALL_OF_IT, strategy="shard_map,zero2")
     assert outcome.sentences == ["zero2: line 7 of 1: use jit_auto."] and not outcome.ok
@@ -271,6 +277,7 @@ def test_a_strategy_that_cannot_take_some_points_names_them(tmp_path: Path) -> N
     assert outcome.sentences == ["zero2/strong/1: line 7 of 1: use jit_auto."]
 
 
+@runs.undrawn()
 def test_a_run_that_no_strategy_can_take_is_not_ok(tmp_path: Path) -> None:
     others = [point.replace("zero2", "shard_map") for point in ALL_OF_IT]
     assert len(unsupported(tmp_path, [*ALL_OF_IT, *others], strategy="all").sentences) == 2

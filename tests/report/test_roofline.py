@@ -155,11 +155,12 @@ def test_a_card_of_another_machine_is_not_used_and_it_says_so(tmp_path: Path) ->
 
 
 def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) -> None:
-    build.write(runs.folder(tmp_path / "matmul", "matmul"))
-    build.write(training(tmp_path / "cnn"))
-    build.write(runs.folder(tmp_path / "machine-1" / "stream", "stream"))
     stranger = fab.matmul(512, call_s=0.01, experiment="stranger")
-    build.write(runs.folder(tmp_path / "other", "matmul", [stranger], manifest={"cpu_model": "Another CPU"}))
+    with runs.undrawn():
+        build.write(runs.folder(tmp_path / "matmul", "matmul"))
+        build.write(training(tmp_path / "cnn"))
+        build.write(runs.folder(tmp_path / "machine-1" / "stream", "stream"))
+        build.write(runs.folder(tmp_path / "other", "matmul", [stranger], manifest={"cpu_model": "Another CPU"}))
     here = runs.folder(tmp_path / "here", "curves", machine=fab.card())
     spots = earlier_runs.spots(here)
     assert {s.label for s in spots} == {"matmul", "cnn", "stream"} and {s.kind for s in spots} == {"earlier"}
@@ -169,6 +170,7 @@ def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) 
     assert (here / "figures/roofline.svg").is_file()
 
 
+@runs.undrawn()
 def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None:
     made = [
         fab.matmul(512, call_s=0.01),
@@ -189,6 +191,7 @@ def test_a_damaged_sibling_is_passed_over(tmp_path: Path, spoil: str) -> None:
     assert earlier_runs.spots(runs.folder(tmp_path / "here", "curves")) == []
 
 
+@runs.undrawn()
 def test_a_training_step_on_accelerators_is_per_device(tmp_path: Path) -> None:
     build.write(training(tmp_path / "cnn"))
     with open(tmp_path / "cnn" / "summary.csv", newline="") as file:
