@@ -60,7 +60,7 @@ def partition(config: ConfigDict) -> Partition:
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 100
+    config.batch, config.accelerator_batch = 8192, 262144
     config.model = ConfigDict({"width": 128, "depth": 1})
     config.optimizer = ConfigDict({"name": "adam", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 100, "epochs": 60, "target": 0.95})
