@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A perceptron with one hidden layer, 784-128-10: so little work that overheads dominate (1 min).
+"""A perceptron with one hidden layer, 784-128-10: the least work per byte of data (1 min).
 
 make run EXP=mlp ARGS=--config.strategy=tensor    # pairs of layers split by columns, then by rows, as in Megatron
 """

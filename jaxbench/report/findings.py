@@ -15,7 +15,7 @@ from jaxbench.analysis.headline import devices, headlines, seconds
 from jaxbench.analysis.scaling import Control, Row
 from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, machine_state, table
+from jaxbench.report import columns, machine_state, rounds, table
 from jaxbench.report.folds import fold
 from jaxbench.report.page import Fold, Page, Picture, Purpose, Section
 from jaxbench.report.table import Table
@@ -135,6 +135,7 @@ class TrainingFindings(Findings):
             Section(
                 heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
             ),
+            Section(heading="Rounds", sentences=rounds.sentences(self.manifest, self.points(), self.controls)),
             Section(heading="Scaling laws", sentences=fits.sentences(self.fits)),
             Section(heading="Real tokens", sentences=tokens.sentences(self.rows)),
             Section(heading="Utilisation", sentences=utilisation(self.rows)),

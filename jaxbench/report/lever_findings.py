@@ -32,7 +32,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.levers import LEVERS
 from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, table
+from jaxbench.report import columns, rounds, table
 from jaxbench.report.findings import (
     Findings,
     excused,
@@ -114,6 +114,7 @@ class LeverFindings(Findings):
             Section(heading="Baseline", sentences=baselines(self.places)),
             Section(heading="Inconclusive", sentences=unclear(self.arms)),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
+            Section(heading="Rounds", sentences=rounds.sentences(self.manifest, self.points())),
             Section(heading="Phases", sentences=[one.sentence for one in self.phases]),
             Section(heading="Largest batch", sentences=[self.search.sentence] if self.search is not None else []),
             Section(heading="Memory by depth", sentences=[law.sentence for law in self.laws]),

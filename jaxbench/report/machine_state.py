@@ -23,7 +23,7 @@ def warnings(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) -> li
     if disturbed:
         names = ", ".join(disturbed[:4]) + (f" and {len(disturbed) - 4} more" if len(disturbed) > 4 else "")
         sentences.append(
-            f"The machine was busy with something else in most rounds of {names}: {_taken([s for _, s in known])}."
+            f"The machine was busy with something else in most rounds of {names}: {taken([s for _, s in known])}."
         )
     if shared := manifest.get("shared_with"):
         sentences.append(f"It was shared on purpose (--share_machine) with {shared}.")
@@ -43,11 +43,11 @@ def description(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) ->
         parts.append(f"the reference product takes {1e3 * product:.3g} ms of a core")
     elif facts:
         parts.append("the reference product was not measured, because the machine was busy")
-    taken = _taken([load.of(point) for point in points])
-    return [f"{', '.join(parts)}.", *([f"{taken[:1].upper()}{taken[1:]}."] if taken else [])]
+    others = taken([load.of(point) for point in points])
+    return [f"{', '.join(parts)}.", *([f"{others[:1].upper()}{others[1:]}."] if others else [])]
 
 
-def _taken(states: Sequence[load.Load]) -> str:
+def taken(states: Sequence[load.Load]) -> str:
     """Medians over points of what was taken from them, as a clause; "" if nothing is known."""
     words = {"others": "other processes took", "steal": "the hypervisor took"}
     values = {name: [v for state in states if math.isfinite(v := getattr(state, name))] for name in words}

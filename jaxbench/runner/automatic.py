@@ -53,7 +53,6 @@ class Automatic:
         found = self.look(self.run)
         if found["ended"] == "nothing":  # all points failed; once they recover, there is something to look at
             return False
-        found = self.look(self.run)
         about["looks"].append(found)
         about["ended"] = found["ended"]
         if not found["ended"]:
