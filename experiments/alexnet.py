@@ -18,7 +18,7 @@ from jaxbench.workloads.models.alexnet import AlexNet, layer_flops
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 32
+    config.batch, config.accelerator_batch = 32, 256
     # pooled: the side of the average pool's output, which the dense layers read
     config.model = ConfigDict({"size": 224, "classes": 1000, "width": 64, "hidden": 4096, "pooled": 6})
     config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.01})

@@ -55,7 +55,7 @@ def layer_flops(config: ConfigDict) -> list[float]:
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 64
+    config.batch, config.accelerator_batch = 128, 8192
     config.model = ConfigDict({"width": 16, "depth": 2, "hidden": 128})
     config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
     config.train = ConfigDict({"batch": 32, "epochs": 30, "target": 0.97})

@@ -21,7 +21,7 @@ from jaxbench.workloads.optimizers import tolerance
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 32
+    config.batch, config.accelerator_batch = 64, 4096
     config.model = ConfigDict({"nodes": 256, "features": 64, "width": 64, "classes": 7, "ring": 1024, "reach": 8})
     config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.5})
     return config

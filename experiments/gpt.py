@@ -33,7 +33,7 @@ from jaxbench.workloads.optimizers import tolerance
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 16
+    config.batch, config.accelerator_batch = 16, 512
     numbers = {"layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0, "padded_vocab": 0, "experts": 0}
     config.model = ConfigDict({"preset": "tiny", **numbers})
     config.data = ConfigDict({"pad": ""})

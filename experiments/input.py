@@ -12,6 +12,7 @@ from jaxbench.discovery import changed, load_experiment
 base = load_experiment("cnn")
 get_config = changed(
     base.get_config,
+    batch=64,
     lever={"input": "device,host,pipeline:0,pipeline:1,pipeline:2,pipeline:4"},
     mesh={"devices": "1"},
     scaling="strong",

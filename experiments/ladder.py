@@ -18,5 +18,5 @@ RUNGS = (
     "input=pipeline:2",
 )
 lever = {"input": "pipeline:0", "ladder": "; ".join(RUNGS)}
-get_config = changed(base.get_config, lever=lever, mesh={"devices": "1"}, scaling="strong")
+get_config = changed(base.get_config, batch=64, lever=lever, mesh={"devices": "1"}, scaling="strong")
 build = base.build

@@ -26,7 +26,7 @@ from jaxbench.workloads.optimizers import tolerance
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 64
+    config.batch, config.accelerator_batch = 64, 4096
     config.model = ConfigDict({"length": 64, "embedding": 32, "width": 128, "classes": 5})
     config.optimizer = ConfigDict({"name": "adam", "learning_rate": 2e-3})
     config.train = ConfigDict({"batch": 64, "epochs": 10, "target": 0.85})

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A perceptron with one hidden layer, 784-128-10: so little work that overheads dominate (1 min).
+"""A perceptron with one hidden layer, 784-128-10: the least work per byte of data (1 min).
 
 make run EXP=mlp ARGS=--config.strategy=tensor    # pairs of layers split by columns, then by rows, as in Megatron
 """
@@ -60,7 +60,7 @@ def partition(config: ConfigDict) -> Partition:
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 100
+    config.batch, config.accelerator_batch = 8192, 262144
     config.model = ConfigDict({"width": 128, "depth": 1})
     config.optimizer = ConfigDict({"name": "adam", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 100, "epochs": 60, "target": 0.95})

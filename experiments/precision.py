@@ -13,6 +13,7 @@ from jaxbench.discovery import changed, load_experiment
 base = load_experiment("cnn")
 get_config = changed(
     base.get_config,
+    batch=64,
     lever={"precision": "default,bfloat16,float16"},
     measure={"train_steps": 400},
     mesh={"devices": "1"},

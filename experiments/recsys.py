@@ -23,7 +23,7 @@ from jaxbench.workloads.optimizers import tolerance
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 1024
+    config.batch, config.accelerator_batch = 1024, 65536
     config.model = ConfigDict({"rows": 1_000_000, "embedding": 16, "width": 256, "depth": 2})
     config.optimizer = ConfigDict({"name": "adam", "learning_rate": 1e-3})
     config.mesh = ConfigDict({"oversubscribe": False})

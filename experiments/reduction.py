@@ -14,6 +14,7 @@ base = load_experiment("mlp")
 get_config = changed(
     base.get_config,
     strategy="shard_map",
+    batch=100,  # so little work that the reduction shows
     lever={"reduction": "strategy,fused,bucketed,scatter,ring,fused:bfloat16,ring:bfloat16"},
     mesh={"devices": "2"},
     scaling="weak",

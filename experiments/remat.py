@@ -16,7 +16,7 @@ get_config = changed(
     model={"layers": 16, "width": 64, "heads": 2},
     lever={"remat": "none,dots_saveable,sqrt,block"},
     depths="4,8,16,32",
-    measure={"processes": 1},  # to compile 16 blocks takes longer than to measure them
+    measure={"rounds": 10, "processes": 1},  # to compile 16 blocks takes longer than to measure them
     mesh={"devices": "1", "oversubscribe": True},
     scaling="strong",
 )

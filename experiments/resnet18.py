@@ -2,7 +2,6 @@
 """ResNet-18 on 224x224 images, or on 32x32 ones with --config.model.stem=cifar (15 min).
 
 make run EXP=resnet18
-make run EXP=resnet18 ARGS=--config.batch=128   # for an accelerator: the default suits two cores
 make run EXP=resnet18 ARGS="--config.model.stem=cifar --config.batch=32"
 make train EXP=resnet18 ARGS="--config.model.stem=cifar --config.data.path=folder/with/cifar-10-batches-bin"
 Batch statistics are those of each device's examples; with --config.model.statistics=global, of the global batch.
@@ -24,7 +23,7 @@ SIZES = {"imagenet": (224, 1000), "cifar": (32, 10)}  # image side and classes, 
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 16
+    config.batch, config.accelerator_batch = 16, 128
     # size and classes: 0 stands for those of the stem, 224 and 1000 or 32 and 10
     config.model = ConfigDict({"stem": "imagenet", "size": 0, "classes": 0, "width": 64})
     config.model.update({"block": "basic", "blocks": "2,2,2,2", "statistics": "device"})

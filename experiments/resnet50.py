@@ -2,7 +2,6 @@
 """ResNet-50 (version 1.5) on 224x224 images: the model of most published scaling curves (25 min).
 
 make run EXP=resnet50
-make run EXP=resnet50 ARGS=--config.batch=64   # for an accelerator: the default suits two cores
 make run EXP=resnet50 ARGS=--config.lever.remat=none,sqrt,block   # memory against time
 The dashed line of the figure: eight GPUs of 2017 were 7.5 to 8 times as fast as one.
 """
@@ -15,7 +14,9 @@ from ml_collections import ConfigDict
 from jaxbench.discovery import changed
 from jaxbench.workloads import TrainWorkload
 
-get_config = changed(resnet18.get_config, batch=8, model={"block": "bottleneck", "blocks": "3,4,6,3"})
+get_config = changed(
+    resnet18.get_config, batch=8, accelerator_batch=64, model={"block": "bottleneck", "blocks": "3,4,6,3"}
+)
 
 
 def tiny(config: ConfigDict) -> ConfigDict:

@@ -21,7 +21,7 @@ base = load_experiment("lstm")
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 64
+    config.batch, config.accelerator_batch = 160, 16384
     config.model = ConfigDict({"length": 64, "embedding": 32, "filters": 100, "classes": 5})
     config.optimizer = ConfigDict({"name": "adam", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 64, "epochs": 10, "target": 0.95})

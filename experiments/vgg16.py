@@ -2,7 +2,6 @@
 """VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP an image, in few large convolutions (35 min).
 
 make run EXP=vgg16
-make run EXP=vgg16 ARGS=--config.batch=64   # for an accelerator: the default suits two cores
 Nearly all of its time goes to 3x3 convolutions of many channels, so it comes closest to the machine's peak.
 """
 
@@ -19,7 +18,7 @@ from jaxbench.workloads.models.vgg import VGG16, layer_flops
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 2
+    config.batch, config.accelerator_batch = 2, 64
     # pooled: the side of the average pool's output, which the dense layers read
     config.model = ConfigDict({"size": 224, "classes": 1000, "width": 64, "hidden": 4096, "pooled": 7})
     config.optimizer = ConfigDict({"name": "momentum", "learning_rate": 0.01})

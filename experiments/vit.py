@@ -2,7 +2,6 @@
 """Vision Transformer S/16 on 224x224 images: almost nothing but large matrix products (16 min).
 
 make run EXP=vit
-make run EXP=vit ARGS=--config.batch=128   # for an accelerator: the default suits two cores
 make run EXP=vit ARGS=--config.lever.remat=none,sqrt,block,dots_saveable   # memory against time
 """
 
@@ -19,7 +18,7 @@ from jaxbench.workloads.models.vit import ViT, layer_flops
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch = 4
+    config.batch, config.accelerator_batch = 4, 128
     config.model = ConfigDict({"size": 224, "patch": 16, "classes": 1000, "width": 384, "depth": 12, "heads": 6})
     config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
     config.mesh = ConfigDict({"oversubscribe": False})

@@ -15,6 +15,7 @@ get_config = changed(
     base.get_config,
     strategy="jit_auto,zero1,zero2,fsdp",
     scaling="weak",
+    batch=100,
     lever={"precision": "mixed"},
     mesh={"devices": "1,2,4,8"},
     measure={"gradients": True},

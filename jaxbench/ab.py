@@ -35,9 +35,9 @@ from jaxbench.other_commit import OtherCommit
 from jaxbench.records import schema
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import run as runner
-from jaxbench.runner import sweep
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import format_s
+from jaxbench.runner.workers import Workers, note_workers
 from jaxbench.verdicts import comparable, sequential
 from jaxbench.verdicts.judge import CANNOT_TELL, Answers
 from jaxbench.verdicts.metric import Metric
@@ -125,7 +125,7 @@ class _Arm:
         """Whether an earlier pair has found the number of steps in a block for every point."""
         return all(point.point in self._steps for point in self.asked.points)
 
-    def ask(self, workers: sweep.Workers, point: str, request: dict[str, Any]) -> Any:
+    def ask(self, workers: Workers, point: str, request: dict[str, Any]) -> Any:
         """Raises UserError when the point cannot be measured: with one arm missing there is nothing to compare."""
         try:
             answer = workers.ask(point, request)
@@ -145,13 +145,13 @@ class _Arm:
     def _not_understood(self, reason: str) -> UserError:
         return UserError(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.")
 
-    def round(self, workers: sweep.Workers, point: str, number: int) -> None:
+    def round(self, workers: Workers, point: str, number: int) -> None:
         """Uses the block length of the first pair: blocks of different lengths are not comparable."""
         known = {"steps": self._steps[point]} if point in self._steps else {}
         record = self.ask(workers, point, {"do": "round", "point": point, "round": number, **known})
         self._steps[point] = record.steps
 
-    def prepare(self, workers: sweep.Workers) -> None:
+    def prepare(self, workers: Workers) -> None:
         workers.wait_ready()
         todo = {point.point for point in self.asked.points}
         while todo:  # a point that needs another process discards what the old one had prepared for other points
@@ -159,7 +159,7 @@ class _Arm:
                 if point.point in todo:
                     self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
             todo = workers.lost()
-        sweep.note_workers(self.folder, workers)
+        note_workers(self.folder, workers)
 
     def done(self, pairs: int) -> None:
         """Writes the number of rounds into the manifest, so that the folder reads as a finished run."""
@@ -249,7 +249,7 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
         # The threads are the outer context: an interrupt must end the processes first, as the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             # Numbered by pair, because records with one worker name must come from one process.
-            pools = (sweep.Workers(arm.job, arm.asked.points, begun=number) for arm in group)
+            pools = (Workers(arm.job, arm.asked.points, begun=number) for arm in group)
             workers = [stack.enter_context(pool) for pool in pools]
             # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
             each = threads.map if all(arm.knows_steps for arm in group) else map

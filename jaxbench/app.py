@@ -46,6 +46,7 @@ FLAGS = flags.FLAGS
 
 
 def run(experiment: str, workdir: Path, console: Console) -> int:
+    from jaxbench.analysis import stopping
     from jaxbench.machine_command import adopt
     from jaxbench.records.store import RunFolder
     from jaxbench.runner import compile_only
@@ -59,7 +60,7 @@ def run(experiment: str, workdir: Path, console: Console) -> int:
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console) else 1
-    runner.run(experiment, FLAGS.config, workdir, console)
+    runner.run(experiment, FLAGS.config, workdir, console, stopping.look)
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     return report(workdir, console)

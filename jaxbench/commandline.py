@@ -201,6 +201,8 @@ def _check_ignored(verb: str, argv: list[str], config: ConfigDict) -> None:
 def _prepare_verdict(verb: str, config: ConfigDict) -> None:
     """The defaults of ab and calibrate: strong scaling, on as many devices as there are cores."""
     with config.unlocked():
+        for name in ("rounds", "processes"):  # numbers only: these verbs have a rule of their own
+            del config.measure[name]
         if verb == "ab":
             config.measure.rounds, config.measure.processes = PAIR_ROUNDS, 1  # of each pair
         else:
@@ -216,6 +218,9 @@ def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> No
     for word in argv:
         if word.startswith("--config.report.view="):
             _check_view(word.partition("=")[2])
+    fields = {word.partition("=")[0] for word in argv}
+    if "--config.batch" in fields and "--config.accelerator_batch" not in fields:
+        config.accelerator_batch = 0
     config_flags.DEFINE_config_dict("config", config, flag_values=values, sys_argv=argv)
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from jaxbench import commandline
 from jaxbench import config as config_lib
+from jaxbench.analysis import stopping
 from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.errors import UserError
 from jaxbench.records import identity
@@ -124,10 +125,12 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
     config = config_lib.restored(experiment, old.config)
     if other := identity.differences(old.manifest, manifest.probe(str(config.mesh.platform))):
         raise UserError(f"baseline '{name}' was measured on another machine ({identity.sentence(other)}).")
-    with config.unlocked():
-        config.measure.processes = max(config.measure.processes, MIN_PROCESSES)
-        config.measure.rounds = max(config.measure.rounds, config.measure.processes)
-    runner.run(experiment, config, workdir, console)
+    if config.measure.rounds != config_lib.AUTO:  # which has as many processes anyway
+        rounds, processes = config_lib.counts(config.measure.rounds, config.measure.processes)
+        with config.unlocked():
+            config.measure.processes = max(processes, MIN_PROCESSES)
+            config.measure.rounds = max(rounds, config.measure.processes)
+    runner.run(experiment, config, workdir, console, stopping.look)
     margin = max(MIN_THRESHOLD, known.threshold)
     found = comparison.compare(path, workdir, metric.METRICS["step_s"], margin=margin)
     return _answer(found, workdir, f"{experiment} against {name}", console)
@@ -140,7 +143,7 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     count, least = flag.config.measure.processes, calibration.MIN_CALIBRATION_PROCESSES
     if count < least:
         raise UserError(f"--config.measure.processes={count} is too few to calibrate with: use at least {least}.")
-    runner.run(experiment, flag.config, workdir, console)
+    runner.run(experiment, flag.config, workdir, console, stopping.look)
     run = comparable.read(workdir)
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     name = str(run.config["experiment"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,96 +17,44 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ml_collections import ConfigDict
+from ml_collections import ConfigDict, FieldReference
 
 from jaxbench import discovery, levers
 from jaxbench.catalog import published
+from jaxbench.config_fields import (
+    AUTO,
+    Field,
+    as_is,
+    device_counts,
+    device_limit,
+    existing,
+    integer,
+    integer_or_auto,
+    names_of,
+    one_of,
+    positive,
+    setting,
+)
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import flatten
 
-Read = Callable[[str, Any], Any]  # (path, value) -> the parsed value; raises UserError
 S = TypeVar("S", bound="_Measured")
 
 
-def one_of(*legal: str) -> Read:
-    return lambda path, value: _legal(path, str(value), legal)
+# With measure.rounds=auto the run looks at its intervals after the third process and after each later one: as soon as
+# processes show how they differ, and with enough rounds for an interval. More of them narrow it further than more
+# rounds of one. benchmarks/interval_coverage.py simulates these numbers.
+FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH = 3, 10, 2  # processes, processes, rounds of each
+PROCESSES = 5  # that share a fixed number of rounds
+BUDGET_S = 60.0
 
 
-def names_of(*legal: str) -> Read:
-    """Comma-separated names, each once."""
-
-    def read(path: str, value: Any) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(word.strip() for word in str(value).split(",") if word.strip()))
-        if not names:
-            raise UserError(f"--config.{path} is empty: {did_you_mean('', legal)}")
-        return tuple(_legal(path, name, legal) for name in names)
-
-    return read
-
-
-def integer(lower: int, upper: int) -> Read:
-    def read(path: str, value: int) -> int:
-        if not lower <= value <= upper:
-            raise UserError(f"--config.{path}={value} is out of range: use {lower} to {upper}.")
-        return value
-
-    return read
-
-
-def positive(path: str, value: float) -> float:
-    if not 0 < value < math.inf:
-        raise UserError(f"--config.{path}={value} must be above 0 and finite, such as 0.05.")
-    return float(value)
-
-
-def existing(path: str, value: str) -> str:
-    """A file or folder, found before anything is compiled; "": the experiment's own default."""
-    if value and not Path(value).expanduser().exists():
-        raise UserError(f"--config.{path}={value} does not exist: use the path of a file or folder, or '' for none.")
-    return value
-
-
-def as_is(_: str, value: Any) -> Any:
-    """For fields that are parsed where they are used."""
-    return value
-
-
-def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
-    """ "1,2,4" -> (1, 2, 4). "auto", or "auto:4" for at most 4, -> None: the machine decides."""
-    text = str(value)
-    if re.fullmatch(r"\s*auto\s*(:\s*0*[1-9]\d*\s*)?", text):
-        return None
-    words = text.strip("()[] ").rstrip(",").split(",")
-    counts = tuple(int(word) if word.strip().isdecimal() else 0 for word in words)
-    if min(counts) < 1 or len(set(counts)) < len(counts):
-        raise UserError(f"--config.{path}={text} is not a list of different device counts: use 1,2,4 or auto:4.")
-    return tuple(sorted(counts))
-
-
-def device_limit(path: str, value: Any) -> int | None:
-    """ "auto:4" -> 4. Others -> None."""
-    limit = str(value).partition(":")[2]
-    return int(limit) if limit and device_counts(path, value) is None else None
-
-
-def _legal(path: str, value: str, legal: Iterable[str]) -> str:
-    if value not in legal:
-        raise UserError(f"--config.{path}={value} is unknown: {did_you_mean(value, filter(None, legal))}")
-    return value
-
-
-@dataclass(frozen=True)
-class Field:
-    """One field of the config. default: None where another `Field` declares it."""
-
-    path: str
-    default: Any
-    read: Read
-
-
-def setting(path: str, default: Any, read: Read) -> Any:
-    """A dataclass attribute that is parsed from the config's field at `path`."""
-    return dataclasses.field(metadata={"field": Field(path, default, read)})
+def counts(rounds: Any, processes: Any) -> tuple[int, int]:
+    """(rounds, processes) that the values of `measure.rounds` and `measure.processes` ask for; with rounds=auto, those
+    before its first look. None counts as auto."""
+    if rounds in (AUTO, None):
+        return FIRST_LOOK * ROUNDS_EACH, FIRST_LOOK
+    return int(rounds), min(PROCESSES, int(rounds)) if processes in (AUTO, None) else int(processes)
 
 
 MAX_SEED = 2**32 - 1  # a key takes 32 bits; larger seeds repeat the keys of smaller ones or fail
@@ -122,18 +69,25 @@ class _Measured:
     platform: str = setting("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu"))
     devices: tuple[int, ...] | None = setting("mesh.devices", "auto", device_counts)
     max_devices: int | None = setting("mesh.devices", None, device_limit)
-    rounds: int = setting("measure.rounds", 10, integer(1, 10_000))
+    # None: as many as the machine needs for narrow intervals; docs/METRICS.md, Rounds.
+    rounds: int | None = setting("measure.rounds", AUTO, integer_or_auto(1, 10_000, like=10), mixed=True)
     # The rounds are divided among so many processes, one after the other; only 3 or more show how much they differ.
-    processes: int = setting("measure.processes", 5, integer(1, 10_000))
+    # With rounds=auto: at most so many.
+    processes: int | None = setting("measure.processes", AUTO, integer_or_auto(1, 10_000, like=5), mixed=True)
     blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed in each round
     block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
 
     def __post_init__(self) -> None:
-        if self.processes > self.rounds:
+        if self.rounds is not None and (self.processes or 1) > self.rounds:
             raise UserError(
                 f"--config.measure.processes={self.processes} cannot share {self.rounds} rounds: use 1 to "
                 f"{self.rounds}, or more --config.measure.rounds."
             )
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """(rounds, processes): all of them; with rounds=auto, those before its first look."""
+        return counts(self.rounds, self.processes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +97,9 @@ class Settings(_Measured):
     strategies: tuple[str, ...] = setting("strategy", "jit_auto", as_is)  # names, or "all"; read by `parse`
     scalings: tuple[str, ...] = setting("scaling", "strong,weak", names_of("strong", "weak"))
     batch: int = setting("batch", 64, integer(1, 2**31 - 1))  # global in strong scaling, per device in weak scaling
+    # The batch on accelerators, where that of a CPU would measure the start of a program; 0: the same. A batch that is
+    # chosen on the command line, by a preset or by a changed experiment holds everywhere.
+    accelerator_batch: int = setting("accelerator_batch", 0, integer(0, 2**31 - 1))
     # What grows with the device count in weak scaling; "model": by the experiment's own grow().
     weak: str = setting("weak", "batch", one_of("batch", "model"))
     oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)  # mesh.devices=auto exceeds the CPU cores
@@ -158,6 +115,21 @@ class Settings(_Measured):
     profile: bool = setting("profile", False, as_is)  # trace one block of each point and show where its time goes
     # Steps of real training per point before it is timed; their loss and accuracy are reported beside its speed.
     train_steps: int = setting("measure.train_steps", 0, integer(0, 1_000_000))
+    # With rounds=auto: no further processes when the rounds have taken so many seconds.
+    budget_s: float = setting("measure.budget_s", BUDGET_S, positive)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rounds is None and self.processes is not None and self.processes < FIRST_LOOK:
+            raise UserError(
+                f"--config.measure.processes={self.processes} is too few for --config.measure.rounds=auto, which looks "
+                f"at how processes differ: use {FIRST_LOOK} or more, or a number of rounds."
+            )
+        if self.rounds is not None and self.budget_s != BUDGET_S:
+            raise UserError(
+                f"--config.measure.budget_s={self.budget_s:g} has no effect on {self.rounds} rounds: use it with "
+                "--config.measure.rounds=auto."
+            )
 
 
 # Further fields of a training experiment's config.
@@ -212,7 +184,7 @@ def _tree(fields: Iterable[Field]) -> ConfigDict:
         *groups, last = field.path.split(".")
         group = functools.reduce(lambda at, name: at.setdefault(name, {}), groups, tree)
         if field.default is not None:
-            group[last] = field.default
+            group[last] = FieldReference(field.default, field_type=object) if field.mixed else field.default
     return ConfigDict(tree)
 
 
@@ -273,13 +245,23 @@ def compose(experiment: str, module: ModuleType, preset: ModuleType, *, tiny: bo
             config.update(own)
         except TypeError as error:
             raise UserError(f"experiment '{experiment}' changes the type of a harness field ({error}).") from error
+    own_batches = config.get("batch"), config.get("accelerator_batch")
     with discovery.explained(preset):
         changed = preset.get_config(config)
     if not isinstance(changed, ConfigDict):
         raise UserError(
             f"get_config(config) of the preset returned {type(changed).__name__}: it must return the config."
         )
+    if own_batches[0] != changed.get("batch") and own_batches[1] == changed.get("accelerator_batch"):
+        changed.accelerator_batch = 0
     return changed.lock()
+
+
+def settle_batch(config: ConfigDict, platform: str) -> None:
+    """Makes `batch` that of the platform, so that config.json says what was measured."""
+    if platform != "cpu" and config.accelerator_batch:
+        config.batch = config.accelerator_batch
+    config.accelerator_batch = 0
 
 
 def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:

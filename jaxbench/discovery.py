@@ -58,6 +58,8 @@ def build(name_or_path: str, config: Any) -> Any:
 
 def changed(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
     """A `get_config` or a `tiny` like another experiment's, with these settings of its config changed, by group."""
+    if "batch" in settings:  # it holds on every platform
+        settings.setdefault("accelerator_batch", 0)
 
     def get_config(*config: Any) -> Any:
         made = function(*config)

@@ -31,6 +31,9 @@ from jaxbench.analysis.spread import ASSUMED, Spread
 DRAWS = 2000
 MIN_ROUNDS = 5  # of fewer, no resampling covers 95 %
 MIN_PROCESSES = 3  # from these on, they show themselves how they differ
+# Whoever stops as soon as an interval is narrow stops more often where chance made it too narrow. By so much wider, the
+# intervals of such a run cover 95 % again (benchmarks/interval_coverage.py, docs/STATISTICS.md).
+LOOKED = 1.25
 _CHUNKS = 64
 Unit = Any  # of resampling, hashable and ordered: (session, round) in a run
 
@@ -81,13 +84,14 @@ class Draws:
 
     def __init__(
         self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: Spread = ASSUMED,
-        draws: int = DRAWS, seed: int = 0,
+        draws: int = DRAWS, seed: int = 0, looked: bool = False,
     ):  # fmt: skip
         """workers: which process measured a point in a unit. Rounds that share one belong together, whatever the other
-        points did; without any, all rounds are of one process."""
+        points did; without any, all rounds are of one process. looked: the intervals decided how many rounds to take.
+        """
         self.units, self._workers = sorted(set(units)), tuple(workers)
         self._column = {unit: column for column, unit in enumerate(self.units)}
-        self.spread, self._seed, self._random = spread, seed, np.random.default_rng(seed)
+        self.spread, self.looked, self._seed, self._random = spread, looked, seed, np.random.default_rng(seed)
         self.process = np.zeros(len(self.units), dtype=int)
         for number, members in enumerate(_together(self.units, self._workers)):
             self.process[[self._column[unit] for unit in members]] = number
@@ -108,7 +112,7 @@ class Draws:
     def only(self, units: Collection[Unit]) -> Draws:
         """Draws of their own for some of the units."""
         workers = [(unit, worker) for unit, worker in self._workers if unit in units]
-        return Draws(units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed)
+        return Draws(units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked)
 
     def processes(self, units: Sequence[Unit]) -> int:
         """How many processes measured these units."""
@@ -149,7 +153,8 @@ class Draws:
     def widened(self, value: float, drawn: np.ndarray, units: Sequence[Unit]) -> np.ndarray:
         """Draws of a statistic of these units, as far from its value as few resampled units make it uncertain."""
         processes = self.processes(units)
-        return widened(value, drawn, processes if processes >= MIN_PROCESSES else len(units) - processes + 1)
+        count = processes if processes >= MIN_PROCESSES else len(units) - processes + 1
+        return widened(value, drawn, count, LOOKED if self.looked else 1.0)
 
     def differing(self, name: str, units: Sequence[Unit]) -> np.ndarray:
         """(draws,) factors by which another process would differ, the point's own; 1 where processes are resampled."""
@@ -184,13 +189,13 @@ def _together(units: Sequence[Unit], workers: Iterable[tuple[Unit, str]]) -> lis
     return sorted([*sets, rest] if rest else sets, key=min)
 
 
-def widened(value: float, drawn: np.ndarray, count: int) -> np.ndarray:
+def widened(value: float, drawn: np.ndarray, count: int, times: float = 1.0) -> np.ndarray:
     """Draws of a statistic, moved away from its value so that their percentiles are those that `count` resampled units
-    allow: Student's interval for a mean. On the logarithmic scale if all are above 0."""
+    allow, Student's interval for a mean, and by a further factor. On the logarithmic scale if all are above 0."""
     if count < 2:
         return drawn
     # 0.98 and not 0.975: the percentiles of a mean of few units fall short (benchmarks/interval_coverage.py).
-    factor = math.sqrt(count / (count - 1)) * special.stdtrit(count - 1, 0.98) / special.ndtri(0.975)
+    factor = times * math.sqrt(count / (count - 1)) * special.stdtrit(count - 1, 0.98) / special.ndtri(0.975)
     if value > 0 and (drawn[np.isfinite(drawn)] > 0).all():
         return value * np.exp(np.clip(factor * np.log(drawn / value), -50, 50))
     return value + factor * (drawn - value)

@@ -32,6 +32,7 @@ class Measured(Place, Generic[Passport]):
         passed, no result value is wrong, and nothing was compiled inside the timed region; None if never checked.
       reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
       repetition: a sentence about rounds that are recorded more than once; "" otherwise.
+      looked: of a run with measure.rounds=auto, whose intervals decided how many rounds it has.
     """
 
     experiment: str
@@ -45,6 +46,7 @@ class Measured(Place, Generic[Passport]):
     check_ok: bool | None
     reason: str
     repetition: str = ""
+    looked: bool = False
 
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
@@ -81,7 +83,7 @@ def load(
     names = [field.name for field in dataclasses.fields(place)]
     try:
         common = {"experiment": str(plan["experiment"]), "processes": int(plan.get("processes", 1))}
-        platform, rounds = str(plan.get("platform", "")), int(plan["rounds"])
+        platform, rounds, looked = str(plan.get("platform", "")), int(plan["rounds"]), "auto" in plan
         planned = [
             {"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]
         ]
@@ -99,7 +101,7 @@ def load(
         if source is not None:
             facts = {field: getattr(source, field) for field in names}
             facts |= {field: getattr(point_lines.record, field, value) for field, value in common.items()}
-            result.append(_merged(facts, point_lines, asked.get(name, rounds), make))
+            result.append(_merged(facts, point_lines, asked.get(name, rounds), looked, make))
     return result
 
 
@@ -121,12 +123,13 @@ def _require_place(run: RunFolder, planned: dict[str, Any], about: Lines) -> Non
 _NOUN = {PointRecord: "points", CaseRecord: "cases"}
 
 
-def _merged(place: dict[str, Any], about: Lines, rounds_asked: int, make: type[P]) -> P:
+def _merged(place: dict[str, Any], about: Lines, rounds_asked: int, looked: bool, make: type[P]) -> P:
     status, reason = records_by_point.status(about, rounds_asked)
     check_ok, why = records_by_point.check(about)
     return make(
         **place,
         rounds_asked=rounds_asked,
+        looked=looked,
         record=about.record,
         rounds=about.rounds_in_order,
         failure=about.failure if about.failed else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,7 @@ class Loop:
     ratio: Estimate = UNKNOWN
 
 
-def draws_of(points: Iterable[Measured[Any]], spread: Spread = ASSUMED) -> Draws:
+def draws_of(points: Sequence[Measured[Any]], spread: Spread = ASSUMED) -> Draws:
     """The draws of a run: every (session, round) of its points, and which process measured each.
 
     Oversubscribed points keep one process while those of the others are replaced. They claim nothing, so they do not
@@ -93,7 +93,7 @@ def draws_of(points: Iterable[Measured[Any]], spread: Spread = ASSUMED) -> Draws
         for unit, r in zip(point.units, point.rounds, strict=True)
     ]
     workers = [(unit, worker) for unit, worker, oversubscribed in rounds if not oversubscribed]
-    return Draws((unit for unit, *_ in rounds), workers, spread=spread)
+    return Draws((unit for unit, *_ in rounds), workers, spread=spread, looked=any(point.looked for point in points))
 
 
 def samples_of(point: Measured[Any], units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:

@@ -28,7 +28,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.levers.compiler import every_set
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, machine_state, table
+from jaxbench.report import columns, machine_state, rounds, table
 from jaxbench.report.folds import fold
 from jaxbench.report.page import Fold, Page, Picture, Purpose, Section
 from jaxbench.report.table import Table
@@ -169,6 +169,11 @@ class TrainingFindings(Findings):
             ),
             Section(
                 heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
+            ),
+            Section(
+                heading="Rounds",
+                sentences=rounds.sentences(self.manifest, self.points(), self.controls),
+                definition="raw-samples-recordsjsonl",
             ),
             Section(heading="Scaling laws", sentences=fits.sentences(self.fits), definition="scaling-laws"),
             Section(heading="Real tokens", sentences=tokens.sentences(self.rows), definition="throughput"),

@@ -32,7 +32,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.levers import LEVERS
 from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, table
+from jaxbench.report import columns, rounds, table
 from jaxbench.report.findings import (
     Findings,
     excused,
@@ -124,6 +124,11 @@ class LeverFindings(Findings):
             ),
             Section(heading="Inconclusive", sentences=unclear(self.arms), definition="levers"),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
+            Section(
+                heading="Rounds",
+                sentences=rounds.sentences(self.manifest, self.points()),
+                definition="raw-samples-recordsjsonl",
+            ),
             Section(heading="Phases", sentences=[one.sentence for one in self.phases], definition="phases"),
             Section(heading="Largest batch", sentences=search, definition="batch"),
             Section(heading="Memory by depth", sentences=laws, definition="recomputation"),

@@ -44,11 +44,11 @@ def description(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) ->
         parts.append(f"the reference product takes {1e3 * product:.3g} ms of a core")
     elif facts:
         parts.append("the reference product was not measured, because the machine was busy")
-    taken = _taken([load.of(point) for point in points])
-    return [f"{', '.join(parts)}.", *([f"{taken[:1].upper()}{taken[1:]}."] if taken else [])]
+    others = taken([load.of(point) for point in points])
+    return [f"{', '.join(parts)}.", *([f"{others[:1].upper()}{others[1:]}."] if others else [])]
 
 
-def _taken(states: Sequence[load.Load]) -> str:
+def taken(states: Sequence[load.Load]) -> str:
     """Medians over points of what was taken from them, as a clause; "" if nothing is known."""
     words = {"others": "other processes took", "steal": "the hypervisor took"}
     values = {name: [v for state in states if math.isfinite(v := getattr(state, name))] for name in words}

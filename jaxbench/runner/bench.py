@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 
+from jaxbench.config import counts
 from jaxbench.input import feed as feeds
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
@@ -241,7 +242,8 @@ class Bench(Compiler):
         """A latency is the time of one call, so its blocks have one step, and there are enough for a percentile."""
         if point.levers.get(PART.name) != "inference":
             return self.timer
-        blocks = max(self.timer.blocks, -(-LATENCIES // self.config.measure.rounds))
+        rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes)
+        blocks = max(self.timer.blocks, -(-LATENCIES // rounds))
         return dataclasses.replace(self.timer, blocks=blocks, max_steps=1)
 
     def _waiting(self, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:

@@ -69,6 +69,7 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
         if not points:
             raise UserError(f"'{experiment}' has nothing to compile: it has only copies and calls; leave out --target.")
         return points
+    config_lib.settle_batch(config, target.platform)
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     if settings.platform not in ("auto", target.platform):
         raise UserError(

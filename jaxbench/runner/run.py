@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import datetime
 import functools
 import hashlib
@@ -30,13 +31,16 @@ from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import explaining, fits, placement, plan, studies, sweep
+from jaxbench.runner import automatic, explaining, fits, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
+from jaxbench.runner.automatic import Automatic, Look
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
+from jaxbench.runner.job import Job
 from jaxbench.runner.progress import AGAIN, GUESS_S, format_s
 from jaxbench.runner.studies import memory_by_depth
 from jaxbench.runner.studies.study import Study, limit
+from jaxbench.runner.workers import Workers
 
 # A run folder belongs to one machine and one set of software: continuing it with others would mix two results.
 SAME_SOFTWARE = ("python", "environment", "versions")
@@ -65,6 +69,8 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
     machine = look(settings.platform, console)
+    config_lib.settle_batch(config, machine["platform"])
+    settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)
     points += explaining.points(settings, points)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
@@ -91,13 +97,18 @@ def refuse_early(experiment: str, config: ConfigDict) -> None:
     memory_by_depth.depths(config_lib.plain(config))
 
 
-def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
-    """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing."""
+def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, look: Look) -> None:
+    """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing.
+
+    look: says when measure.rounds=auto has enough rounds; `analysis.stopping.look`.
+    """
     asked = ask(experiment, config, console)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
         session = begin_session(folder, session_of(asked, experiment))
         job = job_of(folder, asked, config, experiment, session=session)
+        if asked.settings.rounds is None:
+            job = dataclasses.replace(job, automatic=Automatic(folder, look))
         title = f"{config.experiment}: {size_of(asked)}, into {workdir}"
         console.print(title, highlight=False, soft_wrap=True)
         for note in (*folder.notes, *asked.notes):
@@ -128,7 +139,7 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     every = config.get("strategy") == "all" or compiler.every_set(config)
     with tempfile.TemporaryDirectory() as folder:
         job = job_of(RunFolder(folder), asked, config, experiment, session=0)
-        with sweep.Workers(job, asked.points) as workers:
+        with Workers(job, asked.points) as workers:
             for point in asked.points:
                 cells, guess_s = _dry_point(point, workers, asked, every=every)
                 mark = " (oversubscribed)" if point.oversubscribed else ""
@@ -148,9 +159,7 @@ def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
     return not failing
 
 
-def _dry_point(
-    point: plan.Placed, workers: sweep.Workers, asked: Asked, *, every: bool
-) -> tuple[list[str], float | None]:
+def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: bool) -> tuple[list[str], float | None]:
     """The cells of a point's row, and a guess of its seconds on a CPU; None if it would fail.
 
     every: --config.strategy=all or lever.compiler=all, so what is not supported is not a failure.
@@ -176,9 +185,10 @@ def _dry_point(
         blocks += 1 + 3 * settings.blocks
     cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]
     prepare_s = 2 * compile_s + (GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2)
-    again_s = 0 if point.oversubscribed else (settings.processes - 1) * (compile_s + GUESS_S[AGAIN] / 2)
+    rounds, processes = settings.counts
+    again_s = 0 if point.oversubscribed else (processes - 1) * (compile_s + GUESS_S[AGAIN] / 2)
     block_s = max(plan.block_s_of(point, settings.block_s), step_s)
-    return cells, prepare_s + again_s + plan.rounds_of(point, settings.rounds) * blocks * block_s
+    return cells, prepare_s + again_s + plan.rounds_of(point, rounds) * blocks * block_s
 
 
 def _too_large_to_check(whole_bytes: float, machine: dict[str, Any]) -> str:
@@ -218,14 +228,15 @@ def free_cores() -> list[int]:
 
 def size_of(asked: Asked) -> str:
     """How much is measured, in words."""
-    processes = asked.settings.processes
-    return f"{len(asked.points)} points x {asked.settings.rounds} rounds" + (
+    rounds, processes = asked.settings.counts
+    least = "at least " if asked.settings.rounds is None else ""
+    return f"{len(asked.points)} points x {least}{rounds} rounds" + (
         f" in {processes} processes" if processes > 1 else ""
     )
 
 
-def job_of(folder: RunFolder, asked: Asked, config: ConfigDict, experiment: str, *, session: int) -> sweep.Job:
-    return sweep.Job(
+def job_of(folder: RunFolder, asked: Asked, config: ConfigDict, experiment: str, *, session: int) -> Job:
+    return Job(
         run=folder,
         points=asked.points,
         order=asked.machine.get("free_cores", ()),
@@ -242,6 +253,7 @@ def absolute(experiment: str) -> str:
 def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
     """The manifest of this start of the run."""
     source, settings, machine = discovery.experiment_path(experiment), asked.settings, asked.machine
+    rounds, _ = settings.counts
     return {
         **machine,
         "command": ["jaxbench", *sys.argv[1:]],
@@ -254,9 +266,10 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
             "experiment": settings.experiment,
             "platform": machine["platform"],
             "processes": machine["processes"],
-            "rounds": settings.rounds,
+            "rounds": rounds,
             "blocks": settings.blocks,
-            "points": [{**point.to_json(), "rounds": plan.rounds_of(point, settings.rounds)} for point in asked.points],
+            **({"auto": automatic.plan(settings)} if settings.rounds is None else {}),
+            "points": [{**point.to_json(), "rounds": plan.rounds_of(point, rounds)} for point in asked.points],
         },
     }
 

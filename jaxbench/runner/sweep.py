@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType, TracebackType
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from absl import logging
@@ -17,35 +14,11 @@ from rich.console import Console
 from jaxbench.errors import UserError
 from jaxbench.records import schema
 from jaxbench.records.schema import FailureRecord, PointRecord, RoundRecord
-from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner.client import Worker, WorkerError
-from jaxbench.runner.plan import Placed, Point, groups, rounds_of
+from jaxbench.runner.client import WorkerError
+from jaxbench.runner.job import Job
+from jaxbench.runner.plan import Placed, Point, rounds_of
 from jaxbench.runner.progress import AGAIN, SweepProgress
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """The input of a sweep. order: the CPU cores to take first. source: the copy of this package that its processes
-    run, as `machine.source.of`; None: that of this process."""
-
-    run: RunFolder
-    points: Sequence[Placed]
-    config: dict[str, Any]
-    experiment: str  # a name or an absolute path
-    session: int  # how often this run folder was continued
-    order: Sequence[int] = ()
-    source: dict[str, str] | None = None
-
-    @property
-    def rounds(self) -> int:
-        return self.config["measure"]["rounds"]
-
-    @property
-    def fresh(self) -> list[int]:
-        """The rounds before which processes are replaced, so that several measure each point; not oversubscribed ones,
-        whose times claim nothing."""
-        processes = self.config["measure"]["processes"]
-        return [self.rounds * i // processes for i in range(1, processes)]
+from jaxbench.runner.workers import Workers, note_workers
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
@@ -59,109 +32,16 @@ def missing_rounds(records: list[schema.Record], points: Sequence[Placed], round
     return {point: todo for point, todo in missing.items() if todo}
 
 
-def note_workers(run: RunFolder, workers: Workers) -> None:
-    """Writes into the manifest what each process has: its CPUs and its variables."""
-    manifest = run.manifest()
-    write_json(run.path / MANIFEST, {**manifest, "workers": {**manifest.get("workers", {}), **workers.surroundings}})
-
-
-class Workers:
-    """The worker processes of a sweep, by group; a dead one is restarted."""
-
-    def __init__(self, job: Job, points: Sequence[Placed], *, begun: int = 0):
-        """begun: the number of processes that each group has already had."""
-        self._job = job
-        self._groups = groups(points)
-        self._started: Counter[str] = Counter(dict.fromkeys(self._groups, begun))
-        self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
-        self._workers = {name: self._start(name) for name in self._groups}
-        self._lost: set[str] = set()
-
-    def _start(self, name: str, learned: Mapping[str, Any] = MappingProxyType({})) -> Worker:
-        logs = self._job.run.path / "logs"
-        logs.mkdir(exist_ok=True)
-        again = f"#{self._started[name]}" if self._started[name] else ""
-        self._started[name] += 1
-        setup = {
-            **self._groups[name][1],
-            **learned,
-            "experiment": self._job.experiment,
-            "config": self._job.config,
-            "order": list(self._job.order),
-            "worker": f"session{self._job.session}/{name}{again}",
-            **({"source": self._job.source} if self._job.source else {}),
-        }
-        return Worker(setup, logs / f"{name}.log")
-
-    def wait_ready(self) -> None:
-        """Waits until all workers have started: a starting one takes cores from the first that compiles."""
-        for worker in self._workers.values():
-            worker.wait_ready()
-
-    @property
-    def surroundings(self) -> dict[str, dict[str, Any]]:
-        """The CPUs and variables of each process, by the name that records give it."""
-        return {worker.name: worker.surroundings for worker in self._workers.values()}
-
-    def name(self, point: str) -> str:
-        """Of the process that measures a point, as records give it."""
-        return self._workers[self._of[point]].name
-
-    def renew(self, points: Iterable[str]) -> None:
-        """Replaces the processes that measure these points, which discards all that they have prepared."""
-        names = sorted({self._of[point] for point in points})
-        for name in names:
-            self._workers[name].close()
-            self._workers[name] = self._start(name, self._workers[name].learned)
-        self.wait_ready()
-
-    def send_ahead(self, point: str, request: dict[str, Any]) -> None:
-        """Lets the process of a point begin with what `ask` is about to ask of it."""
-        self._workers[self._of[point]].send_ahead(request)
-
-    def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Raises WorkerError; if the worker died, a new one is started for the group's other points."""
-        name = self._of[point]
-        worker, restarts = self._workers[name], self._workers[name].restarts
-        try:
-            return worker.ask(request)
-        except WorkerError as error:
-            if not error.alive or error.stage in ("start", "model"):
-                worker.close()
-                self._workers[name] = self._start(name)
-                self._lose(point)
-            raise
-        finally:
-            if worker.restarts > restarts:
-                self._lose(point)
-
-    def lost(self) -> set[str]:
-        """The points whose preparation was lost with a process since the last call."""
-        lost, self._lost = self._lost, set()
-        return lost
-
-    def _lose(self, point: str) -> None:
-        """The process that was working on this point is gone, and with it the group's other points."""
-        self._lost.update(other for other in self._groups[self._of[point]][0] if other != point)
-
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Lets the workers finish; after an exception, such as an interrupt, kills them."""
-        for worker in self._workers.values():
-            worker.close() if kind is None else worker.kill()
-
-
 def run(job: Job, console: Console) -> None:
     """Measures what the run folder lacks. Failures are recorded and the other points go on; Ctrl-C loses nothing."""
     records = job.run.records()
     todo = missing_rounds(records, job.points, job.rounds)
-    points = [point for point in job.points if point.point in todo]
-    if not points:
+    while not todo and job.more():  # it was interrupted before it looked
+        todo = missing_rounds(records, job.points, job.rounds)
+    if not todo:
         return
+    later = job.automatic is not None  # further rounds are of all points but the oversubscribed ones
+    points = [point for point in job.points if point.point in todo or (later and not point.oversubscribed)]
     first = min(min(missing) for missing in todo.values())
     fresh = [number for number in job.fresh if number > first]
     again = [point for point in points if not point.oversubscribed for _ in fresh]
@@ -187,8 +67,10 @@ class _Sweep:
         todo: dict[str, list[int]],
         steps: dict[str, int],
     ):
-        self.job, self.workers, self.progress, self.todo, self.steps = job, workers, progress, todo, steps
+        self.job, self.workers, self.progress, self.steps = job, workers, progress, steps
+        self.todo = {point.point: todo.get(point.point, []) for point in points}
         self.points = {point.point: point for point in points}
+        self.random_order = random.Random(f"{job.config['seed']}/{job.session}")
         self.ready: set[str] = set()
         self.failed: set[str] = set()
         self.checked: dict[str, PointRecord] = {}
@@ -196,23 +78,35 @@ class _Sweep:
 
     def run(self, fresh: Sequence[int]) -> None:
         """fresh: the rounds that start with new processes."""
-        self.prepare_all(self.points)
-        random_order = random.Random(f"{self.job.config['seed']}/{self.job.session}")
-        for number in range(self.job.rounds):
-            if number in fresh:
-                again = [name for name, point in self.points.items() if not point.oversubscribed]
-                self.ready.difference_update(again)
-                self.workers.renew(again)
-                self.prepare_all(again)
-            names = [name for name in self.points if number in self.todo[name]]
-            random_order.shuffle(names)
-            for name in names:
-                self.measure(name, number)
+        self.prepare_all(name for name, missing in self.todo.items() if missing)
+        rounds = self.job.rounds
+        self.measure_all(range(rounds), fresh)
+        while self.job.more():
+            new = range(rounds, rounds := self.job.rounds)
+            for name in self.alone():
+                self.todo[name] = [*self.todo[name], *new]
+            self.measure_all(new, [new.start])
         if self.job.config.get("profile"):
             for name in sorted(self.ready):
                 if not getattr(self.points[name], "explains", ""):
                     self.trace(name)
         self.report_failures()
+
+    def alone(self) -> list[str]:
+        """The points whose devices share no cores."""
+        return [name for name, point in self.points.items() if not point.oversubscribed]
+
+    def measure_all(self, rounds: Iterable[int], fresh: Sequence[int]) -> None:
+        """Measures what is missing of these rounds, each in random order."""
+        for number in rounds:
+            if number in fresh:
+                self.ready.difference_update(self.alone())
+                self.workers.renew(self.alone())
+                self.prepare_all(self.alone())
+            names = [name for name in self.points if number in self.todo[name]]
+            self.random_order.shuffle(names)
+            for name in names:
+                self.measure(name, number)
 
     def prepare_all(self, names: Iterable[str]) -> None:
         """Processes work at the same time on what was checked before, and on points whose times claim nothing; the

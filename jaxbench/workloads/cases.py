@@ -15,7 +15,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench import config as config_lib
+from jaxbench import config_fields
 from jaxbench.errors import UserError
 
 # The report has one set of figures for each view.
@@ -155,7 +155,7 @@ def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[
     """Reads a comma-separated choice from a config; "all" is `everything`, or every legal name. Raises UserError."""
     if text.strip() == "all":
         return tuple(legal if everything is None else everything)
-    chosen: tuple[str, ...] = config_lib.names_of(*legal)(field, text)
+    chosen: tuple[str, ...] = config_fields.names_of(*legal)(field, text)
     return chosen
 
 

@@ -15,6 +15,7 @@ FLOORS = (
     {"catalog", "records"},
     {"imported"},
     {"discovery", "levers"},
+    {"config_fields"},
     {"config"},
     {"machine"},
     {"workloads"},

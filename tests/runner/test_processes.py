@@ -1,7 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Several processes measure one point: only the first checks it, unless a later one compiles another program."""
 
+from pathlib import Path
+
 import fabricate
+import pytest
 from doorway import QUICK_MLP, jaxbench
 from rich.console import Console
 
@@ -9,8 +12,10 @@ from jaxbench.analysis import points
 from jaxbench.records import schema
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import sweep
+from jaxbench.runner import workers as workers_lib
+from jaxbench.runner.automatic import Automatic
 from jaxbench.runner.client import WorkerError
-from jaxbench.runner.plan import Point
+from jaxbench.runner.plan import Point, rounds_of
 from jaxbench.runner.progress import SweepProgress
 
 
@@ -109,6 +114,112 @@ def test_another_program_is_checked_like_a_new_point(tmp_path):
     assert again == [("prepare_again", "p1"), ("prepare_again", "p2"), ("prepare", "p1"), ("prepare", "p2")]
     made = [r for r in records if isinstance(r, schema.PointRecord) and r.worker == "session0/cpu1#1"]
     assert [(record.program_sha256, record.checked_by) for record in made] == [("another", "")]
+
+
+class Looks:
+    """Ends a run at a number of rounds, and keeps at which it was asked. kill: an interrupt at the second look."""
+
+    def __init__(self, end, kill=False):
+        self.end, self.kill, self.seen = end, kill, []
+
+    def __call__(self, run):
+        rounds = run.manifest()["plan"]["rounds"]
+        assert {(r.point, r.round) for r in run.records() if isinstance(r, schema.RoundRecord)} >= {
+            (point, number) for point in ("p1", "p2") for number in range(rounds)
+        }
+        self.seen.append(rounds)
+        if self.kill and len(self.seen) == 2:
+            raise KeyboardInterrupt
+        return {"rounds": rounds, "ended": "precise" if rounds >= self.end else ""}
+
+
+def automatic_job(folder, look, session=0):
+    """A job whose rounds go on until `look` ends them, over one device, two, and eight that share cores."""
+    about = {"strategy": "shard_map", "scaling": "strong", "global_batch": 8, "platform": "cpu"}
+    asked = [Point(point=f"p{n}", devices=n, oversubscribed=n == 8, **about) for n in (1, 2, 8)]
+    config = {"measure": {"rounds": "auto", "processes": "auto"}, "seed": 0, "experiment": "mlp"}
+    run = RunFolder.begin(folder / "run", config)
+    if not (run.path / MANIFEST).exists():
+        points = [{**point.to_json(), "rounds": rounds_of(point, 6)} for point in asked]
+        auto = {"rounds_each": 2, "ended": "", "looks": []}
+        write_json(run.path / MANIFEST, {"plan": {"rounds": 6, "points": points, "auto": auto}})
+    how = {"config": config, "experiment": "mlp", "session": session, "automatic": Automatic(run, look)}
+    return sweep.Job(run=run, points=asked, **how), asked
+
+
+def measured(job, asked, monkeypatch):
+    """Sweeps with scripted processes, and returns them."""
+    made = []
+
+    class Begun(Scripted):
+        def __init__(self, job, points):
+            super().__init__(asked)
+            made.append(self)
+
+        wait_ready, __enter__, __exit__ = lambda self: None, lambda self: self, lambda self, *_: None
+
+    monkeypatch.setattr(sweep, "Workers", Begun)
+    try:
+        sweep.run(job, Console(quiet=True))
+    finally:
+        job.run.close()
+    return made
+
+
+def test_rounds_are_added_with_new_processes_until_a_look_ends_it(tmp_path, monkeypatch):
+    look = Looks(end=10)
+    job, asked = automatic_job(tmp_path, look)
+    (workers,) = measured(job, asked, monkeypatch)
+    assert look.seen == [6, 8, 10]
+    rounds = [record for record in job.run.records() if isinstance(record, schema.RoundRecord)]
+    assert [(r.round, r.worker[-1]) for r in rounds if r.point == "p2"] == [(n, str(n // 2)) for n in range(10)]
+    assert [r.round for r in rounds if r.point == "p8"] == [0, 1, 2]
+    plan = job.run.manifest()["plan"]
+    assert (plan["rounds"], plan["auto"]["ended"], len(plan["auto"]["looks"])) == (10, "precise", 3)
+    assert [point["rounds"] for point in plan["points"]] == [10, 10, 3]
+    assert measured(*automatic_job(tmp_path, look, session=1), monkeypatch) == []  # it stays ended
+    assert look.seen == [6, 8, 10]
+
+
+def test_killed_before_a_look_it_ends_where_it_would_have(tmp_path, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        measured(*automatic_job(tmp_path, Looks(end=10, kill=True)), monkeypatch)
+    plan = RunFolder(tmp_path / "run").manifest()["plan"]
+    assert (plan["rounds"], plan["auto"]["ended"]) == (8, "")
+    again = Looks(end=10)
+    job, asked = automatic_job(tmp_path, again, session=1)
+    measured(job, asked, monkeypatch)
+    assert again.seen == [8, 10]
+    rounds = [(r.point, r.round) for r in job.run.records() if isinstance(r, schema.RoundRecord)]
+    assert sorted(rounds) == sorted(
+        [*((p, n) for p in ("p1", "p2") for n in range(10)), *(("p8", n) for n in range(3))]
+    )
+
+
+class Idle:
+    """A process that does nothing."""
+
+    restarts, learned = 0, {}
+
+    def wait_ready(self):
+        pass
+
+    close = wait_ready
+
+
+def test_later_processes_of_a_cpu_keep_what_they_compile(tmp_path, monkeypatch):
+    """The first compiles for itself, because its times are recorded."""
+    started = []
+    monkeypatch.setattr(workers_lib, "Worker", lambda setup, log: started.append(setup) or Idle())
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    job, asked = automatic_job(tmp_path, Looks(end=6))
+    with workers_lib.Workers(job, asked) as workers:
+        workers.renew(["p1"])
+        workers.renew(["p1"])
+    job.run.close()
+    folders = [setup["environment"].get("JAX_COMPILATION_CACHE_DIR") for setup in started]
+    assert folders[:3] == [None, None, None]
+    assert folders[3] is not None and folders[3] == folders[4] and not Path(folders[3]).exists()
 
 
 def test_a_process_that_dies_costs_its_point_and_the_others_are_prepared(tmp_path):

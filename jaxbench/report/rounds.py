@@ -1,0 +1,50 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Why a run with measure.rounds=auto has as many rounds as it has: docs/METRICS.md, Rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxbench.analysis import load
+from jaxbench.analysis.measured import Measured
+from jaxbench.analysis.scaling import Control
+from jaxbench.analysis.stopping import HALF_WIDTH
+from jaxbench.report import machine_state
+
+GOAL = f"{100 * HALF_WIDTH:.0f} points"
+
+
+def sentences(
+    manifest: Mapping[str, Any], points: Sequence[Measured[Any]], controls: Sequence[Control] = ()
+) -> list[str]:
+    """What ended the run, how wide the widest interval is and, unless it is narrow, why; [] for a fixed number of
+    rounds."""
+    about = manifest["plan"].get("auto")
+    if about is None:
+        return []
+    if not about["ended"]:
+        return ["Not ended: it was interrupted, and the same command continues it."]
+    last = about["looks"][-1]
+    count = f"{last['rounds']} rounds in {last['rounds'] // about['rounds_each']} processes"
+    widest = f"{last['point']} is known to ± {100 * last['half_width']:.1f} points"
+    if about["ended"] == "precise":
+        return [f"Ended after {count}, because every interval is as narrow as ± {GOAL}: the widest, {widest}."]
+    means, more = {
+        "budget": (f"its {about['budget_s']:g} s for rounds are spent", "--config.measure.budget_s"),
+        "processes": ("it may have no more processes", "--config.measure.processes"),
+    }[about["ended"]]
+    return [
+        f"Ended after {count}, because {means}: {widest}, not to ± {GOAL}.",
+        *_reasons(points, controls),
+        f"A larger {more} allows more rounds.",
+    ]
+
+
+def _reasons(points: Sequence[Measured[Any]], controls: Sequence[Control]) -> list[str]:
+    """What makes the intervals wide, as far as the run shows it."""
+    floor = max((control.floor for control in controls), default=0.0)
+    same = f"one program that was measured twice differs by up to {100 * floor:.1f} %" if floor else ""
+    taken = machine_state.taken([load.of(point) for point in points if not point.oversubscribed])
+    reasons = " and ".join(filter(None, (taken, same)))
+    return [f"Why so wide: {reasons}."] if reasons else []
