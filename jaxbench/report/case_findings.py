@@ -16,8 +16,9 @@ from jaxbench.analysis.normal import Verdict
 from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
-from jaxbench.report.findings import Findings, legend, notes, of_folder, refusals
+from jaxbench.report.findings import Findings, legend, of_folder
 from jaxbench.report.page import Page, Picture, Purpose, Section
+from jaxbench.report.row_sentences import notes, refusals
 from jaxbench.report.table import Table, take
 
 TITLES = {

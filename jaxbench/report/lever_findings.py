@@ -33,18 +33,9 @@ from jaxbench.levers import LEVERS
 from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, rounds, table
-from jaxbench.report.findings import (
-    Findings,
-    excused,
-    legend,
-    notes,
-    of_folder,
-    refusals,
-    timed,
-    unit,
-    utilisation,
-)
+from jaxbench.report.findings import Findings, legend, of_folder, unit
 from jaxbench.report.page import Purpose, Section
+from jaxbench.report.row_sentences import excused, notes, refusals, timed, utilisation
 from jaxbench.report.table import Table
 
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
