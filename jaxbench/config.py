@@ -294,7 +294,9 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
             raise UserError(f"--config.{name} is unknown: {did_you_mean(name, fields)}")
         if name in FIXED:
             raise UserError(f"--config.{name} cannot be set: the experiment fixes it to {fields[name]}.")
-        kind, read = _KINDS.get(type(fields[name]), ("", str))
+        group, _, last = name.rpartition(".")
+        declared = (_at(config, group) if group else config).get_type(last)  # object: a number or a word
+        kind, read = _KINDS.get(declared, ("", str))
         try:
             read(text)
         except (ValueError, KeyError) as error:
