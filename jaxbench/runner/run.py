@@ -248,10 +248,17 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
             **asked.facts,
             "experiment": settings.experiment,
             "platform": machine["platform"],
-            "processes": machine["processes"],
+            "processes": max(point.processes for point in asked.points),
             "rounds": settings.rounds,
             "blocks": settings.blocks,
-            "points": [{**point.to_json(), "rounds": plan.rounds_of(point, settings.rounds)} for point in asked.points],
+            "points": [
+                {
+                    **point.to_json(),
+                    "rounds": plan.rounds_of(point, settings.rounds),
+                    "processes": point.processes,
+                }
+                for point in asked.points
+            ],
         },
     }
 
