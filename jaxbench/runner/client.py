@@ -124,6 +124,8 @@ class Worker:
                 if (answer := child.read()) is None:
                     raise self._death(child, stage)
                 answers[child] = answer
+                if "source" in answer:
+                    source.require_same(answer["source"], self._setup.get("source"))
                 if "failed" in answer and failed is None:
                     failed, deadline = child, min(deadline, time.monotonic() + FAILED_LIMIT_S)
             if not heard:
@@ -133,9 +135,6 @@ class Worker:
             raise self._failure(answers, failed)
         if silent:
             raise self._silence(silent, stage, limit_s)
-        for answer in answers.values():
-            if "source" in answer:
-                source.require_same(answer["source"], self._setup.get("source"))
         return members.merged([answers[child] for child in self._children])
 
     def _failure(self, answers: dict[Child, dict[str, Any]], first: Child) -> WorkerError:
