@@ -102,7 +102,8 @@ class Settings(_Measured):
     accelerator_batch: int = setting("accelerator_batch", 0, integer(0, 2**31 - 1))
     # What grows with the device count in weak scaling; "model": by the experiment's own grow().
     weak: str = setting("weak", "batch", one_of("batch", "model"))
-    oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)  # mesh.devices=auto exceeds the CPU cores
+    oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)  # mesh.devices=auto may exceed the CPU cores
+    mesh_processes: str = setting("mesh.processes", "1", as_is)  # that run a point: a number, or per_device
     # "max": the largest batch that fits; "context": the longest sequence. search_bytes 0: the device's memory.
     search: str = setting("search", "", one_of("", "max", "context"))
     search_bytes: int = setting("search_bytes", 0, integer(0, 2**63 - 1))
