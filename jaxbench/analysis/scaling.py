@@ -255,7 +255,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.extend(_shared_threads(row))
     notes.extend(_excess(point))
     notes.extend([point.repetition] if point.repetition else [])
-    notes.extend(unsettled(point))
+    notes.extend([] if point.oversubscribed else unsettled(point))
     if row.timing.clock_note:
         notes.append(row.timing.clock_note)
     return tuple(notes)
