@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,7 +93,7 @@ class Members:
         return self.alone and jax.process_count() == 1 or jax.process_index() in self.processes
 
     def meet(self) -> None:
-        """Waits until all members are here. Raises JaxRuntimeError, which names the missing, after MEETING_LIMIT_S."""
+        """Waits until all members are here. Raises TimeoutError, which names a missing one, after MEETING_LIMIT_S."""
         if not self.alone:
             self._wait(f"{self._next()}/met")
 
@@ -131,7 +132,13 @@ class Members:
         return f"jaxbench/{'-'.join(map(str, self.processes))}/{next(_meetings[self.processes])}"
 
     def _wait(self, name: str) -> None:
-        _service().wait_at_barrier(name, int(1000 * MEETING_LIMIT_S), process_ids=list(self.processes))
+        try:
+            _service().wait_at_barrier(name, int(1000 * MEETING_LIMIT_S), process_ids=list(self.processes))
+        except jax.errors.JaxRuntimeError as error:
+            if missing := re.findall(r"^(\d+)$", str(error), re.MULTILINE):
+                limit = f"within {MEETING_LIMIT_S:.0f} s to where the others wait for it"
+                raise TimeoutError(f"process {missing[0]} did not come {limit}") from error
+            raise
 
 
 def _service() -> Any:
