@@ -70,7 +70,7 @@ class Worker:
     @property
     def surroundings(self) -> dict[str, Any]:
         """Its CPUs and variables, once it has started; see `worker.surroundings`."""
-        names = ("cpus", "environment", "process_cpus")
+        names = ("cpus", "environment", "processes")
         return {name: self._start_answer[name] for name in names if name in self._start_answer}
 
     def wait_ready(self) -> None:

@@ -19,7 +19,7 @@ from jaxbench.runner import client, sweep
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
 
-# A linear model whose loss can be made to fail in process 1 alone, by a file that the test writes.
+# A linear model whose loss can be made to fail, or to differ, in process 1 alone, by a file that the test writes.
 MODEL = """
 import os
 import jax, jax.numpy as jnp, optax
@@ -32,6 +32,8 @@ def build(config):
     def loss(params, model_state, batch, key):
         if jax.process_index() == 1 and len(batch["x"]) == 8 and os.path.exists(__file__ + ".fails"):
             raise MemoryError("no room here")
+        if jax.process_index() == 1 and len(batch["x"]) == 8 and os.path.exists(__file__ + ".differs"):
+            batch = {"x": jnp.sin(batch["x"])}
         return jnp.mean((batch["x"] @ params["w"]) ** 2), (model_state, {})
 
     return TrainWorkload(name="line", init=init, loss=loss, optimizer=optax.sgd(0.1), example={"x": Field((3,))})
@@ -120,12 +122,16 @@ def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, t
     assert not failed.value.alive and gone(pids)
 
 
-def test_what_all_refuse_alike_is_one_sentence_and_the_world_lives_on(workers):
+def test_what_all_refuse_alike_is_one_sentence_and_the_world_lives_on(workers, tmp_path):
     pids = the_world(workers).pids
     wrong = {**STRONG.to_json(), "strategy": "tensor"}
     with pytest.raises(WorkerError, match="^'line' does not declare what can be split") as refused:
         workers.ask(STRONG.point, {"do": "compile", "point": wrong})
     assert refused.value.unsupported and refused.value.alive
+    (tmp_path / "line.py.differs").touch()
+    with pytest.raises(WorkerError, match="^process 1 compiled another program of this step than process 0") as refused:
+        workers.ask(STRONG.point, {"do": "prepare", "point": STRONG.to_json()})
+    assert refused.value.stage == "compile" and refused.value.alive
     assert the_world(workers).pids == pids
 
 
