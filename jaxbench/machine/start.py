@@ -36,8 +36,8 @@ def start_fake_cpu(
 
     cores: instead, one device that may use that many cores, as a library's kernel does.
     concurrent_collectives: the maximum number of collectives of one program that can wait at the same time.
-    together: the devices of all processes of a world, which have their cores in common. Gloo's thread asks for data
-    without a pause when another process has sent before this one receives. On a single core that took the step's time.
+    together: the devices of all processes of a world, which have their cores in common, so that the threads which
+    read from sockets find one that is idle.
 
     By default XLA lets one CPU device use every core, so two devices would show no gain over one, and more devices than
     cores a false gain. Raises RuntimeError when the backend has already started.
@@ -127,6 +127,8 @@ def start(
         require(platform)
     # As the manifest counts, unless there is a world: devices of other hosts cannot be used from here.
     available = jax.devices() if place else jax.local_devices()
+    if place and platform == "cpu":
+        world.read_sockets_last()
     if len(available) < devices:
         raise UserError(f"{devices} {platform} devices were requested, but this machine has {len(available)}.")
     return available[:devices]

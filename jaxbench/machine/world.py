@@ -8,13 +8,17 @@ collective. So the members of a world agree first. They do so through JAX's coor
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
 import re
 import socket
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
@@ -66,6 +70,33 @@ def free_address() -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+EPOLL = {
+    "232",
+    "281",
+    "441",
+    "22",
+}  # system calls: epoll_wait, epoll_pwait and epoll_pwait2 on x86-64, epoll_pwait on arm64
+
+
+def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
+    """Gives the threads of this process that wait for sockets the lowest priority, once it has devices (Linux).
+
+    Gloo's thread asks for data without a pause from when another process sends until this one receives. It took the core
+    of the thread that would receive for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and takes 0.7 ms.
+    gRPC's threads, which have names of their own, stay as they are. Returns how many threads it found.
+    """
+    found = set()
+    for _ in range(5):  # a thread that is not waiting now will be soon
+        for task in tasks.iterdir() if tasks.exists() else ():
+            with contextlib.suppress(OSError):
+                mine = (task / "comm").read_text() == (tasks.parent / "comm").read_text()
+                if mine and (task / "syscall").read_text().split()[0] in EPOLL:
+                    os.setpriority(os.PRIO_PROCESS, int(task.name), 19)
+                    found.add(task.name)
+        time.sleep(0.01)
+    return len(found)
 
 
 # How often each set of processes has met. Equal on all of them, because they do the same in the same order.
