@@ -72,19 +72,15 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
-EPOLL = {
-    "232",
-    "281",
-    "441",
-    "22",
-}  # system calls: epoll_wait, epoll_pwait and epoll_pwait2 on x86-64, epoll_pwait on arm64
+# The system calls epoll_wait, epoll_pwait and epoll_pwait2, and epoll_pwait of arm64.
+EPOLL = {"232", "281", "441", "22"}
 
 
 def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
     """Gives the threads of this process that wait for sockets the lowest priority, once it has devices (Linux).
 
-    Gloo's thread asks for data without a pause from when another process sends until this one receives. It took the core
-    of the thread that would receive for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and takes 0.7 ms.
+    Gloo's thread asks for data without a pause from when another process sends until this one receives. It took the
+    core of the thread that would receive for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and takes 0.7.
     gRPC's threads, which have names of their own, stay as they are. Returns how many threads it found.
     """
     found = set()
