@@ -274,7 +274,7 @@ def _pairing(row: Row, base: Row) -> list[str]:
 def _shared_threads(row: Row) -> list[str]:
     """Devices of one CPU process share XLA's thread pool (docs/METRICS.md, Threads)."""
     point = row.point
-    if point.platform != "cpu" or point.devices == 1 or not row.efficiency.hi < 1:
+    if point.platform != "cpu" or point.devices <= point.processes or not row.efficiency.hi < 1:
         return []
     return ["some of this loss is XLA's shared CPU thread pool, not the strategy"]
 
