@@ -14,7 +14,8 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +66,9 @@ class Writer:
     `restore_latest` first, so that damaged checkpoints are not counted.
     """
 
-    def __init__(self, folder: Path, *, keep: int):
-        self._folder, self._keep = folder.absolute(), keep
+    def __init__(self, folder: Path, *, keep: int, on_sealed: Callable[[float], None] = lambda seconds: None):
+        """on_sealed: told how long a checkpoint took, from `save` to its seal, in another thread."""
+        self._folder, self._keep, self._on_sealed = folder.absolute(), keep, on_sealed
         with _writing(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             for path in _unfinished(self._folder):
@@ -90,6 +92,7 @@ class Writer:
 
         progress: JSON, such as the rows measured so far.
         """
+        begun = time.perf_counter()
         leaves = named_leaves(state)
         header = {"format": FORMAT, "shapes": shapes(leaves), "sha256": sha256(leaves), "progress": progress}
         text = json.dumps(header)  # now, because the caller may change `progress` later
@@ -98,13 +101,14 @@ class Writer:
         part = self._folder / f"{int(state.step)}{PART}"
         with _writing(self._folder):
             written = ocp.save_async(part / STATE, stored, checkpointable_name=STATE)
-        self._saving = self._thread.submit(self._commit, written, part, text)
+        self._saving = self._thread.submit(self._commit, written, part, text, begun)
 
-    def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str) -> None:
+    def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, begun: float) -> None:
         written.result()
         files = {name: _file_sha256(part / name) for name in _files(part)}
         _write_seal(part, {**json.loads(header), "files": files})
         os.rename(part, part.with_suffix(""))
+        self._on_sealed(time.perf_counter() - begun)
         for step in saved_steps(self._folder)[self._keep :]:
             shutil.rmtree(self._folder / str(step))
 
