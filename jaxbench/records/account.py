@@ -48,7 +48,7 @@ class Start:
       from_step: that it restored; None when it ended before.
       step: completed.
       saves: in their order.
-      sealed, sealing_ns: how many of them were sealed, and the sum of the times from beginning to seal.
+      sealed, sealing_ns: how many of them were sealed, and the time that this took in the background, in all.
       finished: the training had come to its end; what follows is another request, and the time until then is no loss.
     """
 

@@ -58,13 +58,12 @@ class Account:
         self.from_step: int | None = None
         self.finished = False
         self._sealed, self._sealing_ns = 0, 0
-        path = folder / ACCOUNT
-        with writing(folder):
-            cut = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
-            self._file = open(path, "ab", buffering=0)  # one call of the system a line
-            if cut:
-                self._file.write(b"\n")
-            self._at = self._file.tell()
+        self._path, self._discarded = folder / ACCOUNT, False
+        with writing(folder), open(self._path, "a+b") as file:
+            self._at = file.tell()  # what this start writes begins here
+            file.seek(max(0, self._at - 1))
+            if file.read() not in (b"", b"\n"):
+                file.write(b"\n")  # after a line that a crash cut off
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="account", daemon=True)
         self.write()
@@ -80,7 +79,6 @@ class Account:
         self._thread.join()
         if error is None:
             self.write()
-        self._file.close()
 
     @contextlib.contextmanager
     def doing(self, kind: str) -> Iterator[Account]:
@@ -105,7 +103,7 @@ class Account:
             return before
 
     def sealed(self, seconds: float) -> None:
-        """A checkpoint is complete, so long after it was begun. May be called from any thread."""
+        """A checkpoint was sealed, so long after it had ceased to block. May be called from any thread."""
         with self._lock:
             self._sealed += 1
             self._sealing_ns += round(seconds * 1e9)
@@ -113,13 +111,13 @@ class Account:
     def discard(self) -> None:
         """Takes back what was written: there was nothing to train."""
         with self._lock, writing(self._folder):
-            self._file.truncate(self._at)
-            self._file.close()
+            os.truncate(self._path, self._at)
+            self._discarded = True
 
     def write(self, *, saving: bool = False) -> None:
         """Appends a line. saving: a checkpoint of `step` begins. Raises UserError when the disk is full."""
         with self._lock:
-            if self._file.closed:
+            if self._discarded:
                 return
             ns = {**self._ns, self._kind: self._ns[self._kind] + self._clock() - self._since}
             line = {
@@ -127,8 +125,8 @@ class Account:
                 "saving": saving, "sealed": self._sealed, "sealing_ns": self._sealing_ns, "finished": self.finished,
                 "ns": ns,
             }  # fmt: skip
-            with writing(self._folder):
-                self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            with writing(self._folder), open(self._path, "ab", buffering=0) as file:  # one call of the system
+                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _beat(self) -> None:
         first = self._clock()

@@ -67,7 +67,7 @@ class Writer:
     """
 
     def __init__(self, folder: Path, *, keep: int, on_sealed: Callable[[float], None] = lambda seconds: None):
-        """on_sealed: told how long a checkpoint took, from `save` to its seal, in another thread."""
+        """on_sealed: told how many seconds after `save` had returned a checkpoint was sealed, by another thread."""
         self._folder, self._keep, self._on_sealed = folder.absolute(), keep, on_sealed
         with _writing(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,6 @@ class Writer:
 
         progress: JSON, such as the rows measured so far.
         """
-        begun = time.perf_counter()
         leaves = named_leaves(state)
         header = {"format": FORMAT, "shapes": shapes(leaves), "sha256": sha256(leaves), "progress": progress}
         text = json.dumps(header)  # now, because the caller may change `progress` later
@@ -101,14 +100,14 @@ class Writer:
         part = self._folder / f"{int(state.step)}{PART}"
         with _writing(self._folder):
             written = ocp.save_async(part / STATE, stored, checkpointable_name=STATE)
-        self._saving = self._thread.submit(self._commit, written, part, text, begun)
+        self._saving = self._thread.submit(self._commit, written, part, text, time.perf_counter())
 
-    def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, begun: float) -> None:
+    def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, saved: float) -> None:
         written.result()
         files = {name: _file_sha256(part / name) for name in _files(part)}
         _write_seal(part, {**json.loads(header), "files": files})
         os.rename(part, part.with_suffix(""))
-        self._on_sealed(time.perf_counter() - begun)
+        self._on_sealed(time.perf_counter() - saved)
         for step in saved_steps(self._folder)[self._keep :]:
             shutil.rmtree(self._folder / str(step))
 
