@@ -34,6 +34,7 @@ class LSTM(nnx.Module):
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         inputs_TPBG = self._products(x_BTD)
+        assert self.inputs.bias is not None
         bias_P1G = copies(self.inputs.bias[...][None], inputs_TPBG[0])
         states_TPBH = _states(inputs_TPBG, bias_P1G, copies(self.recurrent[...], inputs_TPBG[0]))
         return join(jnp.moveaxis(states_TPBH, 0, 2))
