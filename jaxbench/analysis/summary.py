@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jaxbench.analysis import stragglers
 from jaxbench.analysis.alpha_beta import Fit, group_of
 from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.batches import Latency
@@ -13,6 +14,7 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.stragglers import Stragglers
 from jaxbench.analysis.timing import Timing
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.schema import CaseRecord, Passport, PointRecord
@@ -25,6 +27,7 @@ class Entry:
     Attributes:
       arm: its comparison with the baseline, in a sweep of levers. latency: of its single calls, if it infers.
       fit: alpha and beta of its collective or transfer. waterfall: why its efficiency is not 100 %.
+      stragglers: of a step of several processes, which of them is slow.
     """
 
     row: Row | CaseRow
@@ -32,6 +35,7 @@ class Entry:
     fit: Fit | None = None
     latency: Latency | None = None
     waterfall: Waterfall | None = None
+    stragglers: Stragglers | None = None
 
     @property
     def point(self) -> Point | CasePoint:
@@ -73,7 +77,7 @@ def entries(
     return [
         Entry(
             row=row, arm=compared.get(row.point.point), fit=_fit(row, lines), latency=calls.get(row.point.point),
-            waterfall=explained.get(row.point.point),
+            waterfall=explained.get(row.point.point), stragglers=stragglers.of(row) if isinstance(row, Row) else None,
         )
         for row in rows
     ]  # fmt: skip

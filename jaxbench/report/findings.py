@@ -16,6 +16,7 @@ from jaxbench.analysis import (
     points,
     scaling,
     spread,
+    stragglers,
     summary,
     tokens,
     waterfall,
@@ -157,6 +158,7 @@ class TrainingFindings(Findings):
                 heading="Why not 100 %", sentences=loss_sentences.sentences(self.waterfalls), definition="waterfall"
             ),
             Section(heading="What would help", sentences=advice.sentences(self.waterfalls), definition="waterfall"),
+            Section(heading="Stragglers", sentences=stragglers.sentences(self.rows), definition="stragglers"),
             Section(
                 heading="Communication",
                 sentences=loss_sentences.communication(self.waterfalls),

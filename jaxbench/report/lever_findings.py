@@ -18,6 +18,7 @@ from jaxbench.analysis import (
     points,
     scaling,
     spread,
+    stragglers,
     summary,
     tokens,
 )
@@ -114,6 +115,7 @@ class LeverFindings(Findings):
                 definition="levers",
             ),
             Section(heading="Inconclusive", sentences=unclear(self.arms), definition="levers"),
+            Section(heading="Stragglers", sentences=stragglers.sentences(self.rows), definition="stragglers"),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
             Section(
                 heading="Rounds",

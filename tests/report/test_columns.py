@@ -13,6 +13,7 @@ import fabricate
 import fabricate_arms
 import fabricate_cases
 import fabricate_losses
+import fabricate_ranks
 import pytest
 from report import runs
 from rich.console import Console
@@ -76,6 +77,7 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     explained = fabricate_losses.folder(tmp_path / "explained", {2: fabricate_losses.Loss(share=0.9)}, peak=True)
     store.write_json(explained / "machine.json", card)
     found.append(findings.find(RunFolder(explained)))
+    found.append(findings.find(RunFolder(fabricate_ranks.folder(tmp_path / "ranks", (1.0, 1.3)))))
     for kind in ("precision", "inputs", "inference"):
         found.append(lever_findings.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
     for view in ("matmul", "collectives", "transfer", "curves"):

@@ -1,0 +1,153 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Which process of a point is slow: the time of each over the median of all, block by block.
+
+In a whole step each process waits for the others in every collective, so all of them take as long as the slowest. The
+step without its collectives (the part "local" of the waterfall) shows each at its own speed. docs/METRICS.md,
+Stragglers, defines the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from jaxbench.analysis.intervals import MIN_PROCESSES, MIN_ROUNDS, Estimate, Unit, estimate
+from jaxbench.analysis.paired_ratio import Timed
+from jaxbench.analysis.quantities import times
+from jaxbench.analysis.scaling import Row, fault
+from jaxbench.records.schema import RoundRecord
+
+LEAST = 0.01  # a process that loses less is not called slow, however sure that is
+CHANCE = 0.05  # the largest chance that equal processes have one that is called slow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How the processes of one program keep up with each other.
+
+    Attributes:
+      point: the id of the program: of a step, or of its part "local".
+      relative: of each process, its time over the median; the intervals hold for all of them together.
+      slowest_over_median: of the slowest in each block. Above 1 for equal processes too, because times vary.
+      slowest_in: in how many of the `rounds` each process was the slowest.
+    """
+
+    point: str
+    relative: tuple[Estimate, ...]
+    slowest_over_median: Estimate
+    slowest_in: tuple[int, ...]
+    rounds: int
+
+    @property
+    def slow(self) -> int | None:
+        """The process that was the slowest in most rounds, if that is neither chance nor less than LEAST."""
+        process, count = int(np.argmax(self.slowest_in)), max(self.slowest_in)
+        equal = len(self.slowest_in) * special.bdtrc(count - 1, self.rounds, 1 / len(self.slowest_in))
+        often = 2 * count > self.rounds and equal <= CHANCE
+        return process if often and self.relative[process].lo > 1 + LEAST else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stragglers:
+    """The processes of one point. step: in its whole step. local: without its collectives; None if not measured."""
+
+    step: Pace
+    local: Pace | None
+
+    @property
+    def clearest(self) -> Pace:
+        """Where processes are the least held up by each other."""
+        return self.local or self.step
+
+
+def of(row: Row) -> Stragglers | None:
+    """None of one process, of an oversubscribed point, whose processes share cores, and without rounds."""
+    if row.point.oversubscribed or not usable(row):
+        return None
+    local = row.explained_by.get("local")
+    alone = pace(local) if local is not None and not fault(local) and usable(local) else None
+    return Stragglers(step=pace(row), local=alone)
+
+
+def find(rows: Sequence[Row]) -> list[Stragglers]:
+    """Of all rows with several processes, in their order."""
+    return [found for row in rows if (found := of(row)) is not None]
+
+
+def usable(row: Timed) -> list[tuple[Unit, RoundRecord]]:
+    """The rounds of a point that all of its processes timed, each with its (session, round)."""
+    rounds = zip(row.point.units, row.point.rounds, strict=True)
+    return [(unit, each) for unit, each in rounds if len(each.process_block_s) == row.point.processes]
+
+
+def over_median(each: RoundRecord) -> np.ndarray:
+    """The time of each process over the median of all, for each block of a round. Returns (processes, blocks)."""
+    seconds = np.array(each.process_block_s)
+    return np.asarray(seconds / np.median(seconds, axis=0))
+
+
+def pace(row: Timed) -> Pace:
+    """The pace of a point that has `usable` rounds. Its intervals are of these starts of the processes."""
+    units, rounds = zip(*usable(row), strict=True)
+    blocks = [over_median(each) for each in rounds]
+    of_rounds = np.array([np.median(each, axis=1) for each in blocks])
+    samples = np.concatenate([each.max(axis=0) for each in blocks])
+    owners = np.repeat(np.arange(len(blocks)), [each.shape[1] for each in blocks])
+    value, drawn = row.timing.draws.centre(samples, owners, units)
+    leads = of_rounds == of_rounds.max(axis=1, keepdims=True)
+    return Pace(
+        point=row.point.point,
+        relative=_relative(row, units, np.log(of_rounds)),
+        slowest_over_median=estimate(value, drawn, rounds=len(units)),
+        slowest_in=tuple(int(count) for count in leads[leads.sum(axis=1) == 1].sum(axis=0)),
+        rounds=len(units),
+    )
+
+
+def _relative(row: Timed, units: Sequence[Unit], logs: np.ndarray) -> tuple[Estimate, ...]:
+    """Geometric means with Student's intervals over the starts of the world, from MIN_PROCESSES on, else over rounds.
+
+    logs: (rounds, processes). Each interval is at the level 1 - CHANCE / processes (Bonferroni), because the one that
+    is looked at was the slowest.
+    """
+    draws = row.timing.draws
+    starts = draws.process[[draws.units.index(unit) for unit in units]]
+    if len(np.unique(starts)) >= MIN_PROCESSES:
+        logs = np.array([logs[starts == start].mean(axis=0) for start in np.unique(starts)])
+    count, processes = logs.shape
+    value = np.exp(logs.mean(axis=0))
+    if len(units) < MIN_ROUNDS:
+        return tuple(Estimate(value=float(one)) for one in value)
+    reach = special.stdtrit(count - 1, 1 - CHANCE / (2 * processes)) * logs.std(axis=0, ddof=1) / math.sqrt(count)
+    ends = zip(value, value * np.exp(-reach), value * np.exp(reach), strict=True)
+    return tuple(Estimate(value=float(one), lo=float(lo), hi=float(hi)) for one, lo, hi in ends)
+
+
+def sentences(rows: Sequence[Row]) -> list[str]:
+    """One for each point with a slow process; otherwise one about the point whose slowest costs the most."""
+    found = find(rows)
+    if not found:
+        return []
+    if slow := [one for one in found if one.clearest.slow is not None]:
+        return [sentence(one) for one in slow]
+    worst = max((one.clearest for one in found), key=lambda pace: pace.slowest_over_median.value)
+    return [
+        f"No process is slow in most rounds. The slowest of a block, whichever it was, took "
+        f"{times(worst.slowest_over_median)} the median's time in {worst.point}, where that is most."
+    ]
+
+
+def sentence(one: Stragglers) -> str:
+    """Of a point with a slow process: "shard_map/strong/2/local: process 1 of 2 is slow, 1.31 x [1.24, 1.38] ..."."""
+    pace = one.clearest
+    process = int(pace.slow or 0)
+    what = "is slow" if one.local is not None else "ends its blocks last"
+    said = (
+        f"{pace.point}: process {process} of {len(pace.relative)} {what}, {times(pace.relative[process])} the median's "
+        f"time, and is the slowest in {pace.slowest_in[process]} of {pace.rounds} rounds."
+    )
+    return said if one.local is not None else f"{said} Whose work is slow, a step without communication would show."
