@@ -27,7 +27,7 @@ INPUTS = ("image", "caption")
 
 def get_config() -> ConfigDict:
     config = ConfigDict()
-    config.batch, config.accelerator_batch = 1536, 4096
+    config.batch, config.accelerator_batch = 1536, 8192
     config.model = ConfigDict({"size": 8, "length": 24, "embedding": 16, "hidden": 128, "width": 64, "columns": 256})
     config.model.update({"temperature": 0.07, "learned": True})
     config.optimizer = ConfigDict({"name": "adam", "learning_rate": 3e-3})

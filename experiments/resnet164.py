@@ -20,7 +20,7 @@ LAYERS = 3 * STAGES  # of one block in each stage, without the stem and the logi
 
 def get_config() -> ConfigDict:
     config = resnet18.get_config()
-    config.batch, config.accelerator_batch = 32, 1024
+    config.batch, config.accelerator_batch = 32, 256
     config.model = ConfigDict(
         {"depth": 164, "stem": "cifar", "size": 32, "classes": 10, "width": 16, "statistics": "device"}
     )

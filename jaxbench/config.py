@@ -102,7 +102,8 @@ class Settings(_Measured):
     accelerator_batch: int = setting("accelerator_batch", 0, integer(0, 2**31 - 1))
     # What grows with the device count in weak scaling; "model": by the experiment's own grow().
     weak: str = setting("weak", "batch", one_of("batch", "model"))
-    oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)  # mesh.devices=auto exceeds the CPU cores
+    oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)  # mesh.devices=auto may exceed the CPU cores
+    mesh_processes: str = setting("mesh.processes", "1", as_is)  # that run a point: a number, or per_device
     # "max": the largest batch that fits; "context": the longest sequence. search_bytes 0: the device's memory.
     search: str = setting("search", "", one_of("", "max", "context"))
     search_bytes: int = setting("search_bytes", 0, integer(0, 2**63 - 1))
@@ -294,7 +295,9 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
             raise UserError(f"--config.{name} is unknown: {did_you_mean(name, fields)}")
         if name in FIXED:
             raise UserError(f"--config.{name} cannot be set: the experiment fixes it to {fields[name]}.")
-        kind, read = _KINDS.get(type(fields[name]), ("", str))
+        group, _, last = name.rpartition(".")
+        declared = (_at(config, group) if group else config).get_type(last)  # object: a number or a word
+        kind, read = _KINDS.get(declared, ("", str))
         try:
             read(text)
         except (ValueError, KeyError) as error:

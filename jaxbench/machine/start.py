@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 
 from jaxbench.errors import MoreCollectives, UserError
+from jaxbench.machine import world
 from jaxbench.machine.cores import pin_to_cores
 
 # Default number of collectives of one program that may wait for other devices at the same time.
@@ -23,12 +25,19 @@ def only_cpu_here() -> None:
 
 
 def start_fake_cpu(
-    devices: int, *, pin: bool = True, cores: int | None = None, concurrent_collectives: int = CONCURRENT_COLLECTIVES
+    devices: int,
+    *,
+    pin: bool = True,
+    cores: int | None = None,
+    concurrent_collectives: int = CONCURRENT_COLLECTIVES,
+    together: int = 0,
 ) -> None:
     """Gives this process `devices` CPU devices with one core each, as far as there are cores.
 
     cores: instead, one device that may use that many cores, as a library's kernel does.
     concurrent_collectives: the maximum number of collectives of one program that can wait at the same time.
+    together: the devices of all processes of a world, which have their cores in common, so that the threads which
+    read from sockets find one that is idle.
 
     By default XLA lets one CPU device use every core, so two devices would show no gain over one, and more devices than
     cores a false gain. Raises RuntimeError when the backend has already started.
@@ -38,7 +47,7 @@ def start_fake_cpu(
     if cores is not None:
         pin_to_cores(cores)
     elif pin:
-        pin_to_cores(devices)
+        pin_to_cores(max(devices, together))
         flags.append("--xla_cpu_multi_thread_eigen=false")
     # XLA's thread pool has NPROC threads, by default one per core.
     os.environ["NPROC"] = str(cores or threads(devices, concurrent_collectives))
@@ -61,7 +70,7 @@ def threads(devices: int, concurrent_collectives: int) -> int:
 def require_threads(devices: int, concurrent_collectives: int) -> None:
     """Raises MoreCollectives if a program could hang because this process has too few threads for it."""
     if jax.default_backend() == "cpu" and "NPROC" in os.environ and devices > 1:
-        if int(os.environ["NPROC"]) < threads(jax.device_count(), concurrent_collectives):
+        if int(os.environ["NPROC"]) < threads(jax.local_device_count(), concurrent_collectives):
             raise MoreCollectives(concurrent_collectives)
 
 
@@ -99,17 +108,27 @@ def start(
     pin: bool = True,
     cores: int | None = None,
     concurrent_collectives: int = CONCURRENT_COLLECTIVES,
+    place: Mapping[str, Any] | None = None,
 ) -> list[jax.Device]:
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
+    place: of this process in a world, as `world.join` takes it, whose processes have equal shares of the devices.
+
     Raises:
-      UserError: the platform is absent or has fewer devices.
+      UserError: the platform is absent or has fewer devices, or the port of a world is taken.
     """
+    share = devices // place["processes"] if place else devices
     if platform == "cpu":
-        start_fake_cpu(devices, pin=pin, cores=cores, concurrent_collectives=concurrent_collectives)
-    else:
+        of_cpus: dict[str, Any] = {"pin": pin, "cores": cores, "concurrent_collectives": concurrent_collectives}
+        start_fake_cpu(share, together=devices, **of_cpus)
+    if place:
+        world.join(place)
+    if platform != "cpu":
         require(platform)
-    available = jax.local_devices()  # as the manifest counts; devices of other hosts cannot be used from here
+    # As the manifest counts, unless there is a world: devices of other hosts cannot be used from here.
+    available = jax.devices() if place else jax.local_devices()
+    if place and platform == "cpu":
+        world.read_sockets_last()
     if len(available) < devices:
         raise UserError(f"{devices} {platform} devices were requested, but this machine has {len(available)}.")
     return available[:devices]

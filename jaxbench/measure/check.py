@@ -24,6 +24,7 @@ from jaxbench.measure.oracle import (
     trained,
     where_it_fits,
 )
+from jaxbench.parallel import multihost
 from jaxbench.parallel.draws import by_parts
 from jaxbench.parallel.program import Program, TrainState, gradients, jit_once
 from jaxbench.records.schema import Verdict
@@ -44,6 +45,7 @@ def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Bat
     Waits for each one: a CPU allocates a step's scratch memory when the step is dispatched, so three steps in flight
     hold three times as much (ViT-S/16, 32 images, two devices: 10.0 GiB; 8.3 waiting; 6.9 with `memory.give_back`).
     """
+    call = program.members.together(call)
     with jax.set_mesh(program.mesh):
         state, placed = program.init(key), program.put(batch)
         for _ in range(STEPS):
@@ -196,7 +198,7 @@ def judge_part(
     draws: bool = False,
 ) -> Verdict:
     """Whether a part of a step gives the same loss (for inference, the same predictions) as one device."""
-    device = program.mesh.devices.flat[0]
+    device = multihost.first_here(program.mesh.devices.flat)
 
     def run(on: jax.Device) -> PyTree:
         state = initial_state(workload, key, device=on)
@@ -209,11 +211,11 @@ def judge_part(
         return dataclasses.replace(unchecked(str(error)), name="part")
     expected = jax.tree.leaves(result)
     with jax.set_mesh(program.mesh):
-        _, outputs = call(program.init(key), program.put(batch))
+        _, outputs = program.members.together(call)(program.init(key), program.put(batch))
     if part == "inference":
-        what, actual = "predictions", jax.tree.leaves(outputs)
+        what, actual = "predictions", jax.tree.leaves(multihost.on_host(outputs))
     else:
-        what, actual = "loss", [np.mean(x) for x in jax.tree.leaves(outputs["loss"])]
+        what, actual = "loss", [np.mean(x) for x in jax.tree.leaves(multihost.on_host(outputs["loss"]))]
     distance = relative_l2(actual, expected)
     ok = distance <= PART
     reason = f"relative L2 distance of the {what} to one device is {distance:.1e}, "

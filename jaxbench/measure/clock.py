@@ -62,6 +62,9 @@ class Timer:
       warmup_blocks: the most blocks to run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
       before, after: read the load of the machine, outside the timed span of a block.
+      meet: waits for the other processes that run the step, so that all begin a block together. decided: a value of
+        this process's clock -> that of the process which decides for all; if each decided for itself, one could run
+        a step that the others do not.
     """
 
     blocks: int = 1
@@ -72,9 +75,12 @@ class Timer:
     fence: Callable[[Any], Any] = jax.block_until_ready
     before: Callable[[], Sample] = load.before
     after: Callable[[], Sample] = load.after
+    meet: Callable[[], None] = lambda: None
+    decided: Callable[[bool], bool] = lambda value: value
 
     def block(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> tuple[float, Any]:
         """Runs `steps` dependent steps. Returns (seconds, state)."""
+        self.meet()
         start = self.clock()
         for _ in range(steps):
             state, metrics = step(state, batch)
@@ -88,15 +94,18 @@ class Timer:
         steps = 1
         while steps < self.max_steps:
             seconds, state = self.block(step, state, batch, steps)
-            if seconds >= least_s:
+            long = self.decided(seconds >= least_s)
+            if long:
                 seconds, state = self.block(step, state, batch, steps)
-            if seconds >= least_s:
+                long = self.decided(seconds >= least_s)
+            if long:
                 break
             steps *= 2
         return steps, state
 
     def loop(self, loop: Callable[..., Any], state: Any, batch: Any, count: jax.Array) -> tuple[float, Any]:
         """One run of the loop. `count`: its iterations, an int32 scalar on the device. Returns (seconds, state)."""
+        self.meet()
         start = self.clock()
         state = loop(state, batch, count)
         self.fence(state)
@@ -109,9 +118,9 @@ class Timer:
         steps = 1
         while True:
             seconds, state = self.loop(loop, state, batch, place(steps))
-            if seconds >= least_s or steps >= 2**20:
+            if steps >= 2**20 or self.decided(seconds >= least_s):
                 return steps, state
-            steps *= 2 if seconds > least_s / 8 else 8
+            steps *= 2 if self.decided(seconds > least_s / 8) else 8
 
     def loops(
         self, loop: Callable[..., Any], state: Any, batch: Any, steps: int, place: Callable[[int], jax.Array]
@@ -141,7 +150,8 @@ class Timer:
         while not settled and len(warmup) < self.warmup_blocks:
             seconds, state = self.block(step, state, batch, steps)
             warmup.append(seconds)
-            settled = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
+            agree = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
+            settled = self.decided(agree)
         times: list[float] = []
         samples: list[tuple[Sample, Sample]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:

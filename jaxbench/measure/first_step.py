@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
+from jaxbench.parallel import multihost
 from jaxbench.parallel.program import TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
@@ -46,7 +47,7 @@ def explained(
 
 def _finite(outputs: Any) -> bool:
     """Whether the loss among a step's outputs is finite; True without a loss."""
-    return not isinstance(outputs, Mapping) or bool(np.all(np.isfinite(np.asarray(outputs.get("loss", 0.0)))))
+    return not isinstance(outputs, Mapping) or bool(np.all(np.isfinite(multihost.on_host(outputs.get("loss", 0.0)))))
 
 
 def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device) -> list[str]:

@@ -12,11 +12,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxbench.measure import census, dot_flops, kernel, transfer
 from jaxbench.measure.clock import Timer
 from jaxbench.parallel import chain as chain_lib
+from jaxbench.parallel import multihost
 from jaxbench.parallel.chain import Chain
 from jaxbench.workloads.cases import KernelWorkload, TransferWorkload
 
@@ -80,10 +81,10 @@ def compile_chain(
     as_called: time the jitted function, as users call it, not the compiled executable, whose call takes half a
     microsecond longer. This is for programs that measure nothing but the cost of a call.
     """
-    where = device if chain.mesh is None else NamedSharding(chain.mesh, PartitionSpec())
+    where = SingleDeviceSharding(device) if chain.mesh is None else NamedSharding(chain.mesh, PartitionSpec())
 
     def place(number: int) -> jax.Array:
-        return jax.device_put(np.int32(number), where)
+        return multihost.put(np.int32(number), where)
 
     with contextlib.nullcontext() if chain.mesh is None else jax.set_mesh(chain.mesh):
         state, batch = jax.tree.map(_aval, chain.draw(0))

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from jaxbench.errors import UserError
+from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.workloads.base import Dataset, PyTree, TrainWorkload
 from jaxbench.workloads.data import order
@@ -34,15 +35,16 @@ def train_briefly(
         raise UserError(f"--config.train.batch={batch} exceeds the {examples} training examples: use fewer.")
     metrics: dict[str, Any] = {}
     with jax.set_mesh(program.mesh):
-        state = program.init(jax.random.PRNGKey(seed))
+        state, call = program.init(jax.random.PRNGKey(seed)), program.members.together(program.step)
         for step in range(steps):
             epoch, position = divmod(step, examples // batch)
             if position == 0:
                 batches = order(examples, batch, seed=seed, epoch=epoch)
             host: Any = {name: array[batches[position]] for name, array in data.train.items()}
-            state, metrics = program.step(state, program.put(host))
+            state, metrics = call(state, program.put(host))
         final = jax.device_get(program.export(state))
-    results = {"steps": float(steps), **_score(workload, final, data.test, device=program.mesh.devices.flat[0])}
+    device = multihost.first_here(program.mesh.devices.flat)
+    results = {"steps": float(steps), **_score(workload, final, data.test, device=device)}
     if "skipped_steps" in metrics:
         results["skipped_steps"] = float(np.asarray(metrics["skipped_steps"]).flat[0])
     return {name: value for name, value in results.items() if np.isfinite(value)}

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
@@ -18,7 +19,7 @@ REPORTED = ("busy_share", "dropped", "real_share")
 
 
 def measure(program: Program, state: TrainState, batch: Batch, *, gradients: bool) -> dict[str, float]:
-    """Bytes on the mesh's first device, from its shards. state_bytes: parameters and optimizer state.
+    """Bytes on one device, from its shards. state_bytes: parameters and optimizer state.
 
     gradients: also measure held_gradient_bytes, the gradients as the strategy holds them between micro-batches. Unless
     they are laid out as the parameters, this compiles and runs a second program.
@@ -37,8 +38,8 @@ def of_workload(workload: TrainWorkload) -> dict[str, float]:
 
 
 def held(tree: PyTree, program: Program) -> float:
-    """Bytes of all arrays on the mesh's first device, without rank-0 counters."""
-    first = program.mesh.devices.flat[0]
+    """Bytes of all arrays on one device, the mesh's first of this process, without rank-0 counters."""
+    first = multihost.first_here(program.mesh.devices.flat)
     shards = [shard for leaf in jax.tree.leaves(tree) if leaf.ndim for shard in leaf.addressable_shards]
     return float(sum(shard.data.nbytes for shard in shards if shard.device == first))
 
@@ -49,12 +50,14 @@ def of_metrics(outputs: Any) -> dict[str, float]:
     if not isinstance(outputs, dict):
         return {}
     loss = loss_of(outputs)
-    return {name: float(np.mean(outputs[name])) for name in REPORTED if name in outputs} | (
+    return {name: float(np.mean(multihost.on_host(outputs[name]))) for name in REPORTED if name in outputs} | (
         {} if loss is None else {"first_loss": loss}
     )
 
 
 def loss_of(outputs: Any) -> float | None:
     """The loss among the outputs of a step; None without a finite one."""
-    loss = float(np.mean(outputs["loss"])) if isinstance(outputs, dict) and "loss" in outputs else math.nan
+    if not (isinstance(outputs, dict) and "loss" in outputs):
+        return None
+    loss = float(np.mean(multihost.on_host(outputs["loss"])))
     return loss if math.isfinite(loss) else None

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxbench.measure import check, memory, state_facts
 from jaxbench.measure.oracle import STEPS, Reference, Trained, relative_l2, trained
+from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
@@ -100,7 +101,8 @@ def judge_update(
 
     timed = int(np.ravel(state.step.addressable_shards[0].data)[0])
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
-    if not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0):
+    unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
+    if program.members.decided(unmoved):
         verdict, _ = judged(_late(program, key, timed), STEPS)
         after = f"from the first state as step {timed}, because the timed one hardly moves"
     return dataclasses.replace(verdict, name=UPDATE, reason=f"{after}: {verdict.reason}"), loss
@@ -110,6 +112,7 @@ def _updated(
     program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, updates: int
 ) -> tuple[TrainState, Trained, float | None]:
     """(the canonical state before the updates, the result of them, the loss of the first). Donates `state`."""
+    call = program.members.together(call)
     with jax.set_mesh(program.mesh):
         before, placed = _copied(program.export(state)), program.put(batch)
         state, first = jax.block_until_ready(call(state, placed))
@@ -122,7 +125,7 @@ def _late(program: Program, key: jax.Array, step: int) -> TrainState:
     """The first state, which counts `step` updates."""
     with jax.set_mesh(program.mesh):
         first = program.init(key)
-        counted = jax.device_put(np.full(first.step.shape, step, first.step.dtype), first.step.sharding)
+        counted = multihost.put(np.full(first.step.shape, step, first.step.dtype), first.step.sharding)
     return dataclasses.replace(first, step=counted)
 
 

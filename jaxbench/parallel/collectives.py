@@ -21,6 +21,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.machine.mesh import AXES, grid, groups
 from jaxbench.parallel import collective_answers as answers
+from jaxbench.parallel import multihost
 from jaxbench.parallel.chain import Chain, feed_back
 from jaxbench.workloads.cases import CollectiveWorkload
 
@@ -102,7 +103,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         x = _shards(split, devices, drawn, argument)
         zeros = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
         others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in zeros]
-        return (x, *others), (jax.device_put(np.zeros((), np.float32), whole),)
+        return (x, *others), (multihost.put(np.zeros((), np.float32), whole),)
 
     specs = PartitionSpec(axes), PartitionSpec()
     return Chain(

@@ -13,7 +13,7 @@ import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws
+from jaxbench.parallel import draws, multihost
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
@@ -64,8 +64,8 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch
         step=jax.jit(step, donate_argnums=0, out_shardings=(whole, whole)),
         state_sharding=whole,
         batch_sharding=split,
-        put=lambda batch: jax.device_put(batch, split),
+        put=lambda batch: multihost.put(batch, split),
         export=lambda state: state,
-        load=lambda state: jax.device_put(state, whole, may_alias=False),
+        load=lambda state: multihost.put(state, whole, may_alias=False),
         keys=draws.keys_of_parts(mesh.size) if by_parts else None,
     )

@@ -19,12 +19,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import flat_shards
+from jaxbench.parallel import flat_shards, multihost
 from jaxbench.parallel.axes import LIES_ON, Sizes, splits
 from jaxbench.parallel.program import TrainState, create_state
 from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
@@ -219,18 +218,13 @@ class Layout:
 
     def export(self, state: TrainState) -> TrainState:
         """From global arrays to the canonical state, as host arrays."""
-        return self.join(on_host(state))
+        return self.join(multihost.on_host(state))
 
     def _map(self, state: TrainState, of_array: Callable[[Any, Cut], Any], other: Callable[[Any], Any]) -> TrainState:
         def by(cuts: PyTree) -> Callable[[PyTree], PyTree]:
             return lambda tree: map_arrays(of_array, tree, cuts)
 
         return self.mirrored.map(state, by(self.cuts), other, by(self._moments))
-
-
-def on_host(tree: PyTree) -> PyTree:
-    """As host arrays."""
-    return jax.tree.map(np.asarray, tree)
 
 
 def canonical_avals(workload: TrainWorkload) -> TrainState:

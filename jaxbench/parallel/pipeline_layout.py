@@ -16,6 +16,7 @@ from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.parallel import layout as layouts
+from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import Sizes
 from jaxbench.parallel.program import TrainState
 from jaxbench.workloads.base import PyTree, TrainWorkload
@@ -52,7 +53,7 @@ class PipelineLayout:
 
     def export(self, state: TrainState) -> TrainState:
         """From global arrays to the canonical state, as host arrays."""
-        return self.join(layouts.on_host(state))
+        return self.join(multihost.on_host(state))
 
     def specs(self) -> TrainState:
         """A state-shaped tree of PartitionSpec."""

@@ -15,6 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
+from jaxbench.machine.world import Members
 from jaxbench.parallel import draws, typed_keys
 from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
@@ -80,6 +81,11 @@ class Program:
     widest: int = 4
     keys: draws.Keys | None = None
     order: Callable[[Batch], Batch] = lambda batch: batch
+
+    @property
+    def members(self) -> Members:
+        """The processes that run it."""
+        return Members.of(list(self.mesh.devices.flat))
 
     @property
     def parts(self) -> int:

@@ -22,7 +22,7 @@ from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import draws, optimizer_need, optimizer_view
+from jaxbench.parallel import draws, multihost, optimizer_need, optimizer_view
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.layout import Cut, Layout, cuts
 from jaxbench.parallel.optimizer_view import View
@@ -221,9 +221,9 @@ def program(
         ),
         state_sharding=shardings,
         batch_sharding=batch_sharding,
-        put=lambda batch: jax.device_put(batch, batch_sharding),
+        put=lambda batch: multihost.put(batch, batch_sharding),
         export=layout.export,
-        load=lambda state: jax.device_put(jax.device_get(layout.cut(state)), shardings, may_alias=False),
+        load=lambda state: multihost.put(jax.device_get(layout.cut(state)), shardings, may_alias=False),
         expected=(lambda batch: both(bounds(batch), step.sends)) if step.sends else bounds,
         gradients=None if held is None else jax.jit(run(held[0], out_specs=held[1])),
         batch_parts=batch_parts(sizes),

@@ -191,6 +191,8 @@ class RoundRecord(Line):
     cpus: int = 0  # how many CPUs it may use; 0: unknown
     checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first round, else the failed ones
     loss_after: float | None = None  # of that state on the timed batch, after a point's first round
+    # block_s as each process of the point timed it, process x block; block_s has the slowest. (): one process
+    process_block_s: tuple[tuple[float, ...], ...] = ()
     kind: str = "round"
 
 
@@ -247,7 +249,7 @@ def from_json(line: dict[str, Any]) -> Record:
     elif kind == "case":
         fields["collectives"] = tuple(line.get("collectives", ()))
     elif kind == "round":
-        fields |= {**_times(line), **_loads(line)}
+        fields |= {**_times(line), **_loads(line), "process_block_s": _of_processes(line)}
     elif kind == "profile":
         fields["top"] = _longest(line)
     return _KINDS[kind](**fields)
@@ -281,6 +283,16 @@ def _times(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
     if not (isinstance(line["steps"], int) and line["steps"] >= 1 and isinstance(line["round"], int)):
         raise ValueError("steps and round must be whole numbers")
     return arrays
+
+
+def _of_processes(line: dict[str, Any]) -> tuple[tuple[float, ...], ...]:
+    """The blocks of a round as each process timed them."""
+    times = tuple(tuple(each) for each in line.get("process_block_s", ()))
+    if times and [max(block) for block in zip(*times, strict=True)] != [*line["block_s"]]:
+        raise ValueError("block_s is not the slowest of process_block_s")
+    if not all(0 < value < math.inf for each in times for value in each):
+        raise ValueError("process_block_s has a time that is not positive")
+    return times
 
 
 def _loads(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:

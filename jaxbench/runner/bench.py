@@ -40,6 +40,7 @@ from jaxbench.runner.stages import stage
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
+OVERSUBSCRIBED_WARMUP = 2  # blocks
 LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
 
 
@@ -102,12 +103,12 @@ class Bench(Compiler):
         ready = Prepared(point, workload, program, compiled, 1)
         with stage("measure"), self._running(ready) as (call, state, supply):
             least_s = block_s_of(point, self.config.measure.block_s)
-            steps, state = self._timer(point).steps_per_block(call, state, supply, least_s)
-            outcome = self._waiting(call, state, supply, steps)
+            steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
+            outcome = self._waiting(ready, call, state, supply, steps)
         with stage("train"):
             outcome |= self._outcome(workload, program, point)
         self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
-        record = self._record(point, passport, checks, outcome=outcome, facts=facts)
+        record = self._record(point, passport, checks, program, outcome=outcome, facts=facts)
         return dataclasses.replace(record, program_sha256=program_sha256)
 
     def _verdicts(
@@ -121,7 +122,7 @@ class Bench(Compiler):
     ) -> tuple[Verdict, ...]:
         if not point.explains:
             checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
-            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.devices[0]}
+            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
             return first_step.explained(checks, outputs, workload, **about)
         host, part = host_calls.judge(compiled.host_calls), point.levers[PART.name]
         if explaining.is_plain(point):  # the base's program with another batch, which was checked
@@ -151,7 +152,7 @@ class Bench(Compiler):
             if self.devices[0].platform == "cpu":
                 jax.block_until_ready(program.init(self.key))  # so that compiling it is not counted
                 memory.limit_growth(limit_bytes)
-            watch = memory.Watch(self.devices[0])
+            watch = memory.Watch(self.device)
             state, batch = program.init(self.key), program.put(host)
             watch.step_begins((state, batch))
             # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
@@ -169,7 +170,7 @@ class Bench(Compiler):
         guard = "allow" if EXECUTION.of(levers) == "eager" or _fed(ready.point) else "disallow"
         with stage("measure"):
             with self._running(ready) as (call, state, supply):
-                measured, state = self._timer(ready.point).round_and_state(call, state, supply, steps, guard=guard)
+                measured, state = self._timer(ready).round_and_state(call, state, supply, steps, guard=guard)
             del supply  # the checks need its memory
             checks, loss = self._after_round(ready, state, steps * measured.blocks())
         times = dataclasses.asdict(measured)
@@ -188,7 +189,7 @@ class Bench(Compiler):
         checks = timed_state.judge(state, counted)
         if point.point in self._checked:
             return tuple(verdict for verdict in checks if not verdict.ok), None
-        if not all(verdict.ok for verdict in checks):
+        if not ready.program.members.all(all(verdict.ok for verdict in checks)):
             return checks, None
         self._checked.add(point.point)
         about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
@@ -198,14 +199,15 @@ class Bench(Compiler):
     def profile(self, point: str, folder: str) -> ProfileRecord:
         """Traces one block of a prepared point into `folder`. Raises StageError."""
         ready = self.prepared[point]
+        here = f"-process{jax.process_index()}" if jax.process_index() else ""
         with stage("profile"), self._running(ready) as (call, state, supply):
-            _, state = self.timer.block(call, state, supply, 2)
+            _, state = self._timer(ready).block(call, state, supply, 2)
             return profile.trace(
                 call,
                 state,
                 supply,
                 steps=ready.steps,
-                folder=folder,
+                folder=folder + here,
                 hlo=ready.compiled.hlo,
                 point=point,
                 worker=self.worker,
@@ -238,20 +240,24 @@ class Bench(Compiler):
             jax.block_until_ready(state)
             yield (lambda state, feed: call(state, feed.next())), state, feed
 
-    def _timer(self, point: Point) -> Timer:
+    def _timer(self, ready: Prepared) -> Timer:
         """A latency is the time of one call, so its blocks have one step, and there are enough for a percentile."""
-        if point.levers.get(PART.name) != "inference":
-            return self.timer
+        members = ready.program.members
+        timer = dataclasses.replace(self.timer, meet=members.meet, decided=members.decided)
+        if ready.point.oversubscribed:  # its times claim nothing
+            timer = dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
+        if ready.point.levers.get(PART.name) != "inference":
+            return timer
         rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes)
-        blocks = max(self.timer.blocks, -(-LATENCIES // rounds))
-        return dataclasses.replace(self.timer, blocks=blocks, max_steps=1)
+        blocks = max(timer.blocks, -(-LATENCIES // rounds))
+        return dataclasses.replace(timer, blocks=blocks, max_steps=1)
 
-    def _waiting(self, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:
+    def _waiting(self, ready: Prepared, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:
         """The share of a block's time in which the step's thread waits for its input."""
         if not hasattr(supply, "waited_s"):
             return {}
         before = supply.waited_s
-        seconds, _ = self.timer.block(call, state, supply, steps)
+        seconds, _ = self._timer(ready).block(call, state, supply, steps)
         return {"waited_share": (supply.waited_s - before) / seconds}
 
     def _outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
@@ -266,8 +272,9 @@ class Bench(Compiler):
         """The synthetic batch of a point: the same values in every round, strategy and process.
 
         For accelerators the host draws and keeps it: inside the context of a mesh each device would hold all of it.
+        For several processes too: inside the context of a mesh it would lie in all of them.
         """
-        if self.devices[0].platform == "cpu":
+        if self.devices[0].platform == "cpu" and self.members.alone:
             return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
         with on_host():
             return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
@@ -278,6 +285,7 @@ class Bench(Compiler):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = state_facts.measure(program, state, placed, gradients=self.config.measure.gradients)
+            program.members.meet()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
             return time.perf_counter() - start, facts | state_facts.of_metrics(outputs), outputs
@@ -287,13 +295,14 @@ class Bench(Compiler):
         point: Point,
         passport: Passport,
         checks: tuple[Verdict, ...],
+        program: Program,
         *,
         outcome: dict[str, float],
         facts: dict[str, float],
     ) -> PointRecord:
         return PointRecord(
             experiment=self.config.experiment,
-            processes=jax.process_count(),
+            processes=len(program.members.processes),
             platform=self.devices[0].platform,
             device_kind=self.devices[0].device_kind,
             unit=self.plain.unit,

@@ -1,21 +1,20 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The parent's side of a worker process."""
+"""The parent's side of a worker: one process, or a world of several that do the same together."""
 
 from __future__ import annotations
 
-import json
-import os
-import selectors
 import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from jaxbench.machine import source
+from jaxbench.runner import members
+from jaxbench.runner.child import Child, ready
 
 START_LIMIT_S = 300.0
 ANSWER_LIMIT_S = 1800.0
+FAILED_LIMIT_S = 20.0  # for the others of a world, once one of its processes has failed
 
 
 class WorkerError(Exception):
@@ -30,9 +29,12 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """A child process with its own devices. Its stderr goes to `log`.
+    """Child processes with devices of their own. Their stderr goes to `log` and, from the second on, to "log.1", ...
 
-    setup: its first line; see `worker`. With "source" it runs that copy of this package; see `source.of`.
+    All get the same requests. One that fails, dies or hangs ends all: the others would wait for it.
+
+    setup: its first line; see `worker`. With "source" it runs that copy of this package; see `source.of`. With
+    "processes" it is a world; see `members.setups`.
     """
 
     def __init__(self, setup: dict[str, Any], log: Path):
@@ -42,24 +44,13 @@ class Worker:
         self._start()
 
     def _start(self) -> None:
-        self._buffer = b""
         self._start_answer: dict[str, Any] = {}
-        quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
-        with open(self.log, "ab") as stderr:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "jaxbench.runner.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env={**os.environ, **quiet, **self._copy_environment(), **self._setup.get("environment", {})},
-            )
-        self._send(self._setup)
+        setups = members.setups(self._setup)
+        logs = [self.log, *(self.log.with_name(f"{self.log.name}.{i}") for i in range(1, len(setups)))]
+        self._children = [Child(setup, log) for setup, log in zip(setups, logs, strict=True)]
         self._started = False
         self._start_error: WorkerError | None = None
         self._ahead: list[dict[str, Any]] = []  # sent, and not yet answered
-
-    def _copy_environment(self) -> dict[str, str]:
-        return source.environment(self._setup["source"]) if "source" in self._setup else {}
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -72,9 +63,15 @@ class Worker:
         return str(self._setup["worker"])
 
     @property
+    def pids(self) -> list[int]:
+        """Of its processes, in order."""
+        return [child.pid for child in self._children]
+
+    @property
     def surroundings(self) -> dict[str, Any]:
         """Its CPUs and variables, once it has started; see `worker.surroundings`."""
-        return {name: self._start_answer[name] for name in ("cpus", "environment") if name in self._start_answer}
+        names = ("cpus", "environment", "processes")
+        return {name: self._start_answer[name] for name in names if name in self._start_answer}
 
     def wait_ready(self) -> None:
         """Waits until the worker has its devices. If it fails to get them, the first `ask` raises that.
@@ -112,60 +109,79 @@ class Worker:
         return self.ask(request, limit_s)
 
     def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # the worker is gone; the next read reports how it ended
+        for child in self._children:
+            child.send(message)
 
     def _receive(self, stage: str, limit_s: float) -> dict[str, Any]:
-        answer = json.loads(self._read_line(stage, limit_s))
-        if "source" in answer:
-            source.require_same(answer["source"], self._setup.get("source"))
-        if "failed" in answer:
-            raise WorkerError(**answer["failed"])
-        return answer
+        """One answer of each process, as one. Raises WorkerError for the first that failed or died."""
+        answers: dict[Child, dict[str, Any]] = {}
+        failed: Child | None = None
+        deadline = time.monotonic() + limit_s
+        while len(answers) < len(self._children):
+            silent = [child for child in self._children if child not in answers]
+            heard = ready(silent, deadline - time.monotonic())
+            for child in heard:
+                if (answer := child.read()) is None:
+                    raise self._death(child, stage)
+                answers[child] = answer
+                if "source" in answer:
+                    source.require_same(answer["source"], self._setup.get("source"))
+                if "failed" in answer and failed is None:
+                    failed, deadline = child, min(deadline, time.monotonic() + FAILED_LIMIT_S)
+            if not heard:
+                break
+        silent = [child for child in self._children if child not in answers]
+        if failed is not None:
+            raise self._failure(answers, failed)
+        if silent:
+            raise self._silence(silent, stage, limit_s)
+        return members.merged([answers[child] for child in self._children])
 
-    def _read_line(self, stage: str, limit_s: float) -> bytes:
-        assert self._process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if not selector.select(limit_s):
-                    self.kill()
-                    raise WorkerError(f"no answer within {limit_s:.0f} s: worker stopped", stage=stage, alive=False)
-                data = os.read(self._process.stdout.fileno(), 1 << 16)
-                if not data:
-                    raise WorkerError(self._cause_of_death(), stage=stage, detail=self._log_tail(), alive=False)
-                self._buffer += data
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return line
+    def _failure(self, answers: dict[Child, dict[str, Any]], first: Child) -> WorkerError:
+        """What the first process to fail says. Only if all failed do they still do the same, and live on."""
+        about = answers[first]["failed"]
+        if all("failed" in answers.get(child, ()) for child in self._children):
+            return WorkerError(**about)
+        silent = [self._called(child) for child in self._children if child not in answers]
+        about["reason"] = f"{self._called(first)}: {about['reason']}{self._stopped()}" + (
+            f" ({', '.join(silent)} gave no answer)" if silent else ""
+        )
+        self.kill()
+        return WorkerError(**about, alive=False)
 
-    def _cause_of_death(self) -> str:
-        code = self._process.wait()
-        if code >= 0:
-            return f"the worker process ended with exit code {code}"
-        name = signal.Signals(-code).name
-        hint = " (as by the system when memory runs out)" if name == "SIGKILL" else ""
-        return f"the worker process was killed by {name}{hint}"
+    def _death(self, gone: Child, stage: str) -> WorkerError:
+        """Why a process ended. JAX aborts the others once they miss it."""
+        ended = [child for child in self._children if child.ended or child is gone]
+        stopped = self._stopped()
+        gone.end()
+        self.kill()
+        first = min(ended, key=lambda child: child.end()[0] == -signal.SIGABRT)
+        reason = f"{self._called(first)} {first.end()[1]}{stopped}"
+        return WorkerError(reason, stage=stage, detail=first.log_tail(), alive=False)
 
-    def _log_tail(self) -> str:
-        return self.log.read_bytes()[-4000:].decode(errors="replace")
+    def _silence(self, silent: list[Child], stage: str, limit_s: float) -> WorkerError:
+        some = f" from {self._called(silent[0])}" if len(silent) < len(self._children) else ""
+        reason = f"no answer within {limit_s:.0f} s{some}: worker stopped{self._stopped()}"
+        self.kill()
+        return WorkerError(reason, stage=stage, alive=False)
+
+    def _stopped(self) -> str:
+        """A clause that names a process which the system does not let run."""
+        stopped = [self._called(child) for child in self._children if child.stopped]
+        return f" ({stopped[0]} does not run: it was stopped, as by SIGSTOP)" if stopped else ""
+
+    def _called(self, child: Child) -> str:
+        if len(self._children) == 1:
+            return "the worker process"
+        return f"process {self._children.index(child)} of {len(self._children)}"
 
     def close(self) -> None:
         """Lets the worker finish and waits for it."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        try:
-            self._process.stdin.close()
-        except BrokenPipeError:
-            pass
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        self._process.stdout.close()
+        for child in self._children:
+            child.let_go()  # all at once: one that is left would complain of the others
+        for child in self._children:
+            child.close()
 
     def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        for child in self._children:
+            child.kill()

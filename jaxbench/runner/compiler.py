@@ -10,10 +10,13 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
+from jaxbench.errors import UserError
 from jaxbench.machine.start import require_threads
+from jaxbench.machine.world import Members
 from jaxbench.measure import closed_form
 from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.measure.passport import CompiledStep, compile_step
+from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import CompiledRecord, Passport
 from jaxbench.runner import explaining, known_options, pieces
@@ -31,6 +34,8 @@ class Compiler:
         """keep: the one-device references of all points, where memory allows."""
         self.config = ConfigDict(config)
         self.devices = devices
+        self.device = multihost.first_here(devices)
+        self.members = Members.of(devices)
         self.arms = Arms(self.config, experiment, devices[0])
         self.key = jax.random.PRNGKey(self.config.seed)
         with stage("model"):  # before any point, so that a model that cannot be built is reported once
@@ -74,7 +79,8 @@ class Compiler:
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
-            require_threads(point.devices, concurrent_collectives(compiled.hlo))
+            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.hlo))
+            _require_one_program(program.members, compiled)
             if point.explains:
                 passport = explaining.passport(point, compiled.passport, self.devices[0].platform)
                 compiled = dataclasses.replace(compiled, passport=passport)
@@ -114,4 +120,14 @@ class Compiler:
             product_flops=passport.product_flops_per_step,
             parameters=passport.parameters,
             **point.failure(),
+        )
+
+
+def _require_one_program(members: Members, compiled: CompiledStep) -> None:
+    """Raises UserError, in every process, if one has compiled another program: their collectives would never meet."""
+    first, *others = members.gathered(compiled.sha256)
+    if wrong := [number for number, other in zip(members.processes[1:], others, strict=True) if other != first]:
+        raise UserError(
+            f"process {wrong[0]} compiled another program of this step than process {members.processes[0]}: use the "
+            "same versions, flags and hardware for all processes."
         )

@@ -69,10 +69,10 @@ def _whole(point: Point) -> bool:
 def _parts(point: Point) -> list[Point]:
     parts = [_part(point, LOCAL), _part(point, COMMUNICATION)]
     if not parallel.is_replicated(point.strategy):
-        return [_part(point, ALONE, devices=1, part_of=point.devices), *parts]
+        return [_part(point, ALONE, devices=1, processes=1, part_of=point.devices), *parts]
     if point.scaling == "weak":  # the base itself
         return parts
-    return [_part(point, ALONE, devices=1, global_batch=point.global_batch // point.devices), *parts]
+    return [_part(point, ALONE, devices=1, processes=1, global_batch=point.global_batch // point.devices), *parts]
 
 
 def _part(point: Point, part: str, **changed: Any) -> Point:

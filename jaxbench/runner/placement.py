@@ -43,6 +43,10 @@ class Placement(CasePlace):
     cores: int
     resident_bytes: int
 
+    @property
+    def processes(self) -> int:
+        return 1
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

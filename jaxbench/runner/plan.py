@@ -21,6 +21,7 @@ from jaxbench.parallel import axes
 from jaxbench.records.place import StepPlace
 
 CPU_DEVICES = (1, 2, 4, 8)
+PER_DEVICE = "per_device"
 
 # Devices that share cores prove that a program is right, and nothing about speed: a few short rounds of one process
 # show that nothing is compiled anew while a step runs.
@@ -37,12 +38,15 @@ KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_TH
 class Point(StepPlace):
     """One thing to measure."""
 
-    platform: str = ""  # not sent to the worker, whose record takes the platform from the device itself
+    # Not sent to the worker, whose record takes the first two from the devices themselves.
+    platform: str = ""
+    processes: int = 1  # that run it together
     part_of: int = 0  # the devices of the program of which one device does its share; 0: its own program
 
     def to_json(self) -> dict[str, Any]:
-        """The point's fields as in its record, without the platform."""
-        return {name: value for name, value in asdict(self).items() if name not in ("platform", "part_of")}
+        """The point's fields as in its record."""
+        own = ("platform", "processes", "part_of")
+        return {name: value for name, value in asdict(self).items() if name not in own}
 
     def worker(self) -> tuple[str, dict[str, Any]]:
         """The name of the process that measures it, and the setup of that process.
@@ -50,14 +54,16 @@ class Point(StepPlace):
         A CPU process keeps one device count, pinned to as many cores. An accelerator belongs to one process at a time,
         so one worker measures every count on a part of the devices.
         """
+        setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices}
+        setup |= {"processes": self.processes} if self.processes > 1 else {}
         if self.platform != "cpu":
-            return self.platform, {"platform": self.platform, "devices": self.devices}
+            return self.platform, setup
         if self.part_of > self.devices:  # one core does its share of a program that was traced for several devices
-            setup = {"platform": "cpu", "devices": self.part_of, "cores": 1, "environment": KEEP_MEMORY}
-            return f"cpu1of{self.part_of}", setup
+            alone = {"platform": "cpu", "devices": self.part_of, "cores": 1, "environment": KEEP_MEMORY}
+            return f"cpu1of{self.part_of}", alone
         # As few threads as data parallelism needs; a program that needs more requests them.
-        setup = {"platform": "cpu", "devices": self.devices, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
-        return f"cpu{self.devices}", setup
+        name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else "")
+        return name, {**setup, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
 
     def failure(self) -> dict[str, Any]:
         """The fields by which a failure record names it."""
@@ -68,6 +74,7 @@ class Point(StepPlace):
     def text(self) -> str:
         """ "jit_auto, strong, 4 devices, precision=bfloat16"."""
         where = f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
+        where += f", {self.point.rpartition('/')[2]}" if self.explains else ""
         return f"{where}, {self.arm}" if self.arm else where
 
 
@@ -82,6 +89,9 @@ class Placed(Protocol):
 
     @property
     def oversubscribed(self) -> bool: ...
+
+    @property
+    def processes(self) -> int: ...
 
     def to_json(self) -> dict[str, Any]: ...
 
@@ -129,7 +139,9 @@ def _require_accelerators(settings: Settings | CaseSettings, machine: dict[str, 
 def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     """All points of the sweep. Raises UserError when a batch does not divide over a device count that was chosen."""
     points = []
-    for devices in divisible(settings, device_counts(settings, machine)):
+    counts = divisible(settings, device_counts(settings, machine))
+    processes = processes_of(settings, counts, machine["platform"])
+    for devices in counts:
         for strategy in settings.strategies:
             for scaling in settings.scalings:
                 for arm in possible(arms_of(settings, strategy, devices), machine):
@@ -151,9 +163,40 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                             arm=arm.name,
                             levers=arm.levers,
                             platform=machine["platform"],
+                            processes=processes[devices],
                         )
                     )
     return points
+
+
+def processes_of(settings: Settings, counts: Sequence[int], platform: str) -> dict[int, int]:
+    """How many processes run a point of each device count: as many as asked for, but none without a device.
+
+    Raises UserError for what is no number of processes, for more of them than devices, for devices that do not divide
+    over them, and on accelerators for several devices of one of several processes.
+    """
+    text = str(settings.mesh_processes).strip()
+    field, asked, most = f"--config.mesh.processes={text}", int(text) if text.isdecimal() else None, max(counts)
+    if asked == 0 or (asked is None and text != PER_DEVICE):
+        raise UserError(f"{field} is not a number of processes: use 1, 2 or {PER_DEVICE}.")
+    if asked == 1:
+        return dict.fromkeys(counts, 1)
+    if platform == "tpu":
+        raise UserError(f"{field} is not possible on a TPU, whose chips belong to one process of a host: use 1.")
+    if platform != "cpu" and asked is not None:
+        raise UserError(f"{field} is not possible on a {platform}, where a process has one device: use {PER_DEVICE}.")
+    if asked is None:
+        return {count: count for count in counts}
+    if asked > most:
+        raise UserError(
+            f"{field} is more than the {most} devices of the largest point: use at most {most}, or more devices with "
+            f"--config.mesh.devices={asked}."
+        )
+    if uneven := [count for count in counts if count > asked and count % asked]:
+        raise UserError(
+            f"{uneven[0]} devices do not divide over {field}: use {PER_DEVICE}, or --config.mesh.devices={asked}."
+        )
+    return {count: min(asked, count) for count in counts}
 
 
 def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: int) -> None:
@@ -236,4 +279,6 @@ def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any
         members, common = workers.setdefault(name, ([], setup))
         members.append(point.point)
         common["devices"] = max(common["devices"], setup["devices"])
+        if "processes" in setup:
+            common["processes"] = max(common.get("processes", 1), setup["processes"])
     return workers

@@ -13,6 +13,7 @@ import jax
 from jaxbench import parallel
 from jaxbench.levers.mesh import MESH
 from jaxbench.levers.part import PART
+from jaxbench.machine.world import Members
 from jaxbench.measure import (
     check,
     closed_form,
@@ -26,7 +27,7 @@ from jaxbench.measure import (
 )
 from jaxbench.measure.loss_kind import LossKind
 from jaxbench.measure.passport import CompiledStep
-from jaxbench.parallel import axes
+from jaxbench.parallel import axes, multihost
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.records.schema import Verdict
 from jaxbench.runner import pieces
@@ -56,7 +57,7 @@ class Proof:
         keep: bool = False,
     ):
         self.arms, self.plain, self.devices, self.key, self.own, self.keep = arms, plain, devices, key, own, keep
-        self.device = devices[0]
+        self.device = multihost.first_here(devices)
         self._references: dict[tuple[Any, ...], oracle.Reference] = {}  # by everything that changes the result
         self._timed: dict[tuple[Any, ...], oracle.Reference] = {}  # of all points, without their arrays
         self._starts: dict[int, TrainState] = {}  # by workload
@@ -127,7 +128,7 @@ class Proof:
         )  # fmt: skip
         key = self._reference_key(workload, point, layout)
         try:
-            expected = self._expected(key, workload, batch, layout, passport.flops_per_step)
+            expected = self._expected(key, workload, batch, layout, program.members, passport.flops_per_step)
         except oracle.Unfit as error:
             return check.unchecked(str(error)), *products, census()
         memory.give_back()
@@ -192,24 +193,40 @@ class Proof:
         return point.global_batch, id(workload), *self._layout(workload, point, layout)
 
     def _expected(
-        self, key: tuple[Any, ...], workload: TrainWorkload, batch: Batch, layout: oracle.BatchLayout, flops: float
+        self,
+        key: tuple[Any, ...],
+        workload: TrainWorkload,
+        batch: Batch,
+        layout: oracle.BatchLayout,
+        members: Members,
+        flops: float,
     ) -> oracle.Reference:
-        """The result of one device, kept for the next points, which may have the same."""
+        """The result of one device, kept for the next points, which may have the same. Each process computes it.
+
+        Raises Unfit, in all of them if in one.
+        """
         if key not in self._references:
             if not self.keep:
                 self._references.clear()
             memory.give_back()
-            self._references[key] = oracle.reference_that_fits(
-                workload,
-                self.key,
-                batch,
-                device=self.device,
-                layout=layout,
-                flops=flops,
-                apart=functools.partial(self._in_parts, workload),
-                start=self._starts.get(id(workload)),
-            )
-            self._timed[key] = self._references[key].without_arrays()
+            made, unfit = None, ""
+            try:
+                made = oracle.reference_that_fits(
+                    workload,
+                    self.key,
+                    batch,
+                    device=self.device,
+                    layout=layout,
+                    flops=flops,
+                    apart=functools.partial(self._in_parts, workload),
+                    start=self._starts.get(id(workload)),
+                )
+            except oracle.Unfit as error:
+                unfit = str(error)
+            unfit = next(filter(None, members.gathered(unfit)), "")
+            if made is None or unfit:
+                raise oracle.Unfit(unfit)
+            self._references[key], self._timed[key] = made, made.without_arrays()
         return self._references[key]
 
     def _layout(self, workload: TrainWorkload, point: Point, layout: oracle.BatchLayout) -> tuple[Any, ...]:

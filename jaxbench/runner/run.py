@@ -265,11 +265,14 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
             **asked.facts,
             "experiment": settings.experiment,
             "platform": machine["platform"],
-            "processes": machine["processes"],
+            "processes": max(point.processes for point in asked.points),
             "rounds": rounds,
             "blocks": settings.blocks,
             **({"auto": automatic.plan(settings)} if settings.rounds is None else {}),
-            "points": [{**point.to_json(), "rounds": plan.rounds_of(point, rounds)} for point in asked.points],
+            "points": [
+                {**point.to_json(), "rounds": plan.rounds_of(point, rounds), "processes": point.processes}
+                for point in asked.points
+            ],
         },
     }
 

@@ -3,8 +3,8 @@
 
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it also has
 "cores": how many cores the one device may use. "order": the cores to take first. "concurrent_collectives" is explained
-at `start.threads`. With "target" the process compiles for absent hardware, and accepts only "compile_for". The requests
-are
+at `start.threads`. "world": the place of this process in a world (`machine.world.join`), which has the "devices" all
+together. With "target" the process compiles for absent hardware, and accepts only "compile_for". The requests are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
                                                       to "prepare" optionally "loss", its kind, which takes a second
@@ -36,11 +36,13 @@ from jaxbench.machine import manifest, source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
 
+IDLE = {"idle": True}  # the answer of a process that owns no device of the request's point
+
 
 def serve(requests: Iterator[str], answers: TextIO) -> None:
     """Answers the requests one after the other; `requests` never ends."""
     setup = json.loads(next(requests))
-    cores, target = setup.get("cores"), setup.get("target")
+    cores, target, place = setup.get("cores"), setup.get("target"), setup.get("world")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         pin_to_cores(cores or setup["devices"], setup.get("order", ()))
     from jaxbench.machine import start
@@ -55,6 +57,7 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
                 setup["devices"],
                 cores=cores,
                 concurrent_collectives=setup.get("concurrent_collectives", start.CONCURRENT_COLLECTIVES),
+                place=place,
             )
         if setup["config"].get("measures") == "cases":
             from jaxbench.runner.case_bench import CaseBench as Bench
@@ -64,8 +67,12 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
 
     bench, answer = _attempt(begin)
     _send(answers, {**(answer or {"ready": True, **surroundings()}), "source": source.HERE})
+    counts: dict[str, int] = {}
     for line in requests if bench else ():
         request = json.loads(line)
+        if place and not concerns(bench, request, counts):
+            _send(answers, IDLE)
+            continue
         result, answer = _attempt(lambda request=request: handle(bench, request))  # type: ignore[misc]
         _send(answers, answer or result)
 
@@ -74,6 +81,17 @@ def surroundings() -> dict[str, Any]:
     """What this process has, and the parent has not: the CPUs that it may use, and variables that change its speed."""
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     return {"cpus": cpus, "environment": manifest.environment()}
+
+
+def concerns(bench: Any, request: dict[str, Any], counts: dict[str, int]) -> bool:
+    """Whether this process of a world owns a device of the request's point. counts: devices of the points so far."""
+    from jaxbench.machine.world import Members
+
+    point = request.get("point")
+    if isinstance(point, dict):
+        counts[point["point"]] = point["devices"]
+        point = point["point"]
+    return Members.of(bench.devices[: counts.get(str(point), len(bench.devices))]).include_this
 
 
 def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:

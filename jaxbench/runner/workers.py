@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
@@ -41,7 +42,6 @@ class Workers:
         self._started: Counter[str] = Counter(dict.fromkeys(self._groups, begun))
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._keep = begun == 0  # else each group has one process here
-        self._folder = tempfile.TemporaryDirectory(prefix="jaxbench-compiled-")
         self._workers = {name: self._start(name) for name in self._groups}
         self._lost: set[str] = set()
 
@@ -64,13 +64,17 @@ class Workers:
         }
         return Worker(setup, logs / f"{name}.log")
 
+    @property
+    def _cache(self) -> Path:
+        return self._job.run.path.resolve() / "compiled"
+
     def _compiled(self) -> dict[str, str]:
         """The variables with which a process keeps what it compiles for those after it.
 
         Not for the first of a group: its compile times are recorded. Not on accelerators, whose compilers try variants:
         there another choice is part of how processes differ.
         """
-        return {name: os.environ.get(name, value) for name, value in kept_in(self._folder.name).items()}
+        return {name: os.environ.get(name, value) for name, value in kept_in(str(self._cache)).items()}
 
     def wait_ready(self) -> None:
         """Waits until all workers have started: a starting one takes cores from the first that compiles."""
@@ -132,4 +136,4 @@ class Workers:
         """Lets the workers finish; after an exception, such as an interrupt, kills them."""
         for worker in self._workers.values():
             worker.close() if kind is None else worker.kill()
-        self._folder.cleanup()
+        shutil.rmtree(self._cache, ignore_errors=True)

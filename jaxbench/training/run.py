@@ -102,6 +102,8 @@ def _interrupted(workdir: Path) -> str:
 
 def device_count(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> int:
     """The chosen device count, or the largest that divides the batch and has a core or an accelerator per device."""
+    if settings.mesh_processes != "1":
+        raise UserError(f"--config.mesh.processes={settings.mesh_processes}: training runs in one process: use 1.")
     if settings.devices is not None:
         if len(settings.devices) > 1:
             *_, last = words = [str(count) for count in settings.devices]

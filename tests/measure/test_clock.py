@@ -133,3 +133,13 @@ def test_what_the_system_does_not_say_is_not_recorded():
     machine.known = False
     measured = machine.timer().round(machine.step, 0, None, 4)
     assert measured.others_s == measured.steal_s == () and len(measured.cpu_s) == 2
+
+
+def test_one_process_decides_for_all_and_all_begin_a_block_together():
+    """This one's clock would have ended both searches elsewhere."""
+    machine, met, told = FakeMachine(), [], iter([False, False, True, True])
+    timer = machine.timer(meet=lambda: met.append(machine.steps), decided=lambda mine: next(told))
+    assert timer.steps_per_block(machine.step, 0, None, least_s=0.01)[0] == 4
+    assert met == [0, 1, 3, 7]
+    measured = machine.timer(decided=lambda mine: False).round(machine.step, 0, None, 2)
+    assert len(measured.warmup_block_s) == 6 and not measured.settled

@@ -133,3 +133,36 @@ def round_of(point, number):
 def test_more_processes_than_rounds_are_refused(processes):
     with pytest.raises(UserError, match=f"processes={processes} cannot share 10 rounds: use 1 to 10"):
         settings(**{"measure.processes": processes, "measure.rounds": 10})
+
+
+def test_the_processes_of_a_point_share_its_devices():
+    def of(processes, machine=CPU, **changes):
+        return {
+            p.devices: p.processes for p in plan.make(settings(**{"mesh.processes": processes, **changes}), machine)
+        }
+
+    assert of("1") == {1: 1, 2: 1, 4: 1, 8: 1}
+    assert of("2") == {1: 1, 2: 2, 4: 2, 8: 2}
+    assert of("per_device") == {1: 1, 2: 2, 4: 4, 8: 8}
+    assert of("per_device", GPUS) == {1: 1, 2: 2, 4: 4}
+    points = plan.make(settings(**{"mesh.processes": "per_device"}), GPUS)
+    assert plan.groups(points)["gpu"][1] == {"platform": "gpu", "devices": 4, "processes": 4}
+    assert "processes" not in points[-1].to_json()
+    points = plan.make(settings(**{"mesh.processes": "2"}), CPU)
+    assert list(plan.groups(points)) == ["cpu1", "cpu2-2processes", "cpu4-2processes", "cpu8-2processes"]
+
+
+@pytest.mark.parametrize(
+    ("processes", "machine", "devices", "sentence"),
+    [
+        ("two", CPU, "auto", "processes=two is not a number of processes: use 1, 2 or per_device"),
+        ("0", CPU, "auto", "processes=0 is not a number of processes"),
+        ("4", CPU, "1,2", "processes=4 is more than the 2 devices of the largest point: use at most 2"),
+        ("3", CPU, "auto", "4 devices do not divide over --config.mesh.processes=3"),
+        ("2", GPUS, "auto", "processes=2 is not possible on a gpu, .*: use per_device"),
+        ("per_device", {**GPUS, "platform": "tpu"}, "auto", "processes=per_device is not possible on a TPU"),
+    ],
+)
+def test_processes_that_cannot_be_are_one_sentence(processes, machine, devices, sentence):
+    with pytest.raises(UserError, match=sentence):
+        plan.make(settings(**{"mesh.processes": processes, "mesh.devices": devices}), machine)

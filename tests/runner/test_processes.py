@@ -5,7 +5,7 @@ from pathlib import Path
 
 import fabricate
 import pytest
-from doorway import QUICK_MLP, jaxbench
+from doorway import QUICK_MLP, jaxbench, sketched
 from rich.console import Console
 
 from jaxbench.analysis import points
@@ -196,6 +196,20 @@ def test_killed_before_a_look_it_ends_where_it_would_have(tmp_path, monkeypatch)
     )
 
 
+@pytest.mark.full
+def test_a_run_that_ends_by_its_budget(tmp_path):
+    run = tmp_path / "run"
+    how = ("--config.mesh.devices=1,2", "--config.measure.rounds=auto", "--config.measure.processes=auto")
+    done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP, *how, "--config.measure.budget_s=0.001")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 points x at least 6 rounds in 3 processes" in done.stdout
+    (look,) = RunFolder(run).manifest()["plan"]["auto"]["looks"]
+    assert look["ended"] in ("budget", "precise") and look["rounds"] == 6
+    assert {(p.status, len(p.rounds), p.looked) for p in points.load(RunFolder(run))} == {("ok", 6, True)}
+    shown = " ".join(done.stdout.split())
+    assert "Ended after 6 rounds in 3 processes" in shown
+
+
 class Idle:
     """A process that does nothing."""
 
@@ -234,7 +248,7 @@ def test_a_process_that_dies_costs_its_point_and_the_others_are_prepared(tmp_pat
 def test_a_run_of_two_processes(tmp_path):
     run = tmp_path / "run"
     words = (*QUICK_MLP, "--config.mesh.devices=1,16", "--config.measure.rounds=4", "--config.measure.processes=2")
-    done = jaxbench("run", "mlp", f"--workdir={run}", *words)
+    done = sketched("run", "mlp", f"--workdir={run}", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 points x 4 rounds in 2 processes" in done.stdout
     folder = RunFolder(run)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jaxbench.parallel import draws
+from jaxbench.parallel import draws, multihost
 from jaxbench.parallel.data_parallel import AXIS, on_device
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
@@ -38,13 +38,25 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     return Program(
         mesh=mesh,
         init=stacked_init,
-        step=jax.pmap(step, axis_name=AXIS, donate_argnums=0, devices=devices),
+        step=_lowered_from_shapes(jax.pmap(step, axis_name=AXIS, donate_argnums=0, devices=devices)),
         state_sharding=stacked,
         batch_sharding=stacked,
-        put=lambda batch: jax.device_put(
+        put=lambda batch: multihost.put(
             jax.tree.map(lambda x: x.reshape(count, x.shape[0] // count, *x.shape[1:]), batch), stacked
         ),
         export=lambda state: jax.tree.map(lambda x: np.asarray(x.addressable_shards[0].data)[0], state),
-        load=lambda state: jax.device_put(stack(jax.device_get(state), np), stacked, may_alias=False),
+        load=lambda state: multihost.put(stack(jax.device_get(state), np), stacked, may_alias=False),
         keys=draws.keys_of_parts(count),
     )
+
+
+def _lowered_from_shapes(mapped: Any) -> Any:
+    """In several processes pmap takes arguments for what each process has alone, unless they are arrays that lie in all
+    of them, as here, or abstract values."""
+    lower = mapped.lower
+
+    def from_shapes(*args: PyTree) -> Any:
+        return lower(*jax.tree.map(lambda x: jax.core.ShapedArray(x.shape, x.dtype), args))
+
+    mapped.lower = from_shapes
+    return mapped

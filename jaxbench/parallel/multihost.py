@@ -1,0 +1,57 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Arrays whose shards lie in several processes: how they are made of host arrays, and read. In one process this is
+`jax.device_put` and `numpy.asarray`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
+
+from jaxbench.parallel.program import jit_once
+from jaxbench.workloads.base import PyTree
+
+
+def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyTree:
+    """Lays out arrays, which every process has whole, over the devices of `sharding`, a sharding or a tree of them.
+
+    `jax.device_put` would compare the values of all processes, which is a collective of its own, and a feed's thread
+    would run it at any moment.
+    """
+
+    def each(x: Any, on: Sharding) -> Any:
+        if isinstance(x, jax.core.Tracer):
+            return x  # only its shape is asked for
+        host = np.asarray(x)
+        return jax.make_array_from_callback(host.shape, on, lambda index: np.array(host[index]))
+
+    shardings = jax.tree.broadcast(sharding, tree)
+    if all(on.is_fully_addressable for on in jax.tree.leaves(shardings)):
+        return jax.device_put(tree, sharding, may_alias=may_alias)
+    return jax.tree.map(each, tree, shardings)
+
+
+def on_host(tree: PyTree) -> PyTree:
+    """As host arrays. All processes that own a shard must call this together: what is split is gathered first, array
+    by array, so that no device holds more than one of them whole."""
+    return jax.tree.map(lambda x: np.asarray(_whole(x)), tree)
+
+
+def _whole(x: Any) -> Any:
+    if not isinstance(x, jax.Array) or x.is_fully_addressable or x.is_fully_replicated:
+        return x
+    assert isinstance(x.sharding, NamedSharding)
+    return jit_once(_same, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
+
+
+def _same(x: jax.Array) -> jax.Array:
+    return x
+
+
+def first_here(devices: Iterable[jax.Device]) -> jax.Device:
+    """The first of some devices that this process owns; of absent ones the first."""
+    first, *_ = devices = list(devices)
+    return next((device for device in devices if device.process_index == jax.process_index()), first)

@@ -1,0 +1,116 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One child process and its two pipes: JSON lines to and from `worker`, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxbench.machine import source
+
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
+
+
+class Child:
+    """A process of `worker`, whose first line is `setup`. Its stderr goes to `log`."""
+
+    def __init__(self, setup: dict[str, Any], log: Path):
+        self.log = log
+        self._buffer = b""
+        copy = source.environment(setup["source"]) if "source" in setup else {}
+        with open(log, "ab") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "jaxbench.runner.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env={**os.environ, **QUIET, **copy, **setup.get("environment", {})},
+            )
+        self.send(setup)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is alive but gets no processor, as after SIGSTOP; False where the system does not say (Linux)."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+        except OSError:
+            return False
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the process is gone; the next read finds its end
+
+    def read(self) -> dict[str, Any] | None:
+        """Its next answer; None if it ended before it gave one. Only for a child that `ready` returned."""
+        assert self._process.stdout is not None
+        while b"\n" not in self._buffer:
+            data = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not data:
+                return None
+            self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        return json.loads(line)
+
+    def end(self) -> tuple[int, str]:
+        """(the exit code, how it ended as a clause). Waits for the end."""
+        code = self._process.wait()
+        if code >= 0:
+            return code, f"ended with exit code {code}"
+        name = signal.Signals(-code).name
+        hint = " (as by the system when memory runs out)" if name == "SIGKILL" else ""
+        return code, f"was killed by {name}{hint}"
+
+    def log_tail(self) -> str:
+        return self.log.read_bytes()[-4000:].decode(errors="replace")
+
+    def let_go(self) -> None:
+        """Closes its stdin, at which it ends."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass
+
+    def close(self) -> None:
+        """Lets it end and waits for it."""
+        assert self._process.stdout is not None
+        self.let_go()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process.stdout.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def ready(children: Sequence[Child], limit_s: float) -> list[Child]:
+    """Those that have an answer or have ended, as soon as there is one; [] after `limit_s`."""
+    if waiting := [child for child in children if b"\n" in child._buffer]:
+        return waiting
+    with selectors.DefaultSelector() as selector:
+        for child in children:
+            assert child._process.stdout is not None
+            selector.register(child._process.stdout, selectors.EVENT_READ, child)
+        return [key.data for key, _ in selector.select(max(0.0, limit_s))]

@@ -1,0 +1,85 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The processes of a world as one worker: the setup of each, and one answer made of all of theirs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jaxbench.machine import world
+from jaxbench.runner.worker import IDLE
+
+# Of a block of all processes: it lasts as long as the slowest. They have their CPUs in common.
+SLOWEST = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
+ADDED = ("cpu_s", "switches")
+
+
+def setups(setup: dict[str, Any]) -> list[dict[str, Any]]:
+    """The setup of each process. setup: of the worker; "processes": how many it is made of.
+
+    Each has an equal share of the devices; of accelerators, one.
+    """
+    count = setup.get("processes", 1)
+    if count == 1:
+        return [setup]
+    common = {"address": world.free_address(), "processes": count}
+    device = setup["platform"] != "cpu"
+    places = [{**common, "process": i, **({"device": i} if device else {})} for i in range(count)]
+    return [{**setup, "world": place} for place in places]
+
+
+def merged(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The answer of a world to one request. answers: of its processes, in order."""
+    answers = [answer for answer in answers if answer != IDLE]
+    first = answers[0]
+    if len(answers) == 1:
+        return first
+    if asked := [answer["concurrent_collectives"] for answer in answers if "concurrent_collectives" in answer]:
+        return {"concurrent_collectives": max(asked)}
+    if "same" in first:
+        return {"same": all(answer["same"] for answer in answers)}
+    if "cpus" in first:
+        return {**first, "processes": len(answers)}
+    if "record" in first:
+        return {**first, "record": _record([answer["record"] for answer in answers])}
+    return first
+
+
+def _record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The leader's, with what the others add to it."""
+    record = dict(records[0])
+    if "checks" in record:
+        record["checks"] = _checks([each["checks"] for each in records])
+    if record.get("wrong") is not None:  # each process counts on its own devices
+        record["wrong"] = sum(each["wrong"] for each in records)
+    if record["kind"] == "round":
+        record["process_block_s"] = [each["block_s"] for each in records]
+        record |= {name: _by_block(max, records, name) for name in SLOWEST}
+        record |= {name: _by_block(sum, records, name) for name in ADDED}
+        record["steal_s"] = _by_block(statistics.mean, records, "steal_s")
+        record["others_s"] = _others_s(records)
+        record["compilations"] = max(each["compilations"] for each in records)
+    return record
+
+
+def _by_block(together: Callable[[Sequence[Any]], Any], records: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """One number for each block; [] if a process has none."""
+    of_each = [each[name] for each in records]
+    return [together(block) for block in zip(*of_each, strict=True)] if all(of_each) else []
+
+
+def _others_s(records: Sequence[dict[str, Any]]) -> list[float]:
+    """What ran on the common CPUs, the mean of what each process read, without all of them."""
+    others, own = (_by_block(statistics.mean, records, name) for name in ("others_s", "cpu_s"))
+    return [busy - (len(records) - 1) * one for busy, one in zip(others, own, strict=True)] if others and own else []
+
+
+def _checks(of_each: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The leader's verdicts, but where another process found something wrong, its own: each sees its own shards."""
+    verdicts = {verdict["name"]: verdict for verdict in of_each[0]}
+    for process, checks in enumerate(of_each):
+        for verdict in checks:
+            if not verdict["ok"] and verdicts.get(verdict["name"], {"ok": True})["ok"]:
+                verdicts[verdict["name"]] = {**verdict, "reason": f"process {process}: {verdict['reason']}"}
+    return list(verdicts.values())

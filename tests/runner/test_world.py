@@ -1,0 +1,111 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Points that are run by two processes on this machine: the checks, the census and the clocks of each strategy."""
+
+import pytest
+from doorway import QUICK_MLP, environment, jaxbench
+from thin import thin
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, parallel
+from jaxbench.levers import DEFAULTS
+from jaxbench.records import schema
+from jaxbench.records.store import RunFolder
+from jaxbench.runner.client import Worker
+from jaxbench.runner.plan import Point
+
+MOE = {"model.experts": 2}
+# (experiment, changes of its config, strategy, levers)
+CASES = [
+    *(("mlp", {}, strategy, {}) for strategy in parallel.of_any_model()),
+    ("gpt", {}, "tensor", {}),
+    ("gpt", {}, "context", {}),
+    ("gpt", {}, "pipeline", {"accumulate": "2"}),
+    ("gpt", {}, "hybrid", {"mesh": "tensor=2"}),
+    ("gpt", MOE, "expert", {}),
+    ("mlp", {}, "shard_map", {"part": "gradient"}),
+    ("mlp", {}, "shard_map", {"part": "inference"}),
+    ("mlp", {}, "shard_map", {"reduction": "ring"}),
+    ("mlp", {}, "jit_auto", {"input": "host"}),
+    ("mlp", {}, "jit_auto", {"precision": "bfloat16"}),
+]
+
+
+def point(strategy: str, levers: dict[str, str], devices: int = 2, processes: int = 2) -> Point:
+    arm = "".join(f"/{name}={value}" for name, value in levers.items())
+    return Point(
+        point=f"{strategy}/strong/{devices}{arm}", strategy=strategy, scaling="strong", devices=devices, global_batch=8,
+        oversubscribed=False, platform="cpu", processes=processes, levers={**DEFAULTS, **levers},
+    )  # fmt: skip
+
+
+def world(asked: Point, experiment: str, changes: dict, log) -> Worker:
+    config = config_lib.compose(experiment, discovery.load_experiment(experiment), discovery.load_preset("smoke"))
+    with config.unlocked():
+        config.update_from_flattened_dict(
+            {**changes, "optimizer.name": "sgd", "measure.block_s": 0.001, "measure.gradients": True}
+        )
+    setup = {**asked.worker()[1], "experiment": experiment, "config": config.to_dict(), "worker": "test"}
+    return Worker(setup, log)
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory):
+    """One of each experiment and config, kept for all its cases."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment().items():
+            patch.setenv(name, value)
+        patch.delenv("NPROC", raising=False)
+        made: dict[str, Worker] = {}
+
+        def of(experiment, changes, asked):
+            key = experiment + str(changes)
+            if key not in made:
+                made[key] = world(asked, experiment, changes, tmp_path_factory.mktemp("world") / "log")
+            return made[key]
+
+        yield of
+        for worker in made.values():
+            worker.close()
+
+
+@pytest.mark.parametrize(("experiment", "changes", "strategy", "levers"), thin(CASES, 7))
+def test_two_processes_train_as_one_device(worlds, experiment, changes, strategy, levers):
+    asked = point(strategy, levers)
+    worker = worlds(experiment, changes, asked)
+    record = schema.from_json(worker.ask({"do": "prepare", "point": asked.to_json()})["record"])
+    assert record.processes == 2
+    assert {check.name: check.reason for check in record.checks if not check.ok} == {}
+    about = schema.from_json(worker.ask({"do": "round", "point": asked.point, "round": 0})["record"])
+    assert len(about.process_block_s) == 2
+    assert about.block_s == tuple(map(max, *about.process_block_s))
+    assert about.compilations == 0 and about.cpus >= 1
+    assert {check.name: check.reason for check in about.checks if not check.ok} == {}
+    assert {check.name for check in about.checks} >= {"finite", "steps"}
+
+
+def test_a_process_without_a_device_of_the_point_waits(worlds):
+    """On accelerators one world has the points of every device count."""
+    worker = worlds("mlp", {}, point("jit_auto", {}))
+    asked = point("jit_auto", {}, devices=1)
+    record = worker.ask({"do": "prepare", "point": asked.to_json()})["record"]
+    assert record["processes"] == 1 and all(check["ok"] for check in record["checks"])
+    about = worker.ask({"do": "round", "point": asked.point, "round": 0})["record"]
+    assert about["process_block_s"] == []
+    both = worker.ask({"do": "compile", "point": point("shard_map", {}).to_json()})
+    assert both["flops"] > 0
+
+
+def test_a_run_says_of_each_point_how_many_processes_it_had(tmp_path):
+    words = (*QUICK_MLP, "--config.mesh.devices=1,2", "--config.mesh.processes=2", "--config.measure.processes=1")
+    done = jaxbench("run", "mlp", f"--workdir={tmp_path / 'run'}", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = RunFolder(tmp_path / "run")
+    of = {record.point: record.processes for record in run.records() if isinstance(record, schema.PointRecord)}
+    assert of == {"jit_auto/strong/1": 1, "jit_auto/strong/2": 2}
+    manifest = run.manifest()
+    assert manifest["plan"]["processes"] == 2
+    assert {each["point"]: each["processes"] for each in manifest["plan"]["points"]} == of
+    assert manifest["workers"]["session0/cpu2-2processes"]["processes"] == 2
+    header, *rows = (run.path / "summary.csv").read_text().splitlines()
+    column = header.split(",").index("processes")
+    assert sorted(row.split(",")[column] for row in rows) == ["1", "2"]

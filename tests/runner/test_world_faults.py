@@ -1,0 +1,144 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What happens to a world when one of its processes is killed, stopped, or fails: real processes, short limits."""
+
+import os
+import signal
+import socket
+import time
+from types import SimpleNamespace
+
+import pytest
+from doorway import environment
+from thin import thin
+
+from jaxbench import config as config_lib
+from jaxbench import discovery
+from jaxbench.errors import UserError
+from jaxbench.machine import world
+from jaxbench.runner import client, sweep
+from jaxbench.runner.client import Worker, WorkerError
+from jaxbench.runner.plan import Point
+
+# A linear model whose loss can be made to fail, or to differ, in process 1 alone, by a file that the test writes.
+MODEL = """
+import os
+import jax, jax.numpy as jnp, optax
+from jaxbench.workloads import Field, TrainWorkload
+
+def build(config):
+    def init(key):
+        return {"w": jax.random.normal(key, (3,))}, {}
+
+    def loss(params, model_state, batch, key):
+        if jax.process_index() == 1 and len(batch["x"]) == 8 and os.path.exists(__file__ + ".fails"):
+            raise MemoryError("no room here")
+        if jax.process_index() == 1 and len(batch["x"]) == 8 and os.path.exists(__file__ + ".differs"):
+            batch = {"x": jnp.sin(batch["x"])}
+        return jnp.mean((batch["x"] @ params["w"]) ** 2), (model_state, {})
+
+    return TrainWorkload(name="line", init=init, loss=loss, optimizer=optax.sgd(0.1), example={"x": Field((3,))})
+"""
+
+
+def point(scaling: str) -> Point:
+    return Point(
+        point=f"jit_auto/{scaling}/2", strategy="jit_auto", scaling=scaling, devices=2, global_batch=8,
+        oversubscribed=False, platform="cpu", processes=2,
+    )  # fmt: skip
+
+
+STRONG, WEAK = point("strong"), point("weak")
+
+
+@pytest.fixture
+def workers(tmp_path, monkeypatch):
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NPROC", raising=False)
+    monkeypatch.setattr(client, "FAILED_LIMIT_S", 2.0)
+    (tmp_path / "line.py").write_text(MODEL)
+    config = config_lib.compose(
+        "line", discovery.load_experiment(str(tmp_path / "line.py")), discovery.load_preset("smoke")
+    )
+    with config.unlocked():
+        config.measure.block_s = 0.001
+    job = sweep.Job(
+        run=SimpleNamespace(path=tmp_path), points=(), config=config.to_dict(), experiment=str(tmp_path / "line.py"),
+        session=0,
+    )  # fmt: skip
+    with sweep.Workers(job, [STRONG, WEAK]) as workers:
+        yield workers
+
+
+def the_world(workers: sweep.Workers) -> Worker:
+    (one,) = workers._workers.values()
+    return one
+
+
+def gone(pids: list[int], within_s: float = 10) -> bool:
+    deadline = time.monotonic() + within_s
+    while alive := [pid for pid in pids if os.path.exists(f"/proc/{pid}")]:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return not alive
+
+
+def measure(workers: sweep.Workers, number: int) -> None:
+    """Prepares a point and measures a round of it, as a sweep does."""
+    assert workers.ask(WEAK.point, {"do": "prepare", "point": WEAK.to_json()})["record"]["processes"] == 2
+    record = workers.ask(WEAK.point, {"do": "round", "point": WEAK.point, "round": number})["record"]
+    assert len(record["process_block_s"]) == 2
+
+
+@pytest.mark.parametrize("rank", thin([1, 0], 1))
+def test_a_process_that_dies_fails_its_point_by_name_and_the_world_is_made_anew(workers, rank):
+    measure(workers, 0)
+    pids = the_world(workers).pids
+    os.kill(pids[rank], signal.SIGKILL)
+    with pytest.raises(WorkerError, match=f"process {rank} of 2 was killed by SIGKILL") as failed:
+        workers.ask(WEAK.point, {"do": "round", "point": WEAK.point, "round": 1})
+    assert not failed.value.alive and gone(pids)
+    assert workers.lost() == {STRONG.point}
+    measure(workers, 1)
+
+
+def test_a_process_that_is_stopped_is_found_by_the_deadline(workers, monkeypatch):
+    monkeypatch.setattr(Worker.ask, "__defaults__", (3.0,))
+    the_world(workers).wait_ready()
+    pids = the_world(workers).pids
+    os.kill(pids[1], signal.SIGSTOP)
+    with pytest.raises(WorkerError, match=r"no answer within 3 s: .* \(process 1 of 2 does not run: it was stopped"):
+        workers.ask(WEAK.point, {"do": "compile", "point": WEAK.to_json()})
+    assert gone(pids)
+
+
+def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, tmp_path):
+    (tmp_path / "line.py.fails").touch()
+    the_world(workers).wait_ready()
+    pids = the_world(workers).pids
+    with pytest.raises(WorkerError, match="process 1 of 2: .*MemoryError: no room here") as failed:
+        workers.ask(STRONG.point, {"do": "prepare", "point": STRONG.to_json()})
+    assert not failed.value.alive and gone(pids)
+
+
+def test_what_all_refuse_alike_is_one_sentence_and_the_world_lives_on(workers, tmp_path):
+    pids = the_world(workers).pids
+    wrong = {**STRONG.to_json(), "strategy": "tensor"}
+    with pytest.raises(WorkerError, match="^'line' does not declare what can be split") as refused:
+        workers.ask(STRONG.point, {"do": "compile", "point": wrong})
+    assert refused.value.unsupported and refused.value.alive
+    (tmp_path / "line.py.differs").touch()
+    with pytest.raises(WorkerError, match="^process 1 compiled another program of this step than process 0") as refused:
+        workers.ask(STRONG.point, {"do": "prepare", "point": STRONG.to_json()})
+    assert refused.value.stage == "compile" and refused.value.alive
+    assert the_world(workers).pids == pids
+
+
+def test_a_port_that_is_taken_is_one_sentence():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UserError, match=rf"the port {address[10:]} of 127.0.0.1, .*, is taken \(Address already"):
+            world.join({"address": address, "processes": 2, "process": 0})
