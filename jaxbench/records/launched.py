@@ -107,7 +107,7 @@ def _config(parts: Sequence[RunFolder]) -> dict[str, Any]:
         if differing := sorted(name for name in names if first.get(name) != other.get(name)):
             raise UserError(f"'{part.path}' and '{parts[0].path}' have different configs ({', '.join(differing)}).")
     counts = ",".join(str(flatten(config).get(DEVICES, "")) for config in configs)
-    return {**configs[0], "mesh": {**configs[0]["mesh"], "devices": counts}}
+    return {**configs[0], "mesh": {**configs[0].get("mesh", {}), "devices": counts}}
 
 
 def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> dict[str, Any]:
