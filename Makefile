@@ -83,7 +83,7 @@ list: $(runtime)  ## list the experiments and presets
 	@$(app) list
 
 # `-m ""` overrides the `-m "not full"` of pyproject.toml.
-test: $(develop)  ## test every guarantee once, five minutes on two cores; K=word: all tests with this word in their name
+test: $(develop)  ## test every guarantee once, in under five minutes on two cores; K=word: all tests with this word in their name
 	@$(pytest) $(if $(K),-m "" -k "$$K")
 
 test-all: $(develop)  ## run all tests (strategies x models x settings), half an hour on two cores
@@ -168,7 +168,8 @@ endef
 export MAKE_VENV
 
 # requirements.lock constrains both what is installed and what builds it. Byte code is compiled now, jaxbench's own too, not
-# at first import: a run starts many processes, and containers often disable writing byte code.
+# at first import: a run starts many processes, and containers often disable writing byte code. It only saves time, so a
+# folder that cannot be written is no failure.
 define INSTALL
 set -e
 echo "Installing jaxbench$${1:+ with $$1} into $$VENV (once; a minute or two) ..." >&2
@@ -179,18 +180,21 @@ else
   export PIP_CONSTRAINT=requirements.lock PIP_BUILD_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1
   "$$VENV/bin/python" -m pip install --quiet --editable ".$${1:+[$$1]}"
 fi
-exec "$$VENV/bin/python" -m compileall -q jaxbench experiments configs
+"$$VENV/bin/python" -m compileall -qq jaxbench || true
 endef
 export INSTALL
 
-# Splits ARGS as a shell would, quotes included, without executing anything in it; LAUNCH goes before the "--" of launch. The app then sees the same environment
-# as if it had been started by hand.
+# Splits ARGS as a shell would, quotes included, without executing anything in it; and LAUNCH, which goes before the "--" of
+# launch. The app then sees the same environment as if it had been started by hand.
 define WITH_ARGS
 import os, shlex, sys
 try:
-    args, launch = (shlex.split(os.environ.get(name, "")) for name in ("ARGS", "LAUNCH"))
+    name = "ARGS"
+    args = shlex.split(os.environ.get(name, ""))
+    name = "LAUNCH"
+    launch = shlex.split(os.environ.get(name, ""))
 except ValueError as error:
-    sys.exit(f"ARGS or LAUNCH cannot be split into words: {error}.")
+    sys.exit(f"{name} cannot be split into words: {error}.")
 words = sys.argv[1:]
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch

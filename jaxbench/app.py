@@ -8,7 +8,7 @@
   machine            measure this machine: peaks, launch cost and links; writes its card, machine.json
   first-run          run everything once at a small size and write one page of results, within half an hour
   launch ENGINE -- run EXPERIMENT ...   start it on the nodes of a cluster: ENGINE is slurm, mpi, k8s or ray
-  report --run=DIR   rebuild the tables, figures and page of a run
+  report --run=DIR   rebuild the tables, figures and page of a run or a training
   compare --a=DIR --b=DIR      is run B faster than A, slower, the same, or is that inconclusive?
   ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   measure both in turns until that question is answered
   ab EXPERIMENT --a=ref:main --b=ref:HEAD               the same for two commits: is the newer one slower?
@@ -76,9 +76,12 @@ def trial(experiment: str, console: Console) -> int:
 
 
 def train(experiment: str, workdir: Path, console: Console) -> int:
+    from jaxbench.report import training as page
     from jaxbench.training import run as runner
 
-    return runner.train(experiment, FLAGS.config, workdir, console)
+    code = runner.train(experiment, FLAGS.config, workdir, console)
+    page.write(workdir)
+    return code
 
 
 def new(file: str, console: Console) -> int:
@@ -142,8 +145,12 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
 
 
 def report(workdir: Path, console: Console) -> int:
-    from jaxbench.report import build
+    from jaxbench.records.account import ACCOUNT
+    from jaxbench.report import build, training
 
+    if (workdir / ACCOUNT).exists():
+        training.write(workdir, console)
+        return 0
     outcome = build.write(workdir, console=console)
     page = workdir / "report.html"
     console.print(f"\nPage, figures, table and every sample: {page}", highlight=False, soft_wrap=True)

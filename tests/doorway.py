@@ -55,6 +55,17 @@ def environment() -> dict[str, str]:
 
 
 def jaxbench(*words: str, cwd: Path | None = None, limit_s: float = 240) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*words), capture_output=True, text=True, timeout=limit_s, env=environment(), cwd=cwd or ROOT
-    )
+    return _done(command(*words), cwd, limit_s)
+
+
+# Drawing is most of what a short run computes, and test_app.py looks for all three formats of its figures.
+_SKETCH = "from jaxbench import app; from jaxbench.report.drawing import canvas; canvas.FORMATS = ('svg',); app.main()"
+
+
+def sketched(*words: str, cwd: Path | None = None, limit_s: float = 240) -> subprocess.CompletedProcess[str]:
+    """The same, but each figure is drawn in the one format that pages show."""
+    return _done([sys.executable, "-c", _SKETCH, *words], cwd, limit_s)
+
+
+def _done(command: list[str], cwd: Path | None, limit_s: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=limit_s, env=environment(), cwd=cwd or ROOT)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from doorway import QUICK, QUICK_MLP, ROOT, environment, jaxbench
+from doorway import QUICK, QUICK_MLP, ROOT, environment, jaxbench, sketched
 from thin import thin
 
 from jaxbench import discovery
@@ -160,7 +160,7 @@ def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
     )
     (tmp_path / "mine.py").write_text(mlp + extra)
     words = [word for word in QUICK_MLP if not word.startswith("--config.strategy")]
-    done = jaxbench("run", "mine.py", "--workdir=run", *words, "--config.strategy=naive", cwd=tmp_path)
+    done = sketched("run", "mine.py", "--workdir=run", *words, "--config.strategy=naive", cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     rows = list(csv.DictReader((tmp_path / "run" / "summary.csv").read_text().splitlines()))
     assert [(r["devices"], r["check_ok"]) for r in rows] == [("1", "true"), ("2", "false")]

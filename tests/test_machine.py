@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from doorway import jaxbench
+from doorway import jaxbench, sketched
 from rich.console import Console
 from thin import thin
 
@@ -22,7 +22,7 @@ CPU = ("--config.mesh.platform=cpu", "--config.measure.rounds=1", "--config.meas
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds a smoke run of `machine`."""
     folder = tmp_path_factory.mktemp("results")
-    done = jaxbench("machine", "--preset=smoke", f"--workdir={folder / 'machine'}")
+    done = sketched("machine", "--preset=smoke", f"--workdir={folder / 'machine'}")
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

@@ -10,6 +10,7 @@ from jaxbench.analysis.scaling import Control, Row
 # The same program, measured twice, may differ by this much, or by this many times what a headline claims, before the
 # headline is doubted. The ratio of two times that do not differ is off by about the width of its interval.
 NOISE, DOUBT = 0.05, 2.0
+WIDEST = 0.25  # half the width of an efficiency's interval: beyond it a headline would say nothing
 
 
 def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[str]:
@@ -17,13 +18,15 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
 
     If no point allows one, a single sentence that starts with "No headline" says why.
 
-    controls: of the same run. A strategy has no headline if its same program, measured twice, differs by more than
-      NOISE and by more than DOUBT times the half width of the headline's interval.
+    controls: of the same run. A strategy has no headline if an efficiency is not known to ± WIDEST, or if its same
+      program, measured twice, differs by more than NOISE and by more than DOUBT times the half width of the headline's
+      interval.
     """
     strategies = dict.fromkeys(r.point.strategy for r in rows)
     noise = {control.strategy: control for control in controls or ()}
     claims = {name: _claims([row for row in rows if row.point.strategy == name]) for name in strategies}
-    doubts = {name: doubt for name, largest in claims.items() if (doubt := _noisy(noise.get(name), largest))}
+    reasons = {name: _too_wide(largest) or _noisy(noise.get(name), largest) for name, largest in claims.items()}
+    doubts = {name: reason for name, reason in reasons.items() if reason}
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
     return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows)}."]
 
@@ -44,6 +47,18 @@ def _sentence(largest: list[Row]) -> str:
             f"(base {devices(base.devices)}, {seconds(row.base_step_s)} per step)"
         )
     return f"{largest[0].point.strategy}: {', '.join(parts)}."
+
+
+def _too_wide(largest: list[Row]) -> str:
+    """Which efficiency is hardly known, as a clause; "" if none."""
+    for row in largest:
+        half = (row.efficiency.hi - row.efficiency.lo) / 2
+        if half > WIDEST:
+            return (
+                f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is known to ±{100 * half:.0f} points "
+                f"only, and a headline needs ±{100 * WIDEST:.0f}"
+            )
+    return ""
 
 
 def _noisy(control: Control | None, largest: list[Row]) -> str:

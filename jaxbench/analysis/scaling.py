@@ -255,7 +255,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.extend(_shared_threads(row))
     notes.extend(_excess(point))
     notes.extend([point.repetition] if point.repetition else [])
-    notes.extend(unsettled(point))
+    notes.extend([] if point.oversubscribed else unsettled(point))
     if row.timing.clock_note:
         notes.append(row.timing.clock_note)
     return tuple(notes)
@@ -274,7 +274,7 @@ def _pairing(row: Row, base: Row) -> list[str]:
 def _shared_threads(row: Row) -> list[str]:
     """Devices of one CPU process share XLA's thread pool (docs/METRICS.md, Threads)."""
     point = row.point
-    if point.platform != "cpu" or point.devices == 1 or not row.efficiency.hi < 1:
+    if point.platform != "cpu" or point.devices <= point.processes or not row.efficiency.hi < 1:
         return []
     return ["some of this loss is XLA's shared CPU thread pool, not the strategy"]
 

@@ -66,6 +66,24 @@ def why_no_allreduce(device_kind: str, devices: int) -> str:
     return f"the series published for {peak.name} is for {counts[0]} devices, and {used} used"
 
 
+@dataclass(frozen=True)
+class Interruptions:
+    """Failures of a published training. goodput: the least share of effective training time that was published."""
+
+    devices: int
+    per_device_hour: float
+    goodput: float
+    project: str
+
+
+def interruptions() -> Interruptions:
+    """Llama 3's: unexpected interruptions over the hours of all its devices."""
+    table = read("llama3_interruptions")
+    row = table.frame.iloc[0]
+    rate = row["unexpected"] / (row["gpus"] * row["days"] * 24)
+    return Interruptions(int(row["gpus"]), float(rate), float(row["effective_at_least"]), table.project)
+
+
 def read(id: str) -> Published:
     """Reads one published table. Raises UserError for an unknown id."""
     sources = _sources()

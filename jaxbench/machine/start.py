@@ -25,12 +25,19 @@ def only_cpu_here() -> None:
 
 
 def start_fake_cpu(
-    devices: int, *, pin: bool = True, cores: int | None = None, concurrent_collectives: int = CONCURRENT_COLLECTIVES
+    devices: int,
+    *,
+    pin: bool = True,
+    cores: int | None = None,
+    concurrent_collectives: int = CONCURRENT_COLLECTIVES,
+    together: int = 0,
 ) -> None:
     """Gives this process `devices` CPU devices with one core each, as far as there are cores.
 
     cores: instead, one device that may use that many cores, as a library's kernel does.
     concurrent_collectives: the maximum number of collectives of one program that can wait at the same time.
+    together: the devices of all processes of a world, which have their cores in common, so that the threads which
+    read from sockets find one that is idle.
 
     By default XLA lets one CPU device use every core, so two devices would show no gain over one, and more devices than
     cores a false gain. Raises RuntimeError when the backend has already started.
@@ -40,7 +47,7 @@ def start_fake_cpu(
     if cores is not None:
         pin_to_cores(cores)
     elif pin:
-        pin_to_cores(devices)
+        pin_to_cores(max(devices, together))
         flags.append("--xla_cpu_multi_thread_eigen=false")
     # XLA's thread pool has NPROC threads, by default one per core.
     os.environ["NPROC"] = str(cores or threads(devices, concurrent_collectives))
@@ -112,13 +119,16 @@ def start(
     """
     share = devices // place["processes"] if place else devices
     if platform == "cpu":
-        start_fake_cpu(share, pin=pin, cores=cores, concurrent_collectives=concurrent_collectives)
+        of_cpus: dict[str, Any] = {"pin": pin, "cores": cores, "concurrent_collectives": concurrent_collectives}
+        start_fake_cpu(share, together=devices, **of_cpus)
     if place:
         world.join(place)
     if platform != "cpu":
         require(platform)
     # As the manifest counts, unless there is a world: devices of other hosts cannot be used from here.
     available = jax.devices() if place else jax.local_devices()
+    if place and platform == "cpu":
+        world.read_sockets_last()
     if len(available) < devices:
         raise UserError(f"{devices} {platform} devices were requested, but this machine has {len(available)}.")
     return available[:devices]

@@ -8,12 +8,17 @@ collective. So the members of a world agree first. They do so through JAX's coor
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
+import re
 import socket
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
@@ -67,6 +72,29 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
+# The system calls epoll_wait, epoll_pwait and epoll_pwait2, and epoll_pwait of arm64.
+EPOLL = {"232", "281", "441", "22"}
+
+
+def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
+    """Gives the threads of this process that wait for sockets the lowest priority, once it has devices (Linux).
+
+    Gloo's thread asks for data without a pause from when another process sends until this one receives. It took the
+    core of the thread that would receive for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and takes 0.7.
+    gRPC's threads, which have names of their own, stay as they are. Returns how many threads it found.
+    """
+    found = set()
+    for _ in range(5):  # a thread that is not waiting now will be soon
+        for task in tasks.iterdir() if tasks.exists() else ():
+            with contextlib.suppress(OSError):
+                mine = (task / "comm").read_text() == (tasks.parent / "comm").read_text()
+                if mine and (task / "syscall").read_text().split()[0] in EPOLL:
+                    os.setpriority(os.PRIO_PROCESS, int(task.name), 19)
+                    found.add(task.name)
+        time.sleep(0.01)
+    return len(found)
+
+
 # How often each set of processes has met. Equal on all of them, because they do the same in the same order.
 _meetings: defaultdict[tuple[int, ...], Iterator[int]] = defaultdict(itertools.count)
 
@@ -92,7 +120,7 @@ class Members:
         return self.alone and jax.process_count() == 1 or jax.process_index() in self.processes
 
     def meet(self) -> None:
-        """Waits until all members are here. Raises JaxRuntimeError, which names the missing, after MEETING_LIMIT_S."""
+        """Waits until all members are here. Raises TimeoutError, which names a missing one, after MEETING_LIMIT_S."""
         if not self.alone:
             self._wait(f"{self._next()}/met")
 
@@ -131,7 +159,13 @@ class Members:
         return f"jaxbench/{'-'.join(map(str, self.processes))}/{next(_meetings[self.processes])}"
 
     def _wait(self, name: str) -> None:
-        _service().wait_at_barrier(name, int(1000 * MEETING_LIMIT_S), process_ids=list(self.processes))
+        try:
+            _service().wait_at_barrier(name, int(1000 * MEETING_LIMIT_S), process_ids=list(self.processes))
+        except jax.errors.JaxRuntimeError as error:
+            if missing := re.findall(r"^(\d+)$", str(error), re.MULTILINE):
+                limit = f"within {MEETING_LIMIT_S:.0f} s to where the others wait for it"
+                raise TimeoutError(f"process {missing[0]} did not come {limit}") from error
+            raise
 
 
 def _service() -> Any:

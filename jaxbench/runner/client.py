@@ -70,7 +70,7 @@ class Worker:
     @property
     def surroundings(self) -> dict[str, Any]:
         """Its CPUs and variables, once it has started; see `worker.surroundings`."""
-        names = ("cpus", "environment", "process_cpus")
+        names = ("cpus", "environment", "processes")
         return {name: self._start_answer[name] for name in names if name in self._start_answer}
 
     def wait_ready(self) -> None:
@@ -142,9 +142,12 @@ class Worker:
         about = answers[first]["failed"]
         if all("failed" in answers.get(child, ()) for child in self._children):
             return WorkerError(**about)
-        stopped = self._stopped()
+        silent = [self._called(child) for child in self._children if child not in answers]
+        about["reason"] = f"{self._called(first)}: {about['reason']}{self._stopped()}" + (
+            f" ({', '.join(silent)} gave no answer)" if silent else ""
+        )
         self.kill()
-        return WorkerError(**{**about, "reason": f"{self._called(first)}: {about['reason']}{stopped}"}, alive=False)
+        return WorkerError(**about, alive=False)
 
     def _death(self, gone: Child, stage: str) -> WorkerError:
         """Why a process ended. JAX aborts the others once they miss it."""

@@ -3,36 +3,30 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxbench.machine import cores, world
+from jaxbench.machine import world
 from jaxbench.runner.worker import IDLE
 
-# Of a block of all processes: it lasts as long as the slowest, and the load of all is added up.
+# Of a block of all processes: it lasts as long as the slowest. They have their CPUs in common.
 SLOWEST = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
-ADDED = ("cpu_s", "switches", "others_s", "steal_s")
+ADDED = ("cpu_s", "switches")
 
 
 def setups(setup: dict[str, Any]) -> list[dict[str, Any]]:
     """The setup of each process. setup: of the worker; "processes": how many it is made of.
 
-    CPUs: each gets its share of the devices, and cores that no other has, as far as there are enough. Accelerators:
-    each gets one.
+    Each has an equal share of the devices; of accelerators, one.
     """
     count = setup.get("processes", 1)
     if count == 1:
         return [setup]
-    address, share = world.free_address(), setup["devices"] // count
-    order = list(setup.get("order", ())) or cores.physical_cores()
-
-    def of(process: int) -> dict[str, Any]:
-        first = process * share % len(order)
-        place = {"address": address, "processes": count, "process": process}
-        device = {} if setup["platform"] == "cpu" else {"device": process}
-        return {**setup, "order": order[first:] + order[:first], "world": {**place, **device}}
-
-    return [of(process) for process in range(count)]
+    common = {"address": world.free_address(), "processes": count}
+    device = setup["platform"] != "cpu"
+    places = [{**common, "process": i, **({"device": i} if device else {})} for i in range(count)]
+    return [{**setup, "world": place} for place in places]
 
 
 def merged(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -46,7 +40,7 @@ def merged(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if "same" in first:
         return {"same": all(answer["same"] for answer in answers)}
     if "cpus" in first:
-        return {**first, "process_cpus": [answer["cpus"] for answer in answers]}
+        return {**first, "processes": len(answers)}
     if "record" in first:
         return {**first, "record": _record([answer["record"] for answer in answers])}
     return first
@@ -63,7 +57,8 @@ def _record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         record["process_block_s"] = [each["block_s"] for each in records]
         record |= {name: _by_block(max, records, name) for name in SLOWEST}
         record |= {name: _by_block(sum, records, name) for name in ADDED}
-        record["cpus"] = sum(each["cpus"] for each in records)
+        record["steal_s"] = _by_block(statistics.mean, records, "steal_s")
+        record["others_s"] = _others_s(records)
         record["compilations"] = max(each["compilations"] for each in records)
     return record
 
@@ -72,6 +67,12 @@ def _by_block(together: Callable[[Sequence[Any]], Any], records: Sequence[dict[s
     """One number for each block; [] if a process has none."""
     of_each = [each[name] for each in records]
     return [together(block) for block in zip(*of_each, strict=True)] if all(of_each) else []
+
+
+def _others_s(records: Sequence[dict[str, Any]]) -> list[float]:
+    """What ran on the common CPUs, the mean of what each process read, without all of them."""
+    others, own = (_by_block(statistics.mean, records, name) for name in ("others_s", "cpu_s"))
+    return [busy - (len(records) - 1) * one for busy, one in zip(others, own, strict=True)] if others and own else []
 
 
 def _checks(of_each: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:

@@ -44,8 +44,7 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
     setup = json.loads(next(requests))
     cores, target, place = setup.get("cores"), setup.get("target"), setup.get("world")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        share = setup["devices"] // place["processes"] if place else setup["devices"]
-        pin_to_cores(cores or share, setup.get("order", ()))
+        pin_to_cores(cores or setup["devices"], setup.get("order", ()))
     from jaxbench.machine import start
     from jaxbench.machine.target import devices as target_devices
 

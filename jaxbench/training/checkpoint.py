@@ -14,7 +14,8 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +66,9 @@ class Writer:
     `restore_latest` first, so that damaged checkpoints are not counted.
     """
 
-    def __init__(self, folder: Path, *, keep: int):
-        self._folder, self._keep = folder.absolute(), keep
+    def __init__(self, folder: Path, *, keep: int, on_sealed: Callable[[float], None] = lambda seconds: None):
+        """on_sealed: told how many seconds after `save` had returned a checkpoint was sealed, by another thread."""
+        self._folder, self._keep, self._on_sealed = folder.absolute(), keep, on_sealed
         with _writing(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             for path in _unfinished(self._folder):
@@ -98,13 +100,14 @@ class Writer:
         part = self._folder / f"{int(state.step)}{PART}"
         with _writing(self._folder):
             written = ocp.save_async(part / STATE, stored, checkpointable_name=STATE)
-        self._saving = self._thread.submit(self._commit, written, part, text)
+        self._saving = self._thread.submit(self._commit, written, part, text, time.perf_counter())
 
-    def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str) -> None:
+    def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, saved: float) -> None:
         written.result()
         files = {name: _file_sha256(part / name) for name in _files(part)}
         _write_seal(part, {**json.loads(header), "files": files})
         os.rename(part, part.with_suffix(""))
+        self._on_sealed(time.perf_counter() - saved)
         for step in saved_steps(self._folder)[self._keep :]:
             shutil.rmtree(self._folder / str(step))
 

@@ -12,6 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 import jax
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -19,6 +20,7 @@ from jaxbench.machine.start import require_threads
 from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.arm import compiler_options
+from jaxbench.training.account import Account
 from jaxbench.training.checkpoint import Restored, Writer
 from jaxbench.training.digest import to_host
 from jaxbench.training.evaluate import Evaluator
@@ -89,6 +91,7 @@ class Loop:
         data: Dataset,
         restored: Restored,
         session: Session,
+        account: Account,
     ):
         """Creates and places the state, and compiles step and evaluation.
 
@@ -96,25 +99,27 @@ class Loop:
         """
         options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
-        self.program, self.plan, self.data = program, plan, data
+        self.program, self.plan, self.data, self.account = program, plan, data, account
         self.means = EpochMeans(**restored.progress.get("means", {}))
         with jax.set_mesh(program.mesh):
             if restored.state is not None:
-                self.state = program.load(restored.state)
+                with account.doing("restore"):
+                    self.state = jax.block_until_ready(program.load(restored.state))
             else:
-                with self.clock.compiling():
+                with self.clock.compiling(), account.doing("compile"):
                     self.state = jax.block_until_ready(program.init(jax.random.PRNGKey(plan.seed)))
             first: Any = {name: array[: plan.batch] for name, array in data.train.items()}
             batch = program.put(first)
-            with self.clock.compiling():
+            with self.clock.compiling(), account.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
         require_threads(program.mesh.size, concurrent_collectives(compiled.as_text()))
         self._step: Callable[[Any, Any], tuple[Any, Any]] = compiled
         host = self._host_state()
-        self.step = int(host.step)
+        self.step = account.step = int(host.step)
+        self._newest: Any = None  # something that the newest step returned
         device = program.mesh.devices.flat[0]
-        with self.clock.compiling():
+        with self.clock.compiling(), account.doing("compile"):
             self.evaluate = Evaluator(
                 workload, data.test, params=host.params, model_state=host.model_state, device=device
             )
@@ -126,7 +131,8 @@ class Loop:
 
         facts: JSON that every checkpoint carries in addition to the loop's progress.
         """
-        with Stop() as stop, _progress(console) as bar:
+        account = self.account
+        with Stop() as stop, _progress(console) as bar, account.doing("steps"):
             task = bar.add_task("", total=self.plan.steps, completed=self.step)
             while True:
                 # Ends with the epoch, with a signal, or when a checkpoint is due, so that only one place saves.
@@ -134,16 +140,21 @@ class Loop:
                     self.means.add(self.step, metrics)
                     epoch = (self.step - 1) // self.plan.steps_per_epoch + 1
                     bar.update(task, completed=self.step, description=f"epoch {epoch}")
-                host = self._host_state()
+                jax.block_until_ready(self.state)  # so that no step is counted as a part of the checkpoint
+                account.write(saving=True)
+                with account.doing("checkpoint"):
+                    host = self._host_state()
                 if self.step % self.plan.steps_per_epoch == 0:
-                    self._end_epoch(host, log)
+                    with account.doing("evaluation"):
+                        self._end_epoch(host, log)
                     bar.refresh()
                     console.print(_sentence(log.rows[-1]), highlight=False, soft_wrap=True)
                 means = self.means.to_json()
-                writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
-                if stop.name or self.plan.finished(self.step, log.rows):
-                    writer.wait()
-                    return host, stop
+                with account.doing("checkpoint"):
+                    writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
+                    if stop.name or self.plan.finished(self.step, log.rows):
+                        writer.wait()
+                        return host, stop
 
     def _steps(self, stop: Stop) -> Iterator[dict[str, jax.Array]]:
         per_epoch, every = self.plan.steps_per_epoch, self.plan.checkpoint_every
@@ -152,13 +163,23 @@ class Loop:
         for rows in batches[position:]:
             # Set per step: the mesh must not stay set while the caller runs between two steps.
             with jax.set_mesh(self.program.mesh):
-                host: Any = {name: array[rows] for name, array in self.data.train.items()}
-                batch = self.program.put(host)
+                batch = self._batch(rows)
                 self.state, metrics = self._step(self.state, batch)
+            self._newest = metrics["loss"]
             self.step += 1
+            self.account.step = self.step
             yield metrics
             if stop.name or (every and self.step % every == 0):
                 return
+
+    def _batch(self, rows: np.ndarray) -> Any:
+        """Reads a batch and places it. The devices wait for it if they have done the step before by then."""
+        with self.account.doing("input"):
+            host: Any = {name: array[rows] for name, array in self.data.train.items()}
+            batch = self.program.put(host)
+            if self._newest is not None and not self._newest.is_ready():
+                self.account.rename("steps")
+            return batch
 
     def _end_epoch(self, host: TrainState, log: MetricLog) -> None:
         trained = {f"train_{name}": value for name, value in self.means.means().items()}

@@ -22,6 +22,7 @@ from jaxbench.runner import known_options, pieces, plan
 from jaxbench.runner.arm import Arms, build_program, inspected
 from jaxbench.runner.proof import Proof
 from jaxbench.training import restart
+from jaxbench.training.account import process_begun_ns
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
 from jaxbench.training.session import Session
@@ -62,6 +63,7 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         return program
 
     about: dict[str, Any] = {"config": config, "folder": workdir, "console": console, "session": session}
+    about["begun_ns"] = process_begun_ns()
     try:
         result = train_workload(arms.workload(levers), build, **about)
     except MoreCollectives as error:
@@ -100,6 +102,8 @@ def _interrupted(workdir: Path) -> str:
 
 def device_count(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> int:
     """The chosen device count, or the largest that divides the batch and has a core or an accelerator per device."""
+    if settings.mesh_processes != "1":
+        raise UserError(f"--config.mesh.processes={settings.mesh_processes}: training runs in one process: use 1.")
     if settings.devices is not None:
         if len(settings.devices) > 1:
             *_, last = words = [str(count) for count in settings.devices]

@@ -7,6 +7,7 @@ that was killed and restarted ends with the same bits as an uninterrupted one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from jaxbench.errors import UserError
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.plan import require_equal_parts
+from jaxbench.training.account import Account, summary
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
 from jaxbench.training.digest import params_sha256
 from jaxbench.training.folder import locked_folder
@@ -70,6 +72,7 @@ def train(
     folder: Path,
     console: Console,
     session: Session,
+    begun_ns: int | None = None,
 ) -> TrainResult:
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
@@ -80,6 +83,7 @@ def train(
       folder: for config.json, manifest.json, metrics.jsonl, checkpoints/ and, on request, tensorboard/.
       console: for the live progress, one line per epoch, notes and the closing sentences.
       session: this start, for the manifest and the checkpoints.
+      begun_ns: Unix time in ns at which this start began, for its account; None: now.
 
     Raises:
       UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
@@ -90,25 +94,32 @@ def train(
     needs.require(workload)
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
-    with locked_folder(folder, config.to_dict()) as checkpoints:
-        restored = restore_latest(checkpoints, canonical_avals(workload))
+    begun = time.time_ns() if begun_ns is None else begun_ns
+    with locked_folder(folder, config.to_dict()) as checkpoints, Account(folder, begun_ns=begun) as account:
+        with account.doing("restore"):
+            restored = restore_latest(checkpoints, canonical_avals(workload))
         for note in restored.notes:
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         rows: list[Row] = restored.progress.get("rows", [])
         facts = _facts(data, session, restored.progress)
         with MetricLog(folder, rows, tensorboard=plan.tensorboard) as log:
             if restored.state is not None and plan.finished(int(restored.state.step), rows):
+                account.discard()
                 record(folder, session, step=int(restored.state.step))
                 result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
             else:
                 program = _build(program_builder, workload, plan)
-                record(folder, session, step=0 if restored.state is None else int(restored.state.step))
+                account.from_step = 0 if restored.state is None else int(restored.state.step)
+                record(folder, session, step=account.from_step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
-                loop = Loop(workload, program, plan=plan, data=data, restored=restored, session=session)
-                with Writer(checkpoints, keep=plan.keep) as writer:
+                about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
+                loop = Loop(workload, program, **about, account=account)
+                with Writer(checkpoints, keep=plan.keep, on_sealed=account.sealed) as writer:
                     state, stop = loop.run(log, writer, facts=facts, console=console)
+                account.finished = plan.finished(int(state.step), log.rows)
                 clock = loop.clock.to_json()
                 result = _result(plan, state, log.rows, notes=restored.notes, stopped_by=stop.name, clock=clock)
+    console.print(summary(folder), highlight=False, soft_wrap=True)
     _print_end(console, result, plan.target)
     return result
 

@@ -181,3 +181,12 @@ def test_numbers_as_people_read_them() -> None:
     assert shown == ["12.3 s", "1.23 s", "12.3 ms", "123 ms", "1.50 µs", "2 ns"]
     assert percent(Estimate(value=0.91, lo=0.89, hi=0.93)) == "91 % [89, 93]"
     assert percent(Estimate(value=0.914, lo=0.912, hi=0.919)) == "91.4 % [91.2, 91.9]"
+
+
+def test_an_efficiency_that_is_hardly_known_is_no_headline(tmp_path: Path) -> None:
+    rows = analyse(tmp_path, devices=(1, 2))
+    name = "shard_map/strong/2"
+    assert "efficiency" in headlines([*rows.values()])[0]
+    rows[name] = dataclasses.replace(rows[name], efficiency=Estimate(value=0.68, lo=0.28, hi=1.2))
+    (sentence,) = headlines([*rows.values()])
+    assert sentence.startswith("No headline") and "is known to ±46 points only" in sentence

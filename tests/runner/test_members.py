@@ -9,11 +9,10 @@ from jaxbench.runner.worker import IDLE
 
 
 def answer(block_s=(1.0,), checks=(), **more):
-    count = len(block_s)
+    about = {"cpu_s": (0.5, 0.75) * len(block_s), "cpus": 1, **more}
     record = schema.RoundRecord(
-        point="p", round=0, steps=4, block_s=block_s, double_block_s=(2.0,) * count, warmup_block_s=(1.0,),
-        settled=True, compilations=0, worker="w", cpu_s=(0.5, 0.75) * count, others_s=(0.1, 0.1) * count, cpus=1,
-        checks=checks, **more,
+        point="p", round=0, steps=4, block_s=block_s, double_block_s=(2.0,) * len(block_s), warmup_block_s=(1.0,),
+        settled=True, compilations=0, worker="w", checks=checks, **about,
     )  # fmt: skip
     return {"record": schema.to_json(record)}
 
@@ -22,9 +21,8 @@ def verdict(name, ok):
     return schema.Verdict(name=name, ok=ok, reason="as it is")
 
 
-def test_each_process_has_its_share_of_the_cores_and_the_same_address():
-    setups = members.setups({"platform": "cpu", "devices": 4, "processes": 2, "order": [3, 1, 0, 2], "worker": "w"})
-    assert [each["order"] for each in setups] == [[3, 1, 0, 2], [0, 2, 3, 1]]
+def test_each_process_has_a_number_and_all_the_same_address():
+    setups = members.setups({"platform": "cpu", "devices": 4, "processes": 2, "worker": "w"})
     assert [each["world"]["process"] for each in setups] == [0, 1]
     (address,) = {each["world"]["address"] for each in setups}
     assert address.startswith("127.0.0.1:")
@@ -36,18 +34,23 @@ def test_an_accelerator_for_each_process():
     assert [each["world"]["device"] for each in setups] == [0, 1, 2]
 
 
-def test_more_devices_than_cores_begin_again_with_the_first_core():
-    setups = members.setups({"platform": "cpu", "devices": 4, "processes": 4, "order": [1, 0]})
-    assert [each["order"][0] for each in setups] == [1, 0, 1, 0]
-
-
 def test_a_block_lasts_as_long_as_the_slowest_process_and_all_are_kept():
     merged = members.merged([answer((1.0, 3.0)), answer((2.0, 1.0)), IDLE])["record"]
     assert merged["block_s"] == [2.0, 3.0]
     assert merged["process_block_s"] == [(1.0, 3.0), (2.0, 1.0)]
-    assert merged["cpu_s"] == [1.0, 1.5, 1.0, 1.5] and merged["cpus"] == 2 and merged["others_s"] == 4 * [0.2]
-    assert merged["steal_s"] == []
+    assert merged["cpu_s"] == [1.0, 1.5, 1.0, 1.5] and merged["steal_s"] == []
     assert schema.from_json(merged).process_block_s == ((1.0, 3.0), (2.0, 1.0))
+
+
+def test_the_load_of_all_is_on_cpus_that_they_have_in_common():
+    """Of 2 CPUs, 1.3 s ran anything: 0.5 s of one process, 0.6 of the other, as each of them read it."""
+    one = {"block_s": (1.0,), "cpus": 2, "steal_s": (0.1, 0.0)}
+    a = answer(**one, cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
+    b = answer(**one, cpu_s=(0.6, 0.6), others_s=(0.7, 0.7))
+    merged = members.merged([a, b])["record"]
+    assert merged["cpu_s"] == [1.1, 1.1] and merged["cpus"] == 2 and merged["steal_s"] == [0.1, 0.0]
+    assert merged["others_s"] == pytest.approx([0.2, 0.2])
+    assert members.merged([a, answer()])["record"]["others_s"] == []
 
 
 def test_one_process_is_left_as_it_is():

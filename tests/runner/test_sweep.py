@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from doorway import QUICK_MLP, command, environment, jaxbench
+from doorway import QUICK_MLP, command, environment, jaxbench, sketched
 from rich.console import Console
 from thin import thin
 
@@ -57,7 +57,7 @@ def test_killed_and_continued(tmp_path, how, code):
     if how != signal.SIGKILL:
         assert "Stopped." in output
     kept = lines(run)
-    again = jaxbench("run", "mlp", f"--workdir={run}", *SLOW)
+    again = sketched("run", "mlp", f"--workdir={run}", *SLOW)
     assert again.returncode == 0, again.stdout + again.stderr
     now = lines(run)
     assert now[: len(kept)] == kept

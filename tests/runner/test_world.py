@@ -76,11 +76,23 @@ def test_two_processes_train_as_one_device(worlds, experiment, changes, strategy
     assert record.processes == 2
     assert {check.name: check.reason for check in record.checks if not check.ok} == {}
     about = schema.from_json(worker.ask({"do": "round", "point": asked.point, "round": 0})["record"])
-    assert [len(blocks) for blocks in about.process_block_s] == [1, 1]
+    assert len(about.process_block_s) == 2
     assert about.block_s == tuple(map(max, *about.process_block_s))
     assert about.compilations == 0 and about.cpus >= 1
     assert {check.name: check.reason for check in about.checks if not check.ok} == {}
     assert {check.name for check in about.checks} >= {"finite", "steps"}
+
+
+def test_a_process_without_a_device_of_the_point_waits(worlds):
+    """On accelerators one world has the points of every device count."""
+    worker = worlds("mlp", {}, point("jit_auto", {}))
+    asked = point("jit_auto", {}, devices=1)
+    record = worker.ask({"do": "prepare", "point": asked.to_json()})["record"]
+    assert record["processes"] == 1 and all(check["ok"] for check in record["checks"])
+    about = worker.ask({"do": "round", "point": asked.point, "round": 0})["record"]
+    assert about["process_block_s"] == []
+    both = worker.ask({"do": "compile", "point": point("shard_map", {}).to_json()})
+    assert both["flops"] > 0
 
 
 def test_a_run_says_of_each_point_how_many_processes_it_had(tmp_path):
@@ -93,7 +105,7 @@ def test_a_run_says_of_each_point_how_many_processes_it_had(tmp_path):
     manifest = run.manifest()
     assert manifest["plan"]["processes"] == 2
     assert {each["point"]: each["processes"] for each in manifest["plan"]["points"]} == of
-    assert len(manifest["workers"]["session0/cpu2-2processes"]["process_cpus"]) == 2
+    assert manifest["workers"]["session0/cpu2-2processes"]["processes"] == 2
     header, *rows = (run.path / "summary.csv").read_text().splitlines()
     column = header.split(",").index("processes")
     assert sorted(row.split(",")[column] for row in rows) == ["1", "2"]

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from doorway import environment
+from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
@@ -18,7 +19,7 @@ from jaxbench.runner import client, sweep
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
 
-# A linear model whose loss can be made to fail in process 1 alone, by a file that the test writes.
+# A linear model whose loss can be made to fail, or to differ, in process 1 alone, by a file that the test writes.
 MODEL = """
 import os
 import jax, jax.numpy as jnp, optax
@@ -31,6 +32,8 @@ def build(config):
     def loss(params, model_state, batch, key):
         if jax.process_index() == 1 and len(batch["x"]) == 8 and os.path.exists(__file__ + ".fails"):
             raise MemoryError("no room here")
+        if jax.process_index() == 1 and len(batch["x"]) == 8 and os.path.exists(__file__ + ".differs"):
+            batch = {"x": jnp.sin(batch["x"])}
         return jnp.mean((batch["x"] @ params["w"]) ** 2), (model_state, {})
 
     return TrainWorkload(name="line", init=init, loss=loss, optimizer=optax.sgd(0.1), example={"x": Field((3,))})
@@ -88,16 +91,16 @@ def measure(workers: sweep.Workers, number: int) -> None:
     assert len(record["process_block_s"]) == 2
 
 
-def test_a_process_that_dies_fails_its_point_by_name_and_the_world_is_made_anew(workers, tmp_path):
+@pytest.mark.parametrize("rank", thin([1, 0], 1))
+def test_a_process_that_dies_fails_its_point_by_name_and_the_world_is_made_anew(workers, rank):
     measure(workers, 0)
-    for number, (rank, how) in enumerate([(1, signal.SIGKILL), (0, signal.SIGKILL)]):
-        pids = the_world(workers).pids
-        os.kill(pids[rank], how)
-        with pytest.raises(WorkerError, match=f"process {rank} of 2 was killed by SIGKILL") as failed:
-            workers.ask(WEAK.point, {"do": "round", "point": WEAK.point, "round": 9})
-        assert not failed.value.alive and gone(pids)
-        assert workers.lost() == {STRONG.point}
-        measure(workers, number)
+    pids = the_world(workers).pids
+    os.kill(pids[rank], signal.SIGKILL)
+    with pytest.raises(WorkerError, match=f"process {rank} of 2 was killed by SIGKILL") as failed:
+        workers.ask(WEAK.point, {"do": "round", "point": WEAK.point, "round": 1})
+    assert not failed.value.alive and gone(pids)
+    assert workers.lost() == {STRONG.point}
+    measure(workers, 1)
 
 
 def test_a_process_that_is_stopped_is_found_by_the_deadline(workers, monkeypatch):
@@ -117,16 +120,18 @@ def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, t
     with pytest.raises(WorkerError, match="process 1 of 2: .*MemoryError: no room here") as failed:
         workers.ask(STRONG.point, {"do": "prepare", "point": STRONG.to_json()})
     assert not failed.value.alive and gone(pids)
-    (tmp_path / "line.py.fails").unlink()
-    measure(workers, 0)
 
 
-def test_what_all_refuse_alike_is_one_sentence_and_the_world_lives_on(workers):
+def test_what_all_refuse_alike_is_one_sentence_and_the_world_lives_on(workers, tmp_path):
     pids = the_world(workers).pids
     wrong = {**STRONG.to_json(), "strategy": "tensor"}
     with pytest.raises(WorkerError, match="^'line' does not declare what can be split") as refused:
         workers.ask(STRONG.point, {"do": "compile", "point": wrong})
     assert refused.value.unsupported and refused.value.alive
+    (tmp_path / "line.py.differs").touch()
+    with pytest.raises(WorkerError, match="^process 1 compiled another program of this step than process 0") as refused:
+        workers.ask(STRONG.point, {"do": "prepare", "point": STRONG.to_json()})
+    assert refused.value.stage == "compile" and refused.value.alive
     assert the_world(workers).pids == pids
 
 

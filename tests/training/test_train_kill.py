@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from train_cases import NOISE, STEPS_PER_EPOCH, train_toy
 
+from jaxbench.records import account
+
 ROOT = Path(__file__).parents[2]
 SEED = 20260101
 
@@ -36,11 +38,24 @@ def ends_with(expected, folder, *keys):
     assert ended.stdout.splitlines()[-1] == expected
 
 
+def accounts_for_all_time(folder, *, starts):
+    """Steps are done again exactly where a start went on from an earlier step than the one before had completed."""
+    found = account.read(folder)
+    assert len(found) == starts and found[0].from_step == 0 and found[-1].finished
+    for before, after, again in zip(found, found[1:], account.again_ns(found), strict=False):
+        assert after.begun_ns >= before.end_ns and 0 <= again <= before.ns["steps"]
+        assert (again > 0) == (after.from_step < before.step)
+    spent = account.totals(found)
+    assert sum(spent.values()) == found[-1].end_ns - found[0].begun_ns
+    assert spent["again"] > 0 and spent["idle"] > 0 and spent["restore"] > 0
+
+
 @pytest.mark.full
 def test_kill_9_before_a_step_and_the_same_command_ends_with_the_same_bits(tmp_path, expected):
     killed = child(tmp_path, f"step:{random.Random(SEED).randrange(STEPS_PER_EPOCH, 4 * STEPS_PER_EPOCH)}")
     assert killed.returncode == -9, killed.stderr
     ends_with(expected, tmp_path)
+    accounts_for_all_time(tmp_path, starts=2)
 
 
 def test_kill_9_while_a_checkpoint_is_being_saved(tmp_path, expected):
@@ -52,6 +67,7 @@ def test_kill_9_while_a_checkpoint_is_being_saved(tmp_path, expected):
         unfinished += (tmp_path / "checkpoints").glob("*.part")
     assert unfinished  # one of them may have been finished between being seen and the kill
     ends_with(expected, tmp_path)
+    accounts_for_all_time(tmp_path, starts=3)
 
 
 @pytest.mark.full

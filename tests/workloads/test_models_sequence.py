@@ -246,7 +246,7 @@ def test_the_recurrent_gradient_is_reduced_once_and_not_in_every_step(monkeypatc
     assert not reduces_in_a_loop(workload("lstm"))
     monkeypatch.setattr(lstm, "copies", lambda parameter, like: jnp.stack([parameter] * like.shape[0]))
     monkeypatch.setattr(lstm, "split", lambda x: x[None])
-    monkeypatch.setattr(lstm, "_states", lambda inputs, kernel: lstm._forward(inputs, kernel)[0])
+    monkeypatch.setattr(lstm, "_states", lambda *arrays: lstm._forward(*arrays)[0])
     assert reduces_in_a_loop(workload("lstm"))  # what a plainly differentiated loop does
 
 

@@ -1,0 +1,86 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A training under injected faults: does its measured goodput agree with the formula's (docs/METRICS.md, Goodput)?
+
+It runs `jaxbench train` as a child process and sends it SIGKILL after a time drawn from an exponential distribution,
+again and again until the training is done. Times before faults are drawn evenly over the distribution (stratified, in
+turns of 16), so that their mean is near the stated one after a few kills already: the goodput of a short run varies
+with its number of kills, and the question here is the formula, not chance.
+
+The folder then has the training's page, `training.html`, with where the time went, the expected goodput beside the
+measured one, and the best interval between checkpoints. The exit code is 1 when they differ by more than 10 %.
+
+Run: python -m benchmarks.goodput [--experiment=cnn] [--mtbf_s=30] [--seed=0] [--workdir=DIR] [--config....=...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from jaxbench.records import account
+from jaxbench.records.store import write_json
+from jaxbench.report import training
+
+STRATA = 16
+AGREES = 0.10
+
+
+def times_before_faults(mtbf_s: float, seed: int) -> Iterator[float]:
+    """Exponential times of mean `mtbf_s`, without end: each turn of `STRATA` has one of each equally likely range."""
+    random = np.random.default_rng(seed)
+    while True:
+        shares = (random.permutation(STRATA) + random.uniform(size=STRATA)) / STRATA
+        yield from (-mtbf_s * np.log1p(-shares)).tolist()
+
+
+def train(command: list[str], times: Iterator[float], most: int, console: Console) -> int:
+    """Starts the training until it is done; kills it after each of `times`. Returns how many kills that took."""
+    for kills in range(most + 1):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
+            try:
+                _, said = child.communicate(timeout=next(times))
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.communicate()
+                console.print(f"kill {kills + 1}")
+                continue
+        if child.returncode not in (0, 1):  # target reached, or not
+            raise SystemExit(f"The training ended with exit code {child.returncode}: {said.strip()}")
+        return kills
+    raise SystemExit(f"Not done after {most} kills: use a larger --mtbf_s, or checkpoints more often.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--experiment", default="cnn")
+    parser.add_argument("--mtbf_s", type=float, default=30.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most", type=int, default=200, help="kills after which it gives up")
+    parser.add_argument(
+        "--workdir", type=Path, default=Path(f"results/goodput-{datetime.datetime.now():%Y%m%d-%H%M%S}")
+    )
+    args, settings = parser.parse_known_args()
+    if not args.mtbf_s > 0:
+        raise SystemExit(f"--mtbf_s={args.mtbf_s:g} is not a time: use seconds such as 30.")
+    if (args.workdir / account.ACCOUNT).exists():
+        raise SystemExit(f"'{args.workdir}' holds a training: choose a new --workdir.")
+    console = Console(width=None if sys.stdout.isatty() else 100, markup=False, highlight=False)
+    command = [sys.executable, "-m", "jaxbench", "train", args.experiment, f"--workdir={args.workdir}", *settings]
+    kills = train(command, times_before_faults(args.mtbf_s, args.seed), args.most, console)
+    write_json(args.workdir / training.FAULTS, {"mtbf_s": args.mtbf_s, "seed": args.seed, "kills": kills})
+    over = training.write(args.workdir, console)
+    console.print(f"\nPage: {args.workdir / training.PAGE}", soft_wrap=True)
+    if over is None:
+        raise SystemExit("Nothing to compare: no checkpoint was sealed.")
+    raise SystemExit(int(abs(over - 1) > AGREES))
+
+
+if __name__ == "__main__":
+    main()

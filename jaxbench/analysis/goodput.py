@@ -1,0 +1,127 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Goodput under failures: the best time between checkpoints, and the goodput to expect (docs/METRICS.md, Goodput).
+
+Failures come at random with a constant rate (a Poisson process). A failure ends the job, which starts again from the
+newest sealed checkpoint; it may fail while it starts.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jaxbench.errors import UserError
+from jaxbench.records import account
+from jaxbench.records.account import Start
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What checkpoints and failures cost a training, in seconds; measured by `measured`.
+
+    Attributes:
+      interval_s: of progress (steps, waiting for input, evaluating) between two checkpoints.
+      checkpoint_s: that a checkpoint blocks.
+      latency_s: from when it no longer blocks until it is sealed.
+      restart_s: from the creation of a process to its first step.
+      down_s: from a failure to the creation of the next process.
+      useful: the share of steps in the time of progress.
+    """
+
+    interval_s: float
+    checkpoint_s: float
+    latency_s: float
+    restart_s: float
+    down_s: float
+    useful: float
+
+    def at_interval(self, interval_s: float) -> Costs:
+        return replace(self, interval_s=interval_s)
+
+
+def young(checkpoint_s: float, mtbf_s: float) -> float:
+    """The best seconds of progress between checkpoints to first order, sqrt(2 C M). Raises UserError.
+
+    Source: J. W. Young, Communications of the ACM 17, 1974. checkpoint_s: C; mtbf_s: M, the mean time between failures.
+    """
+    _require(checkpoint_s=checkpoint_s, mtbf_s=mtbf_s)
+    return math.sqrt(2 * checkpoint_s * mtbf_s)
+
+
+def daly(checkpoint_s: float, mtbf_s: float) -> float:
+    """The best seconds of progress between checkpoints to higher order. Raises UserError.
+
+    sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C, and M where C is at least 2 M.
+    Source: J. T. Daly, Future Generation Computer Systems 22, 2006. Arguments as of `young`.
+    """
+    first, ratio = young(checkpoint_s, mtbf_s), checkpoint_s / (2 * mtbf_s)
+    return mtbf_s if ratio >= 1 else first * (1 + math.sqrt(ratio) / 3 + ratio / 9) - checkpoint_s
+
+
+def expected(costs: Costs, mtbf_s: float) -> float:
+    """The goodput of a long training: the share of the wall time in steps that count. Raises UserError.
+
+    useful tau exp(-(R + L) / M) / ((M + D) (exp((tau + C) / M) - 1)): a failure comes every M + D seconds, and k
+    checkpoints are sealed before it with the probability exp(-(R + L + k (tau + C)) / M). Without L it is Daly's model
+    (2006) with the down time D of M. Bougeret et al., "Checkpointing strategies for parallel jobs", SC 2011.
+    """
+    _require(mtbf_s=mtbf_s, interval_s=costs.interval_s)
+    late = (costs.restart_s + costs.latency_s + costs.interval_s + costs.checkpoint_s) / mtbf_s
+    segment = (costs.interval_s + costs.checkpoint_s) / mtbf_s
+    return costs.useful * costs.interval_s * math.exp(-late) / ((mtbf_s + costs.down_s) * -math.expm1(-segment))
+
+
+def expected_wall_s(costs: Costs, mtbf_s: float, *, intervals: float) -> float:
+    """Expected wall time of a training of so many intervals, its first start included. Raises UserError.
+
+    The time of a first start that may fail, (M + D) (exp(R / M) - 1), plus the useful time over `expected`.
+    """
+    first = (mtbf_s + costs.down_s) * math.expm1(costs.restart_s / mtbf_s)
+    return first + intervals * costs.useful * costs.interval_s / expected(costs, mtbf_s)
+
+
+def at_devices(costs: Costs, *, devices: int, failures_per_device_hour: float) -> tuple[float, float]:
+    """(best seconds between checkpoints, its goodput) on so many devices, any of which ends the job. Raises UserError.
+
+    The costs are those of the training that was measured, on any number of devices.
+    """
+    _require(devices=devices, failures_per_device_hour=failures_per_device_hour)
+    mtbf_s = HOUR_S / (devices * failures_per_device_hour)
+    best = daly(costs.checkpoint_s, mtbf_s)
+    return best, expected(costs.at_interval(best), mtbf_s)
+
+
+def measured(starts: Sequence[Start]) -> Costs | None:
+    """Means over a training's account; None before its first checkpoint is sealed.
+
+    The down time is a median: a start that was killed before it could open the account is a part of the idle time.
+    """
+    starts = list(starts)
+    saves = sum(len(start.saves) for start in starts)
+    kept = {save.step for of_start in account.kept_saves(starts) for save in of_start}
+    sealed = sum(start.sealed for start in starts)
+    spent = account.totals(starts)
+    if not (kept and sealed and spent["steps"]):
+        return None
+    trained = [start for start in starts if start.ns["steps"]]
+    before = sum(start.ns[kind] for start in trained for kind in ("start", "compile", "restore"))
+    whole = sum(start.ns[kind] for start in starts for kind in ("steps", "input", "evaluation"))
+    useful = sum(start.ns["steps"] for start in starts) / whole
+    return Costs(
+        interval_s=spent["steps"] / useful / len(kept) / 1e9,
+        checkpoint_s=spent["checkpoint"] / saves / 1e9,
+        latency_s=sum(start.sealing_ns for start in starts) / sealed / 1e9,
+        restart_s=before / len(trained) / 1e9,
+        down_s=statistics.median(account.idle_ns(starts) or [0]) / 1e9,
+        useful=useful,
+    )
+
+
+def _require(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise UserError(f"{name}={value:g} is not a positive number: use one such as 100.")

@@ -1,0 +1,102 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Where the wall time of a training went, and the goodput that its costs let expect on more devices, which fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxbench.analysis import goodput
+from jaxbench.analysis.goodput import Costs
+from jaxbench.catalog import published
+from jaxbench.records.account import LABELS
+from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, efficiency_axis, entitle, log_axis, si
+
+VIEWS = ()  # the page of a training draws it
+NAME = "goodput"
+CAPTION = (
+    "Above: the wall time of the training, over all its starts. Below: the share of steps that count that a training "
+    "with these costs of a checkpoint and a restart can expect, when any failing device ends the job."
+)
+MOST = 10**5  # devices
+SLOW = 60.0, 600.0  # seconds that a checkpoint blocks and a restart takes, of a large model: assumed, not measured
+_NAMED = 6  # parts of the bar; the smallest ones share a look
+
+
+def draw(spent: Mapping[str, int], costs: Costs | None, *, title: str, forecast: float | None = None) -> Figure:
+    """spent: `account.totals`. costs: None before a checkpoint was sealed. forecast: the goodput expected of it."""
+    sheet = Sheet(2, 1, heights=[0.75, 2.2]) if costs else Sheet(heights=0.75)
+    parts = _bar(sheet.panels[0, 0], spent, forecast)
+    handles = [marks.bar_handle(look, label) for look, label in enumerate(parts)]
+    notes = [] if forecast is None else ["dashed line: where the steps that count were expected to end"]
+    if costs:
+        notes += _devices(sheet.panels[1, 0], costs)
+    return sheet.finish(title, handles, notes)
+
+
+def _bar(axes: Axes, spent: Mapping[str, int], forecast: float | None) -> list[str]:
+    """One bar of seconds. Returns its parts, by their looks."""
+    whole = sum(spent.values()) / 1e9
+    largest = sorted(spent, key=lambda name: -spent[name])[:_NAMED]
+    parts = {LABELS[name]: spent[name] / 1e9 for name in spent if name in largest and spent[name]}
+    if (rest := whole - sum(parts.values())) > 1e-9:
+        parts["all else"] = rest
+    marks.stack(axes, 0, [(size, look) for look, size in enumerate(parts.values())], thick=0.8)
+    if forecast is not None:
+        marks.unity(axes, at=forecast * whole)
+    axes.set_yticks([])
+    axes.set_xlim(0, whole)
+    axes.set_ylim(-0.5, 0.5)
+    axes.grid(False, axis="y")
+    entitle(axes, "wall time", x="seconds")
+    return list(parts)
+
+
+def _devices(axes: Axes, costs: Costs) -> list[str]:
+    """Expected goodput over devices: at the best interval, at the one that was used, and at higher costs. Returns
+    footnotes."""
+    known = published.interruptions()
+    counts = np.unique(np.geomspace(1, MOST, 120).astype(int))
+    slow = replace(costs, checkpoint_s=SLOW[0], latency_s=SLOW[0], restart_s=SLOW[1])
+    for look, of_line in enumerate((costs, slow)):
+        axes.plot(counts, [_best(of_line, int(n))[1] for n in counts], color=marks.COLOURS[look], linestyle="-:"[look])
+        for power in range(3 * look, int(math.log10(MOST)) + 1):  # where the lines are apart
+            at, share = _best(of_line, 10**power)
+            axes.plot([10**power], [share], marker=marks.MARKERS[look], color=marks.COLOURS[look])
+            side: Any = dict(xytext=(0, -3), va="top") if look else {}
+            marks.write(axes, 10**power, share, _duration(at), above=True, **side)
+    used = [100 * goodput.expected(costs, goodput.HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
+    axes.plot(counts, used, color=marks.COLOURS[0], linestyle=marks.DASHED)
+    marks.published(axes, [known.devices], [100 * known.goodput], shape="^", joined=False)
+    marks.write(axes, known.devices, 100 * known.goodput, "Llama 3 (> 90 %)", xytext=(0, 10), color=GREY)
+    efficiency_axis(axes)
+    log_axis(axes, "x", show=si)
+    entitle(axes, "expected goodput, %", x="devices")
+    return [
+        "solid: checkpoints at the best interval (Daly 2006), which stands at each mark; dashed: "
+        f"{_duration(costs.interval_s)} apart, as in this training; dotted: at the best interval, if a checkpoint "
+        f"blocked {SLOW[0]:g} s and a restart took {SLOW[1]:g} s (assumed)",
+        f"failures: one in {1 / known.per_device_hour:,.0f} hours of a device, the rate of {known.project}, "
+        "arXiv:2407.21783",
+        f"measured here, taken for any number of devices: a checkpoint blocks {costs.checkpoint_s:.3g} s and is sealed "
+        f"{costs.latency_s:.3g} s later, a restart takes {costs.restart_s:.3g} s, and {1 - costs.useful:.1%} of "
+        "progress is waiting for input and evaluating",
+    ]
+
+
+def _best(costs: Costs, devices: int) -> tuple[float, float]:
+    """The best seconds between checkpoints, and the expected goodput in percent."""
+    rate = published.interruptions().per_device_hour
+    at, share = goodput.at_devices(costs, devices=devices, failures_per_device_hour=rate)
+    return at, 100 * share
+
+
+def _duration(seconds: float) -> str:
+    """ "0.44 s", "34 s", "5.7 min", "3.4 h"."""
+    size, unit = next((pair for pair in ((3600, "h"), (60, "min")) if seconds >= 2 * pair[0]), (1, "s"))
+    return f"{float(f'{seconds / size:.2g}'):g} {unit}"

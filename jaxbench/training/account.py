@@ -1,0 +1,151 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Keeps the account of one start: what the process is doing, and for how long (`records.account` reads it)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+from jaxbench.errors import UserError
+from jaxbench.records import account
+from jaxbench.records.account import ACCOUNT, KINDS
+from jaxbench.training.folder import writing
+
+# A line is written when a start is 1 % older than at its last one: so a kill hides at most 1 % of its time.
+BEAT, SHORTEST_BEAT_S, LONGEST_BEAT_S = 0.01, 0.05, 10.0
+Clock = Callable[[], int]
+
+
+def process_begun_ns() -> int:
+    """Unix time in ns at which this process was created, to a tick of the system; now, where the system has no /proc.
+
+    It outlives `os.execve`, so a process that replaced itself counts what its predecessor did.
+    """
+    stat = Path("/proc/self/stat")
+    if not stat.exists():
+        return time.time_ns()
+    ticks = int(stat.read_text().rpartition(")")[2].split()[19])  # proc(5): starttime, since the system's boot
+    return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + ticks * 10**9 // os.sysconf("SC_CLK_TCK")
+
+
+class Account:
+    """The account of this start in `folder`. As a context it also writes while the process is busy, from a thread.
+
+    Attributes:
+      step: completed steps, set by whoever trains.
+      from_step: that was restored, 0 of a fresh training; None before.
+      finished: the training has come to its end, so that time until it is asked for more is no loss.
+    """
+
+    def __init__(
+        self, folder: Path, *, begun_ns: int, wall: Clock = time.time_ns, clock: Clock = time.monotonic_ns
+    ) -> None:
+        """begun_ns: Unix time at which this start began. Raises UserError when the folder cannot be written."""
+        before = account.read(folder)
+        self._folder, self._clock, self._lock = folder, clock, threading.Lock()
+        self._number = len(before) + 1
+        self._begun_ns = max([begun_ns, *(start.end_ns for start in before[-1:])])
+        self._ns = dict.fromkeys(KINDS, 0)
+        self._ns["start"] = max(0, wall() - self._begun_ns)
+        self._kind, self._since = "start", clock()
+        self.step = 0
+        self.from_step: int | None = None
+        self.finished = False
+        self._sealed, self._sealing_ns = 0, 0
+        self._path, self._discarded = folder / ACCOUNT, False
+        with writing(folder), open(self._path, "a+b") as file:
+            self._at = file.tell()  # what this start writes begins here
+            file.seek(max(0, self._at - 1))
+            if file.read() not in (b"", b"\n"):
+                file.write(b"\n")  # after a line that a crash cut off
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="account", daemon=True)
+        self.write()
+
+    def __enter__(self) -> Account:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if error is None:
+            self.write()
+
+    @contextlib.contextmanager
+    def doing(self, kind: str) -> Iterator[Account]:
+        """A context whose time is of `kind`, one of `KINDS`, but for the contexts inside it."""
+        before = self._turn(kind)
+        try:
+            yield self
+        finally:
+            self._turn(before)
+
+    def rename(self, kind: str) -> None:
+        """The time since the current context began is of `kind` after all."""
+        with self._lock:
+            self._kind = kind
+
+    def _turn(self, kind: str) -> str:
+        """Begins a context of `kind`. Returns the kind of the one that was left."""
+        with self._lock:
+            now, before = self._clock(), self._kind
+            self._ns[before] += now - self._since
+            self._kind, self._since = kind, now
+            return before
+
+    def sealed(self, seconds: float) -> None:
+        """A checkpoint was sealed, so long after it had ceased to block. May be called from any thread."""
+        with self._lock:
+            self._sealed += 1
+            self._sealing_ns += round(seconds * 1e9)
+
+    def discard(self) -> None:
+        """Takes back what was written: there was nothing to train."""
+        with self._lock, writing(self._folder):
+            os.truncate(self._path, self._at)
+            self._discarded = True
+
+    def write(self, *, saving: bool = False) -> None:
+        """Appends a line. saving: a checkpoint of `step` begins. Raises UserError when the disk is full."""
+        with self._lock:
+            if self._discarded:
+                return
+            ns = {**self._ns, self._kind: self._ns[self._kind] + self._clock() - self._since}
+            line = {
+                "start": self._number, "begun_ns": self._begun_ns, "from_step": self.from_step, "step": self.step,
+                "saving": saving, "sealed": self._sealed, "sealing_ns": self._sealing_ns, "finished": self.finished,
+                "ns": ns,
+            }  # fmt: skip
+            with writing(self._folder), open(self._path, "ab", buffering=0) as file:  # one call of the system
+                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+    def _beat(self) -> None:
+        first = self._clock()
+        with contextlib.suppress(UserError):  # of a full disk, which the thread that trains meets too, and says
+            while not self._ended.wait(self._pause_s((self._clock() - first) / 1e9)):
+                self.write()
+
+    @staticmethod
+    def _pause_s(age_s: float) -> float:
+        return min(LONGEST_BEAT_S, max(SHORTEST_BEAT_S, BEAT * age_s))
+
+
+def summary(folder: Path) -> str:
+    """The table of where the time went, over all starts of the training in `folder`, with its goodput."""
+    starts = account.read(folder)
+    spent = account.totals(starts)
+    whole = sum(spent.values())
+    times = "once" if len(starts) == 1 else f"{len(starts)} times"
+    lines = [f"where the time went, started {times}:"]
+    for name, ns in [*((account.LABELS[name], ns) for name, ns in spent.items() if ns), ("total", whole)]:
+        lines.append(f"  {name:<26} {ns / 1e9:10.2f} s  {ns / max(whole, 1):6.1%}")
+    return "\n".join([*lines, f"goodput (steps that count, over the total): {account.goodput(spent):.1%}"])

@@ -1,0 +1,116 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Young's, Daly's and the expected goodput, against published numbers and a seeded simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jaxbench.analysis import goodput
+from jaxbench.analysis.goodput import Costs
+from jaxbench.errors import UserError
+from jaxbench.records.account import KINDS, Save, Start
+
+COSTS = Costs(interval_s=30.0, checkpoint_s=2.0, latency_s=5.0, restart_s=20.0, down_s=3.0, useful=0.9)
+
+
+def simulated(costs: Costs, mtbf_s: float, *, intervals: int, seed: int = 0) -> float:
+    """Wall time of one training of so many intervals: every checkpoint, seal and failure in turn."""
+    random = np.random.default_rng(seed)
+    wall, done = 0.0, 0
+    while True:
+        fails, clock, sealed = random.exponential(mtbf_s), costs.restart_s, done
+        while clock <= fails:
+            clock += costs.interval_s + costs.checkpoint_s
+            sealed += clock + costs.latency_s <= fails
+            if sealed == intervals:
+                return wall + clock
+        wall += fails + costs.down_s
+        done = sealed
+
+
+@pytest.mark.parametrize(
+    ("checkpoint_min", "mtbf_min", "best_min"), [(5, 24 * 60, 117), (5, 6 * 60, 57), (5, 15, 9.1), (5, 2.5, 2.5)]
+)
+def test_the_best_interval_is_the_published_one(checkpoint_min, mtbf_min, best_min):
+    """Figures 3 to 5 of Daly (2006); the last is where a checkpoint takes twice the mean time between failures."""
+    assert goodput.daly(60 * checkpoint_min, 60 * mtbf_min) / 60 == pytest.approx(best_min, rel=0.006)
+
+
+def test_youngs_interval_by_hand():
+    assert goodput.young(2.0, 10_000.0) == 200.0
+
+
+def test_the_best_interval_is_best():
+    best = goodput.daly(COSTS.checkpoint_s, 600)
+    shares = [goodput.expected(COSTS.at_interval(best * factor), 600) for factor in (0.8, 1.0, 1.25)]
+    assert max(shares) == shares[1]
+
+
+def test_without_failures_only_checkpoints_cost():
+    assert goodput.expected(COSTS, 1e12) == pytest.approx(0.9 * 30 / 32)
+
+
+@pytest.mark.parametrize("mtbf_s", [60.0, 300.0, 3000.0])
+@pytest.mark.parametrize("latency_s", [0.0, 5.0])
+def test_a_simulation_agrees_within_two_percent(mtbf_s, latency_s):
+    """20,000 lives of a long training each: chance alone is below 1 %."""
+    costs = dataclasses.replace(COSTS, latency_s=latency_s)
+    intervals = int(20_000 * goodput.expected(costs, mtbf_s) * mtbf_s / (costs.useful * costs.interval_s))
+    useful_s = intervals * costs.useful * costs.interval_s
+    assert useful_s / simulated(costs, mtbf_s, intervals=intervals) == pytest.approx(
+        goodput.expected(costs, mtbf_s), rel=0.02
+    )
+
+
+def test_a_short_training_pays_for_its_first_start():
+    costs = dataclasses.replace(COSTS, latency_s=0.0)
+    walls = [simulated(costs, 100.0, intervals=3, seed=seed) for seed in range(10_000)]
+    assert goodput.expected_wall_s(costs, 100.0, intervals=3) == pytest.approx(np.mean(walls), rel=0.02)
+
+
+def test_more_devices_need_more_checkpoints_and_give_less():
+    found = [goodput.at_devices(COSTS, devices=n, failures_per_device_hour=2e-5) for n in (1, 100, 10_000, 100_000)]
+    assert found == sorted(found, reverse=True)
+    assert found[0][0] == pytest.approx(goodput.daly(2.0, 3600 / 2e-5)) and 0 < found[-1][1] < found[0][1] < 0.9
+
+
+def test_costs_are_means_of_the_account():
+    second = 10**9
+
+    def start(begun, from_step, step, saves, **spent):
+        ns = {kind: spent.get(kind, 0) * second for kind in KINDS}
+        saved = tuple(Save(step=at, steps_ns=s * second) for at, s in saves)
+        return Start(begun * second, ns, from_step, step, saved, len(saves), len(saves) * second, False)
+
+    killed = start(0, 0, 25, [(10, 10), (20, 20)], start=4, compile=6, steps=25, checkpoint=2, input=5)
+    ended = start(44, 20, 30, [(30, 10)], start=5, compile=6, restore=1, steps=10, checkpoint=1, evaluation=10)
+    assert goodput.measured([killed, ended]) == Costs(
+        interval_s=pytest.approx(30 / 3 / 0.7),
+        checkpoint_s=1.0,
+        latency_s=1.0,
+        restart_s=11.0,
+        down_s=2.0,
+        useful=pytest.approx(0.7),
+    )
+    assert goodput.measured([]) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (lambda: goodput.young(0, 100), "checkpoint_s=0 is not a positive number"),
+        (lambda: goodput.daly(1, float("nan")), "mtbf_s=nan is not a positive number"),
+        (lambda: goodput.expected(COSTS.at_interval(-1), 100), "interval_s=-1 is not a positive number"),
+        (lambda: goodput.at_devices(COSTS, devices=0, failures_per_device_hour=1), "devices=0 is not"),
+        (
+            lambda: goodput.at_devices(COSTS, devices=8, failures_per_device_hour=-1),
+            "failures_per_device_hour=-1 is not",
+        ),
+    ],
+)
+def test_what_is_no_positive_number_is_named(wrong, sentence):
+    with pytest.raises(UserError, match=sentence):
+        wrong()

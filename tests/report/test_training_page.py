@@ -1,0 +1,76 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The page of a training: its account, its expected goodput, and what is wrong with its folder."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from jaxbench.errors import UserError
+from jaxbench.records.account import ACCOUNT
+from jaxbench.report import training
+
+SECOND = 10**9
+
+
+def line(number, begun_s, from_step, step, *, saving=False, **spent_s):
+    return {
+        "start": number,
+        "begun_ns": begun_s * SECOND,
+        "from_step": from_step,
+        "step": step,
+        "saving": saving,
+        "sealed": step // 10,
+        "sealing_ns": step * SECOND // 10,
+        "finished": False,
+        "ns": {kind: seconds * SECOND for kind, seconds in spent_s.items()},
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """100 s: a start that loses 5 of 15 s of steps, 5 s without a process, and a start that goes on to the end."""
+    lines = [
+        line(1, 0, 0, 10, saving=True, start=10, steps=10),
+        line(1, 0, 0, 15, start=10, steps=15, checkpoint=1),
+        line(2, 31, 10, 60, saving=True, start=10, steps=50),
+        line(2, 31, 10, 60, start=10, steps=50, checkpoint=4, evaluation=5),
+    ]
+    (tmp_path / ACCOUNT).write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (tmp_path / "config.json").write_text('{"experiment": "toy"}')
+    return tmp_path
+
+
+def test_the_page_shows_where_the_time_went(folder):
+    text = io.StringIO()
+    assert training.write(folder, Console(file=text, width=100)) is None
+    for said in ("Goodput 60.0%: 60.0 of 100.0 s, in 2 starts", "steps done again", "Llama 3", "idle between starts"):
+        assert said in text.getvalue()
+    page = (folder / training.PAGE).read_text()
+    assert "<svg" in page and "Expected goodput" in page  # its figure, and the definition from docs/METRICS.md
+    assert (folder / "figures" / "goodput.svg").exists()
+
+
+def test_with_faults_it_says_what_they_let_expect(folder):
+    (folder / training.FAULTS).write_text('{"mtbf_s": 50, "kills": 1, "seed": 0}')
+    text = io.StringIO()
+    over = training.write(folder, Console(file=text, width=100))
+    assert over is not None and 0.5 < over < 2
+    assert f"Measured over expected is {over:.2f}" in " ".join(text.getvalue().split())
+
+
+def test_before_the_first_checkpoint_there_is_nothing_to_expect(folder):
+    (folder / ACCOUNT).write_text(json.dumps(line(1, 0, None, 0, start=3)) + "\n")
+    assert training.write(folder) is None
+    assert "How far apart" not in (folder / training.PAGE).read_text()
+
+
+def test_a_folder_without_an_account_and_damaged_faults_are_named(folder, tmp_path_factory):
+    with pytest.raises(UserError, match=r"has no account.jsonl: give the folder of a 'jaxbench train'"):
+        training.write(tmp_path_factory.mktemp("empty"))
+    (folder / training.FAULTS).write_text('{"mtbf_s": 5')
+    with pytest.raises(UserError, match=r"faults.json is damaged"):
+        training.write(folder)
