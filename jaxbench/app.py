@@ -7,6 +7,7 @@
   new FILE.py        write an example model to start from (--from=nnx, linen, functions, equinox or haiku)
   machine            measure this machine: peaks, launch cost and links; writes its card, machine.json
   first-run          run everything once at a small size and write one page of results, within half an hour
+  launch ENGINE -- run EXPERIMENT ...   start it on the nodes of a cluster: ENGINE is slurm, mpi, k8s or ray
   report --run=DIR   rebuild the tables, figures and page of a run or a training
   compare --a=DIR --b=DIR      is run B faster than A, slower, the same, or is that inconclusive?
   ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   measure both in turns until that question is answered
@@ -24,6 +25,8 @@ Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field.
 
+launch takes, before the --: --nodes=1,2,4 (a job each) --devices=gpu:8 (of a node; also tpu:4, cpu:2) --minutes=60
+--processes_per_node=1 --options="further words for the engine" --workdir=DIR, and --dry_run, which shows the jobs.
 compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,..., ab --budget_s=600.
 Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer.
 """
@@ -109,6 +112,38 @@ def first_run(workdir: Path, console: Console) -> int:
     return 0 if ok else 1
 
 
+def launch(engine: str, command: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.launch import submission
+    from jaxbench.launch.request import Request
+    from jaxbench.records import launched
+    from jaxbench.runner import run as runner
+
+    request = Request(
+        engine=engine,
+        command=tuple(command),
+        workdir=workdir,
+        nodes=FLAGS.nodes,
+        devices=FLAGS.devices,
+        processes_per_node=FLAGS.processes_per_node,
+        minutes=FLAGS.minutes,
+        options=FLAGS.options,
+    )
+    dry_run = FLAGS.dry_run
+    submission.require(request)
+    commandline.check_command(command)  # now, and not after hours in a queue
+    if command[0] == "run":
+        runner.check(command[1], FLAGS.config)
+    if dry_run:
+        submission.show(request, console)
+        return 0
+    code = submission.submit(request, console)
+    if code is None:
+        console.print(f"What is there at any time: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
+    if code is None or command[0] == "train" or not launched.begun(workdir):
+        return code or 0
+    return max(code, report(workdir, console))
+
+
 def report(workdir: Path, console: Console) -> int:
     from jaxbench.records.account import ACCOUNT
     from jaxbench.report import build, training
@@ -147,7 +182,8 @@ def answer(verb: str, arguments: list[str], workdir: Path, console: Console) -> 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
     """A new folder under results/, named after the experiment, the verb and the time."""
-    words = [Path(arguments[0]).stem] if arguments else []
+    named = arguments[2:] if verb == "launch" else arguments
+    words = [Path(named[0]).stem] if named else []
     if verb != "run":
         words.append(verb)
     if FLAGS.target:
@@ -192,6 +228,8 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
             return machine(workdir, console)
         case ["first-run"]:
             return first_run(workdir, console)
+        case ["launch", engine, *command]:
+            return launch(engine, command, workdir, console)
         case ["report"] if not FLAGS.run:
             raise UserError("jaxbench report needs --run=DIR, the folder of a run.")
         case ["report"]:

@@ -38,6 +38,12 @@ flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
 
+flags.DEFINE_string("nodes", "1", "launch: how many hosts; several counts, such as 1,2,4, are a job each.")
+flags.DEFINE_string("devices", "gpu:1", "launch: what one host gives: gpu:8, tpu:4 or cpu:2.")
+flags.DEFINE_integer("processes_per_node", 1, "launch: processes on each host.")
+flags.DEFINE_integer("minutes", 60, "launch: after which the queue may end a job.")
+flags.DEFINE_string("options", "", "launch: further words for Slurm, mpirun, Kubernetes or Ray.")
+
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
 
 
@@ -67,6 +73,7 @@ VERBS = {
     "machine": Verb("", ("preset", "workdir", "share_machine")),
     "first-run": Verb("", ("workdir", "dry_run", "share_machine")),
     "report": Verb("", ("run",)),
+    "launch": Verb("engine", ("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run")),
     "compare": Verb("", ("a", "b", "across", "metric", "margin", "workdir"), answers=True),
     "ab": Verb(
         "experiment", ("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"), True, True
@@ -93,6 +100,7 @@ def parse(argv: list[str]) -> list[str]:
 
     Returns argv without its flags; their values are in flags.FLAGS. Raises UserError.
     """
+    argv, after = _split(argv)
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
         argv = [argv[0], "help"]
     try:
@@ -104,11 +112,25 @@ def parse(argv: list[str]) -> list[str]:
             raise UserError(f"jaxbench {name} takes no --config settings: jaxbench run EXPERIMENT does.")
         _check_flags(name, verb)
         _check_arguments(name, verb, arguments)
+        if after and name != "launch":
+            raise UserError(f"jaxbench {name} takes nothing after '--': jaxbench launch does.")
         if verb.configured:
             _define_config(name, arguments[0], argv)
-        return _parsed(argv)
+        return [*_parsed(argv), *after]
     except flags.Error as error:
         raise UserError(_sentence(error)) from error
+
+
+def _split(argv: list[str]) -> tuple[list[str], list[str]]:
+    """The words before the first "--", and those after it, which are the command that `launch` starts."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    return argv[:at], argv[at + 1 :]
+
+
+def check_command(words: list[str]) -> None:
+    """Parses them in place of this process's own words. Raises UserError for what a new process would refuse."""
+    flags.FLAGS.unparse_flags()
+    parse(["jaxbench", *words])
 
 
 def _parsed(argv: list[str], **how: bool) -> list[str]:
@@ -147,12 +169,9 @@ def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
         takes = f"one {verb.argument}" if verb.argument else "no argument"
         raise UserError(f"unexpected argument '{arguments[most]}': jaxbench {name} takes {takes}.")
     if verb.argument not in ("", "...") and not arguments:
-        example = (
-            "jaxbench new mine.py"
-            if name == "new"
-            else f"{', '.join(discovery.experiments())}, or the path of a .py file"
-        )
-        raise UserError(f"jaxbench {name} takes one {verb.argument}: {example}.")
+        known = f"{', '.join(discovery.experiments())}, or the path of a .py file"
+        example = {"new": "jaxbench new mine.py", "launch": "jaxbench launch mpi --devices=cpu:1 -- run cnn"}
+        raise UserError(f"jaxbench {name} takes one {verb.argument}: {example.get(name, known)}.")
 
 
 _KINDS = {"bool": ("true or false", "true"), "float": ("a number", "0.02"), "int": ("a whole number", "1")}

@@ -85,6 +85,16 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     return Asked(settings, machine, points, notes, facts)
 
 
+def check(experiment: str, config: ConfigDict) -> None:
+    """Raises UserError for settings that the suite or the model refuses on every machine."""
+    if config.get("measures") == "cases":
+        config_lib.parse_cases(config)
+        build_cases(config, experiment)
+        return
+    config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    refuse_early(experiment, config)
+
+
 def refuse_early(experiment: str, config: ConfigDict) -> None:
     """Raises UserError for settings that the model refuses, within a second and before any process starts."""
     start.only_cpu_here()
