@@ -19,6 +19,8 @@ from jaxbench.parallel.data_parallel import AXIS, on_device
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 
+WRITTEN_OUT = "pmap"  # what it traces to has every collective
+
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`; state and batch arrays have a leading axis of that length."""
