@@ -55,7 +55,7 @@ def test_the_page_shows_where_the_time_went(folder):
 
 
 def test_with_faults_it_says_what_they_let_expect(folder):
-    (folder / training.FAULTS).write_text('{"mtbf_s": 50, "kills": 1, "seed": 0}')
+    (folder / training.FAULTS).write_text('{"mtbf_s": 50, "kills": 1, "down_s": 5, "seed": 0}')
     text = io.StringIO()
     over = training.write(folder, Console(file=text, width=100))
     assert over is not None and 0.5 < over < 2
