@@ -90,7 +90,7 @@ test-all: $(develop)  ## run all tests (strategies x models x settings), half an
 	@$(pytest) -m ""
 
 test-cluster: $(develop)  ## test what needs Slurm, Open MPI or Ray, where they are installed; says which were not tried
-	@$(pytest) -m cluster -rs
+	@$(pytest) -m cluster -rs --numprocesses=0
 
 env: $(develop)
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from cluster.own_slurm import answers, happens, start
+from cluster.own_slurm import answers, happens, idle, start
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +29,7 @@ def slurm_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             pytest.skip(f"the Slurm that is installed does not start: its logs are in {home}")
         yield
     finally:
+        happens(idle, 60)  # the daemon of a job that still runs would stay behind
         for daemon in reversed(daemons):
             daemon.terminate()
             daemon.wait(30)

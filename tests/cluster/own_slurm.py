@@ -44,6 +44,11 @@ def answers() -> bool:
     return done.returncode == 0 and "idle" in done.stdout.split()
 
 
+def idle() -> bool:
+    """Whether no job waits or runs."""
+    return not subprocess.run(["squeue", "--noheader"], capture_output=True, text=True).stdout.strip()
+
+
 def start(home: Path) -> list[subprocess.Popen[bytes]]:
     """A key for munge, munge, the controller and two nodes, all in the foreground with their files in one folder."""
     conf, key, user = home / "slurm.conf", home / "munge.key", getpass.getuser()
@@ -69,8 +74,8 @@ def start(home: Path) -> list[subprocess.Popen[bytes]]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Neighbouring ports at which nobody listens."""
-    for first in range(21000, 29000, count):
+    """Neighbouring ports at which nobody listens, and others in each process of pytest."""
+    for first in range(21000 + 3 * (os.getpid() % 1000), 29000, count):
         probes = [socket.socket() for _ in range(count)]
         try:
             for offset, probe in enumerate(probes):
