@@ -33,6 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -158,6 +159,12 @@ def times(left: Estimate, right: Estimate, power: int = 1) -> Estimate:
     )
 
 
+def interval(value: float, around: Iterable[float]) -> Estimate:
+    """around: other values of the same."""
+    found = [value, *around]
+    return Estimate(value=value, lo=min(found), hi=max(found))
+
+
 def expected(name: str, plain: Waterfall | None, found: Waterfall, memory: Estimate | None = None) -> Factors:
     """What the factors must be; those of which nothing is known are left out. memory: of NumPy, by `two_threads`."""
     exact = Estimate(value=1.0)
@@ -168,8 +175,8 @@ def expected(name: str, plain: Waterfall | None, found: Waterfall, memory: Estim
     before, own = Times.of(plain), Times.of(found)
     if memory is not None:
         passes = own.alone - before.alone  # the rest of the step needs little memory
-        shared = [own.alone / (before.local + passes / ratio) for ratio in (memory.value, memory.lo, memory.hi)]
-        return {SMALLER_SHARE: exact, SHARED_MACHINE: Estimate(*shared), NOT_EXPLAINED: exact}
+        shared, *ends = (own.alone / (before.local + passes / r) for r in (memory.value, memory.lo, memory.hi))
+        return {SMALLER_SHARE: exact, SHARED_MACHINE: interval(shared, ends), NOT_EXPLAINED: exact}
     noise = {each: times(value, Estimate(value=value.value), -1) for each, value in factors_of(plain).items()}
     values = before.with_loss(name, own).factors()
     return {each: times(Estimate(value=value), noise.get(each, exact)) for each, value in values.items()}
@@ -187,7 +194,7 @@ def two_threads(passes: int = 10, repeats: int = 9) -> Estimate:
 
     with ThreadPoolExecutor(DEVICES) as threads:
         ratios = [seconds(arrays[0]) / max(threads.map(seconds, arrays)) for _ in range(repeats)]
-    return Estimate(value=float(np.median(ratios)), lo=float(min(ratios)), hi=float(max(ratios)))
+    return interval(float(np.median(ratios)), ratios)
 
 
 def judge_built_in(found: Estimate, wanted: Estimate, without: float) -> str:
@@ -227,6 +234,23 @@ def shown(value: Estimate | None) -> str:
     return f"{value.value:.3f}" + (f" [{value.lo:.3f}, {value.hi:.3f}]" if value.has_interval else "")
 
 
+def fill(table: Table, names: list[str], rounds: int, folder: Path, console: Console) -> None:
+    """Measures each loss, after a step without one if its factors follow from that."""
+    plain = None
+    if set(names) - set(MICRO_BATCHES):
+        with console.status("without a loss"):
+            plain = measure(MODEL, rounds, folder / "none")
+    for name in names:
+        with console.status(name):
+            before = None if name in MICRO_BATCHES else plain
+            memory = two_threads() if name == "memory" else None
+            found = measure(LOSSES[name][1], rounds, folder / name)
+        for factor, *values, said in lines(name, found, before, memory):
+            table.add_row(name, factor, *map(shown, values), said)
+            name = ""
+        table.add_section()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(LOSSES))
@@ -234,21 +258,11 @@ def main() -> None:
     args = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120, markup=False, highlight=False)
     table = Table("built in", "factor", "without it", "must be", "found", "", title=f"2 devices, {args.rounds} rounds")
-    names, plain = args.only.split(","), None
     with tempfile.TemporaryDirectory() as folder:
-        if set(names) - set(MICRO_BATCHES):
-            with console.status("without a loss"):
-                plain = measure(MODEL, args.rounds, Path(folder) / "none")
-        for name in names:
-            with console.status(name):
-                before = None if name in MICRO_BATCHES else plain
-                memory = two_threads() if name == "memory" else None
-                found = measure(LOSSES[name][1], args.rounds, Path(folder) / name)
-            for factor, *values, said in lines(name, found, before, memory):
-                table.add_row(name, factor, *map(shown, values), said)
-                name = ""
-            table.add_section()
-    console.print(table)
+        try:
+            fill(table, args.only.split(","), args.rounds, Path(folder), console)
+        finally:  # a run that fails does not take the others with it
+            console.print(table)
 
 
 if __name__ == "__main__":

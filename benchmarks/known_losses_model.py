@@ -8,8 +8,7 @@
   late:    the second device waits for `config.model.wait_s` at the end of its gradients, with or without communication.
   heard:   each device waits so long if it hears from another one, so in the whole step only.
   fixed:   each device waits so long in each step, however small its share is.
-  cached:  elementwise passes over examples one after the other, each of which fits into a core's cache.
-  memory:  as many passes over all examples together, which do not fit into any cache.
+  memory:  elementwise passes over copies of all examples, which do not fit into any cache.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from jaxbench.workloads import Field, TrainWorkload, sharding_context
 from jaxbench.workloads.flops import dense, training
 
 WIDTH, DEPTH = 512, 4
-COPIES, PASSES = 128, 8  # an example of 256 kB in float32, so that two of them fit into a core's second-level cache
+COPIES, PASSES = 128, 8  # of an example: 128 MB for the batch of 512
 
 
 def get_config() -> ConfigDict:
@@ -40,7 +39,7 @@ def get_config() -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    before = {"cached": partial(passes, together=False), "memory": partial(passes, together=True)}
+    before = {"memory": passes}
     after = {"twice": sent_twice, **{name: partial(waited, name, config.model.wait_s) for name in WAITS}}
     return TrainWorkload(
         name="known_losses_model",
@@ -109,14 +108,11 @@ def waited(when: str, wait_s: float, grads: Any) -> Any:
     return jax.tree.map(lambda g: g + zero, grads)
 
 
-def passes(x_BF: jax.Array, *, together: bool) -> jax.Array:
-    """x_BF after passes over COPIES of each example. together: each pass visits all of them, and none twice."""
+def passes(x_BF: jax.Array) -> jax.Array:
+    """x_BF after passes over COPIES of it, each from and to memory."""
 
-    def one(_: int, y: jax.Array) -> jax.Array:
-        return jax.lax.optimization_barrier(0.999 * y + 0.001)
+    def one(_: int, y_BCF: jax.Array) -> jax.Array:
+        return jax.lax.optimization_barrier(0.999 * y_BCF + 0.001)
 
-    def of(x: jax.Array) -> jax.Array:
-        y = jnp.broadcast_to(x[..., None, :], (*x.shape[:-1], COPIES, WIDTH))
-        return jnp.mean(jax.lax.fori_loop(0, PASSES, one, y), axis=-2)
-
-    return of(x_BF) if together else jax.lax.map(of, x_BF)
+    y_BCF = jnp.broadcast_to(x_BF[:, None, :], (len(x_BF), COPIES, WIDTH))
+    return jnp.mean(jax.lax.fori_loop(0, PASSES, one, y_BCF), axis=1)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import fabricate_losses as fab
@@ -53,6 +54,26 @@ def test_a_factor_that_takes_another_ones_loss_is_seen(tmp_path: Path) -> None:
     assert said("heard", crowded, plain)["not explained"] == "MISSED"
     assert said("heard", crowded, plain)["shared machine"] == "MOVED"
     assert said("heard", twice, plain)["not explained"] == said("twice", plain, plain)["communication"] == "MISSED"
+
+
+def test_what_a_wait_adds_to_each_time() -> None:
+    plain = Times(one=0.03, alone=0.016, local=0.017, communication=0.001, step=0.018)
+    fixed = plain.with_loss("fixed", plain)
+    assert (fixed.one, fixed.alone, fixed.local, fixed.step) == pytest.approx((0.04, 0.026, 0.027, 0.028))
+    for local, counted in ((0.016, 0.017), (0.024, 0.024), (0.05, 0.027)):  # a wait is in the local step at most once
+        late = plain.with_loss("late", dataclasses.replace(plain, local=local))
+        assert (late.local, late.step) == pytest.approx((counted, 0.028))
+
+
+def test_memory_must_cost_what_two_threads_of_numpy_show(tmp_path: Path) -> None:
+    plain = made(tmp_path / "plain", PLAIN)
+    ratio = known_losses.interval(0.5, (0.48, 0.53))
+    alone_s, passes_s = fab.BASE_S / 2 / PLAIN.share, fab.BASE_S
+    alone = fab.BASE_S / 2 / (alone_s + passes_s)
+    right = Loss(share=alone, machine=(alone_s + passes_s) / (LOCAL_S + passes_s / 0.5))
+    found = made(tmp_path / "right", right)
+    for loss, said in ((found, "FOUND"), (made(tmp_path / "none", fab.less(right, machine=0.99)), "MISSED")):
+        assert known_losses.lines("memory", loss, plain, ratio)[0][-1] == said
 
 
 def test_a_bubble_that_the_step_does_not_have_is_seen(tmp_path: Path) -> None:
