@@ -9,6 +9,7 @@ from house.tree import ROOT, findings, python_files
 
 FLAGS = {"preset", "workdir", "dry_run", "target", "from", "run", "config"} | {
     "a", "b", "across", "metric", "margin", "budget_s", "name", "card", "share_machine",
+    "coordinator", "processes", "process",
 }  # fmt: skip
 
 
