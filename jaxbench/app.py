@@ -22,6 +22,7 @@
 Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry_run, --verbosity=1 (stack traces),
 --share_machine (measure although another measurement runs here: one at a time is the rule),
 --dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
+--coordinator=host:port --processes=2 --process=0 (run, started once per process; srun and mpirun need no flags),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field.
 
@@ -37,6 +38,7 @@ import contextlib
 import datetime
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from absl import app as absl_app
 from absl import flags
@@ -45,10 +47,14 @@ from rich.console import Console
 from jaxbench import commandline, discovery
 from jaxbench.errors import UserError
 
+if TYPE_CHECKING:
+    from jaxbench.machine.launch import Launch
+    from jaxbench.runner.crew import Crew
+
 FLAGS = flags.FLAGS
 
 
-def run(experiment: str, workdir: Path, console: Console) -> int:
+def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
     from jaxbench.analysis import stopping
     from jaxbench.machine_command import adopt
     from jaxbench.records.store import RunFolder
@@ -62,8 +68,8 @@ def run(experiment: str, workdir: Path, console: Console) -> int:
         compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
         return report(workdir, console)
     if FLAGS.dry_run:
-        return 0 if runner.dry_run(experiment, FLAGS.config, console) else 1
-    runner.run(experiment, FLAGS.config, workdir, console, stopping.look)
+        return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
+    runner.run(experiment, FLAGS.config, workdir, console, stopping.look, crew)
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     return report(workdir, console)
@@ -197,6 +203,8 @@ def dispatch(argv: list[str]) -> int:
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
     try:
+        if launch := launch_of(verb):
+            return launched(launch, arguments, workdir, console)
         with alone(verb, arguments, workdir):
             return carry_out(verb, arguments, workdir, console)
     except KeyboardInterrupt:
@@ -205,13 +213,42 @@ def dispatch(argv: list[str]) -> int:
         return 130
 
 
-def alone(verb: str, arguments: list[str], workdir: Path) -> contextlib.AbstractContextManager[None]:
+def launch_of(verb: str) -> Launch | None:
+    """The launch that this process is a part of, for a verb that takes part in one."""
+    from jaxbench.machine import launch
+
+    if "coordinator" not in commandline.VERBS[verb].flags or FLAGS.target:
+        return None
+    return launch.of(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
+
+
+def launched(launch: Launch, arguments: list[str], workdir: Path, console: Console) -> int:
+    """`run` as one process of a launch."""
+    from jaxbench.runner import launched as parts
+    from jaxbench.runner import run as runner
+
+    (experiment,) = arguments
+
+    def say() -> dict[str, Any]:
+        machine = runner.look(FLAGS.config.mesh.platform, Console(quiet=True))
+        return parts.mine(launch, machine, experiment, FLAGS.config)
+
+    return parts.take_part(
+        launch,
+        lambda crew: run(experiment, workdir, console, crew),
+        say,
+        runner.absolute(experiment),
+        lambda: alone("run", arguments, workdir, launch.address),
+    )
+
+
+def alone(verb: str, arguments: list[str], workdir: Path, launch: str = "") -> contextlib.AbstractContextManager[None]:
     """Holds the machine for a verb that measures. Raises UserError if another process measures."""
     from jaxbench.machine import lock
 
     if not commandline.VERBS[verb].measures or FLAGS.dry_run:
         return contextlib.nullcontext()
-    return lock.measuring(" ".join(("jaxbench", verb, *arguments)), workdir, share=FLAGS.share_machine)
+    return lock.measuring(" ".join(("jaxbench", verb, *arguments)), workdir, share=FLAGS.share_machine, launch=launch)
 
 
 def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) -> int:

@@ -37,6 +37,9 @@ flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of pr
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
+flags.DEFINE_string("coordinator", None, "run: where process 0 of several is reached, host:port; see --process.")
+flags.DEFINE_integer("processes", None, "run: how often this command is started, where no launcher says so.")
+flags.DEFINE_integer("process", None, "run: the number of this process of several, from 0.")
 
 flags.DEFINE_string("nodes", "1", "launch: how many hosts; several counts, such as 1,2,4, are a job each.")
 flags.DEFINE_string("devices", "gpu:1", "launch: what one host gives: gpu:8, tpu:4 or cpu:2.")
@@ -45,6 +48,8 @@ flags.DEFINE_integer("minutes", 60, "launch: after which the queue may end a job
 flags.DEFINE_string("options", "", "launch: further words for Slurm, mpirun, Kubernetes or Ray.")
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
+
+OF_A_LAUNCH = ("coordinator", "processes", "process")
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,9 @@ class Verb:
 
 
 VERBS = {
-    "run": Verb("experiment", ("preset", "workdir", "dry_run", "target", "share_machine"), configured=True),
+    "run": Verb(
+        "experiment", ("preset", "workdir", "dry_run", "target", "share_machine", *OF_A_LAUNCH), configured=True
+    ),
     "try": Verb("experiment", ("preset",), configured=True),
     "train": Verb("experiment", ("preset", "workdir"), configured=True),
     "new": Verb("file to write", ("from",)),
