@@ -4,7 +4,7 @@
 
 VENV ?= .venv
 JOBS ?= logical
-known_extras := cuda12 cuda13 tpu target-tpu target-cuda tensorboard adapters dev
+known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard adapters dev
 
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
@@ -18,15 +18,15 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-$(foreach name,A ACROSS ARGS B CARD EXP FILTER FROM K NAME PRESET RUN WORKDIR,\
+$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH NAME PRESET RUN WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
-export A ACROSS ARGS B CARD EXP FILTER FROM K JOBS NAME PRESET PYTHON RUN VENV WORKDIR
+export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH JOBS NAME PRESET PYTHON RUN VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run try train new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-all test-targets lint peers lock clean ci help need-exp need-run need-name
+.PHONY: run try train launch new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -36,6 +36,9 @@ try: need-exp $(runtime)  ## check which strategies train a model correctly, wit
 
 train: need-exp $(runtime)  ## train EXP to its target, with checkpoints: make train EXP=cnn
 	@$(app) train "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+launch: need-engine need-exp $(runtime)  ## run EXP on the nodes of a cluster: make launch ENGINE=slurm|mpi|k8s|ray EXP=gpt LAUNCH="--nodes=1,2 --devices=gpu:8"
+	@$(app) launch "$$ENGINE" $(if $(WORKDIR),--workdir="$$WORKDIR") -- run "$$EXP" $(if $(PRESET),--preset="$$PRESET")
 
 new: need-exp $(runtime)  ## write an example model to start from: make new EXP=mine.py [FROM=nnx|linen|functions|equinox|haiku]
 	@$(app) new "$$EXP" $(if $(FROM),--from="$$FROM")
@@ -86,6 +89,9 @@ test: $(develop)  ## test every guarantee once, in under five minutes on two cor
 test-all: $(develop)  ## run all tests (strategies x models x settings), half an hour on two cores
 	@$(pytest) -m ""
 
+test-cluster: $(develop)  ## test what needs Slurm, Open MPI or Ray, where they are installed; says which were not tried
+	@$(pytest) -m cluster -rs --numprocesses=0
+
 env: $(develop)
 
 test-targets:  ## test compilation for an absent TPU and GPU, in a separate environment
@@ -116,11 +122,14 @@ ci:  ## run everything that continuous integration runs
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|tensorboard|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
 	@echo "Under make any non-zero exit code becomes 2; in CI call jaxbench directly."
 
 need-exp:
 	@:$(if $(strip $(EXP)),,$(error EXP is missing, say which experiment: make $(firstword $(MAKECMDGOALS)) EXP=cnn (see: make list)))
+
+need-engine:
+	@:$(if $(strip $(ENGINE)),,$(error ENGINE is missing, say what starts the processes: make launch ENGINE=slurm EXP=gpt (or mpi, k8s, ray)))
 
 need-run:
 	@:$(if $(strip $(RUN)),,$(error RUN is missing, say which run folder: make $(firstword $(MAKECMDGOALS)) RUN=results/name))
@@ -175,17 +184,23 @@ fi
 endef
 export INSTALL
 
-# Splits ARGS as a shell would, quotes included, without executing anything in it. The app then sees the same environment
-# as if it had been started by hand.
+# Splits ARGS as a shell would, quotes included, without executing anything in it; and LAUNCH, which goes before the "--" of
+# launch. The app then sees the same environment as if it had been started by hand.
 define WITH_ARGS
 import os, shlex, sys
 try:
-    args = shlex.split(os.environ.get("ARGS", ""))
+    name = "ARGS"
+    args = shlex.split(os.environ.get(name, ""))
+    name = "LAUNCH"
+    launch = shlex.split(os.environ.get(name, ""))
 except ValueError as error:
-    sys.exit(f"ARGS cannot be split into words: {error}.")
-ours = "A ACROSS ARGS B CARD EXP FILTER FROM K NAME JOBS PRESET PYTHON RUN VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
+    sys.exit(f"{name} cannot be split into words: {error}.")
+words = sys.argv[1:]
+if "--" in words:
+    words[words.index("--"):words.index("--")] = launch
+ours = "A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH NAME JOBS PRESET PYTHON RUN VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
 for name in ours.split():
     os.environ.pop(name, None)
-os.execv(sys.executable, [sys.executable, "-m", *sys.argv[1:], *args])
+os.execv(sys.executable, [sys.executable, "-m", *words, *args])
 endef
 export WITH_ARGS

@@ -7,6 +7,7 @@
   new FILE.py        write an example model to start from (--from=nnx, linen, functions, equinox or haiku)
   machine            measure this machine: peaks, launch cost and links; writes its card, machine.json
   first-run          run everything once at a small size and write one page of results, within half an hour
+  launch ENGINE -- run EXPERIMENT ...   start it on the nodes of a cluster: ENGINE is slurm, mpi, k8s or ray
   report --run=DIR   rebuild the tables, figures and page of a run or a training
   compare --a=DIR --b=DIR      is run B faster than A, slower, the same, or is that inconclusive?
   ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   measure both in turns until that question is answered
@@ -21,9 +22,12 @@
 Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry_run, --verbosity=1 (stack traces),
 --share_machine (measure although another measurement runs here: one at a time is the rule),
 --dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
+--coordinator=host:port --processes=2 --process=0 (run, started once per process; srun and mpirun need no flags),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field.
 
+launch takes, before the --: --nodes=1,2,4 (a job each) --devices=gpu:8 (of a node; also tpu:4, cpu:2) --minutes=60
+--processes_per_node=1 --options="further words for the engine" --workdir=DIR, and --dry_run, which shows the jobs.
 compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,..., ab --budget_s=600.
 Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer.
 """
@@ -34,6 +38,7 @@ import contextlib
 import datetime
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from absl import app as absl_app
 from absl import flags
@@ -42,10 +47,14 @@ from rich.console import Console
 from jaxbench import commandline, discovery
 from jaxbench.errors import UserError
 
+if TYPE_CHECKING:
+    from jaxbench.machine.launch import Launch
+    from jaxbench.runner.crew import Crew
+
 FLAGS = flags.FLAGS
 
 
-def run(experiment: str, workdir: Path, console: Console) -> int:
+def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
     from jaxbench.analysis import stopping
     from jaxbench.machine_command import adopt
     from jaxbench.records.store import RunFolder
@@ -59,8 +68,8 @@ def run(experiment: str, workdir: Path, console: Console) -> int:
         compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
         return report(workdir, console)
     if FLAGS.dry_run:
-        return 0 if runner.dry_run(experiment, FLAGS.config, console) else 1
-    runner.run(experiment, FLAGS.config, workdir, console, stopping.look)
+        return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
+    runner.run(experiment, FLAGS.config, workdir, console, stopping.look, crew)
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     return report(workdir, console)
@@ -109,6 +118,38 @@ def first_run(workdir: Path, console: Console) -> int:
     return 0 if ok else 1
 
 
+def launch(engine: str, command: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.launch import submission
+    from jaxbench.launch.request import Request
+    from jaxbench.records import launched
+    from jaxbench.runner import run as runner
+
+    request = Request(
+        engine=engine,
+        command=tuple(command),
+        workdir=workdir,
+        nodes=FLAGS.nodes,
+        devices=FLAGS.devices,
+        processes_per_node=FLAGS.processes_per_node,
+        minutes=FLAGS.minutes,
+        options=FLAGS.options,
+    )
+    dry_run = FLAGS.dry_run
+    submission.require(request)
+    commandline.check_command(command)  # now, and not after hours in a queue
+    if command[0] == "run":
+        runner.check(command[1], FLAGS.config)
+    if dry_run:
+        submission.show(request, console)
+        return 0
+    code = submission.submit(request, console)
+    if code is None:
+        console.print(f"What is there at any time: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
+    if code is None or command[0] == "train" or not launched.begun(workdir):
+        return code or 0
+    return max(code, report(workdir, console))
+
+
 def report(workdir: Path, console: Console) -> int:
     from jaxbench.records.account import ACCOUNT
     from jaxbench.report import build, training
@@ -147,7 +188,8 @@ def answer(verb: str, arguments: list[str], workdir: Path, console: Console) -> 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
     """A new folder under results/, named after the experiment, the verb and the time."""
-    words = [Path(arguments[0]).stem] if arguments else []
+    named = arguments[2:] if verb == "launch" else arguments
+    words = [Path(named[0]).stem] if named else []
     if verb != "run":
         words.append(verb)
     if FLAGS.target:
@@ -161,6 +203,8 @@ def dispatch(argv: list[str]) -> int:
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
     try:
+        if launch := launch_of(verb):
+            return launched(launch, arguments, workdir, console)
         with alone(verb, arguments, workdir):
             return carry_out(verb, arguments, workdir, console)
     except KeyboardInterrupt:
@@ -169,13 +213,42 @@ def dispatch(argv: list[str]) -> int:
         return 130
 
 
-def alone(verb: str, arguments: list[str], workdir: Path) -> contextlib.AbstractContextManager[None]:
+def launch_of(verb: str) -> Launch | None:
+    """The launch that this process is a part of, for a verb that takes part in one."""
+    from jaxbench.machine import launch
+
+    if "coordinator" not in commandline.VERBS[verb].flags or FLAGS.target:
+        return None
+    return launch.of(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
+
+
+def launched(launch: Launch, arguments: list[str], workdir: Path, console: Console) -> int:
+    """`run` as one process of a launch."""
+    from jaxbench.runner import launched as parts
+    from jaxbench.runner import run as runner
+
+    (experiment,) = arguments
+
+    def say() -> dict[str, Any]:
+        machine = runner.look(FLAGS.config.mesh.platform, Console(quiet=True))
+        return parts.mine(launch, machine, experiment, FLAGS.config)
+
+    return parts.take_part(
+        launch,
+        lambda crew: run(experiment, workdir, console, crew),
+        say,
+        runner.absolute(experiment),
+        lambda: alone("run", arguments, workdir, launch.address),
+    )
+
+
+def alone(verb: str, arguments: list[str], workdir: Path, launch: str = "") -> contextlib.AbstractContextManager[None]:
     """Holds the machine for a verb that measures. Raises UserError if another process measures."""
     from jaxbench.machine import lock
 
     if not commandline.VERBS[verb].measures or FLAGS.dry_run:
         return contextlib.nullcontext()
-    return lock.measuring(" ".join(("jaxbench", verb, *arguments)), workdir, share=FLAGS.share_machine)
+    return lock.measuring(" ".join(("jaxbench", verb, *arguments)), workdir, share=FLAGS.share_machine, launch=launch)
 
 
 def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
@@ -192,6 +265,8 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
             return machine(workdir, console)
         case ["first-run"]:
             return first_run(workdir, console)
+        case ["launch", engine, *command]:
+            return launch(engine, command, workdir, console)
         case ["report"] if not FLAGS.run:
             raise UserError("jaxbench report needs --run=DIR, the folder of a run.")
         case ["report"]:

@@ -37,8 +37,19 @@ flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of pr
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
+flags.DEFINE_string("coordinator", None, "run: where process 0 of several is reached, host:port; see --process.")
+flags.DEFINE_integer("processes", None, "run: how often this command is started, where no launcher says so.")
+flags.DEFINE_integer("process", None, "run: the number of this process of several, from 0.")
+
+flags.DEFINE_string("nodes", "1", "launch: how many hosts; several counts, such as 1,2,4, are a job each.")
+flags.DEFINE_string("devices", "gpu:1", "launch: what one host gives: gpu:8, tpu:4 or cpu:2.")
+flags.DEFINE_integer("processes_per_node", 1, "launch: processes on each host.")
+flags.DEFINE_integer("minutes", 60, "launch: after which the queue may end a job.")
+flags.DEFINE_string("options", "", "launch: further words for Slurm, mpirun, Kubernetes or Ray.")
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
+
+OF_A_LAUNCH = ("coordinator", "processes", "process")
 
 
 @dataclass(frozen=True)
@@ -60,13 +71,16 @@ class Verb:
 
 
 VERBS = {
-    "run": Verb("experiment", ("preset", "workdir", "dry_run", "target", "share_machine"), configured=True),
+    "run": Verb(
+        "experiment", ("preset", "workdir", "dry_run", "target", "share_machine", *OF_A_LAUNCH), configured=True
+    ),
     "try": Verb("experiment", ("preset",), configured=True),
     "train": Verb("experiment", ("preset", "workdir"), configured=True),
     "new": Verb("file to write", ("from",)),
     "machine": Verb("", ("preset", "workdir", "share_machine")),
     "first-run": Verb("", ("workdir", "dry_run", "share_machine")),
     "report": Verb("", ("run",)),
+    "launch": Verb("engine", ("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run")),
     "compare": Verb("", ("a", "b", "across", "metric", "margin", "workdir"), answers=True),
     "ab": Verb(
         "experiment", ("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"), True, True
@@ -93,6 +107,7 @@ def parse(argv: list[str]) -> list[str]:
 
     Returns argv without its flags; their values are in flags.FLAGS. Raises UserError.
     """
+    argv, after = _split(argv)
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
         argv = [argv[0], "help"]
     try:
@@ -104,11 +119,25 @@ def parse(argv: list[str]) -> list[str]:
             raise UserError(f"jaxbench {name} takes no --config settings: jaxbench run EXPERIMENT does.")
         _check_flags(name, verb)
         _check_arguments(name, verb, arguments)
+        if after and name != "launch":
+            raise UserError(f"jaxbench {name} takes nothing after '--': jaxbench launch does.")
         if verb.configured:
             _define_config(name, arguments[0], argv)
-        return _parsed(argv)
+        return [*_parsed(argv), *after]
     except flags.Error as error:
         raise UserError(_sentence(error)) from error
+
+
+def _split(argv: list[str]) -> tuple[list[str], list[str]]:
+    """The words before the first "--", and those after it, which are the command that `launch` starts."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    return argv[:at], argv[at + 1 :]
+
+
+def check_command(words: list[str]) -> None:
+    """Parses them in place of this process's own words. Raises UserError for what a new process would refuse."""
+    flags.FLAGS.unparse_flags()
+    parse(["jaxbench", *words])
 
 
 def _parsed(argv: list[str], **how: bool) -> list[str]:
@@ -147,12 +176,9 @@ def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
         takes = f"one {verb.argument}" if verb.argument else "no argument"
         raise UserError(f"unexpected argument '{arguments[most]}': jaxbench {name} takes {takes}.")
     if verb.argument not in ("", "...") and not arguments:
-        example = (
-            "jaxbench new mine.py"
-            if name == "new"
-            else f"{', '.join(discovery.experiments())}, or the path of a .py file"
-        )
-        raise UserError(f"jaxbench {name} takes one {verb.argument}: {example}.")
+        known = f"{', '.join(discovery.experiments())}, or the path of a .py file"
+        example = {"new": "jaxbench new mine.py", "launch": "jaxbench launch mpi --devices=cpu:1 -- run cnn"}
+        raise UserError(f"jaxbench {name} takes one {verb.argument}: {example.get(name, known)}.")
 
 
 _KINDS = {"bool": ("true or false", "true"), "float": ("a number", "0.02"), "int": ("a whole number", "1")}

@@ -120,13 +120,10 @@ def analyse(
     parts: dict[str, dict[str, Row]] = {}
     for row in explaining:
         parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row
+    rows = [dataclasses.replace(row, explained_by=parts.get(row.point.point, {})) for row in rows]
     model_grows = config.get("weak") == "model"
     return [
-        dataclasses.replace(
-            _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak"),
-            explained_by=parts.get(row.point.point, {}),
-        )
-        for row in rows
+        _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows
     ]
 
 
@@ -272,8 +269,10 @@ def _pairing(row: Row, base: Row) -> list[str]:
 
 
 def _shared_threads(row: Row) -> list[str]:
-    """Devices of one CPU process share XLA's thread pool (docs/METRICS.md, Threads)."""
-    point = row.point
+    """Devices of one CPU process share XLA's thread pool (docs/METRICS.md, Threads). A waterfall has it as a factor."""
+    point, local = row.point, row.explained_by.get("local")
+    if local is not None and not fault(local):
+        return []
     if point.platform != "cpu" or point.devices <= point.processes or not row.efficiency.hi < 1:
         return []
     return ["some of this loss is XLA's shared CPU thread pool, not the strategy"]

@@ -29,12 +29,14 @@ SHARED = "JAXBENCH_SHARED_WITH"  # what `shared_with` returns, also in the proce
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """Who measures. since: ISO 8601, UTC. command: the verb and its argument. workdir: its run folder."""
+    """Who measures. since: ISO 8601, UTC. command: the verb and its argument. workdir: its run folder. launch: the
+    address of the launch that it is a process of."""
 
     pid: int
     since: str
     command: str
     workdir: str
+    launch: str = ""
 
 
 def shared_with() -> str:
@@ -43,10 +45,11 @@ def shared_with() -> str:
 
 
 @contextlib.contextmanager
-def measuring(command: str, workdir: Path, *, share: bool = False) -> Iterator[None]:
+def measuring(command: str, workdir: Path, *, share: bool = False, launch: str = "") -> Iterator[None]:
     """Holds the machine for a measurement.
 
-    share: go on beside another measurement, which `shared_with` then names.
+    share: go on beside another measurement, which `shared_with` then names. launch: the address of the launch of this
+    process, whose processes on this machine measure together.
 
     Raises:
       UserError: another process measures.
@@ -55,12 +58,12 @@ def measuring(command: str, workdir: Path, *, share: bool = False) -> Iterator[N
     with _opened(path) as file:
         if _locked(file):
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            _write(file, Holder(pid=os.getpid(), since=now, command=command, workdir=str(workdir)))
+            _write(file, Holder(pid=os.getpid(), since=now, command=command, workdir=str(workdir), launch=launch))
             with _variable(PARENT, str(os.getpid())):
                 yield
             return
     holder = _holder(path)
-    if holder is not None and os.environ.get(PARENT) == str(holder.pid):
+    if holder is not None and (os.environ.get(PARENT) == str(holder.pid) or (launch and launch == holder.launch)):
         yield
     elif not (share or shared_with()):
         raise UserError(_sentence(holder))

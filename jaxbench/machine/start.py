@@ -120,13 +120,16 @@ def start(
     share = devices // place["processes"] if place else devices
     if platform == "cpu":
         of_cpus: dict[str, Any] = {"pin": pin, "cores": cores, "concurrent_collectives": concurrent_collectives}
-        start_fake_cpu(share, together=devices, **of_cpus)
+        here = place.get("devices_here", devices) if place else devices
+        start_fake_cpu(share, together=here, **of_cpus)
     if place:
         world.join(place)
     if platform != "cpu":
         require(platform)
     # As the manifest counts, unless there is a world: devices of other hosts cannot be used from here.
-    available = jax.devices() if place else jax.local_devices()
+    available = jax.local_devices()
+    if place:  # so that fewer devices are those of the first processes; a TPU has another order
+        available = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
     if place and platform == "cpu":
         world.read_sockets_last()
     if len(available) < devices:

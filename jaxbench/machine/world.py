@@ -9,6 +9,7 @@ collective. So the members of a world agree first. They do so through JAX's coor
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -34,13 +35,14 @@ def join(place: Mapping[str, Any]) -> None:
     """Joins this process to a world, before JAX has a backend.
 
     place: "address", host:port of the coordination service, which process 0 starts; "processes": their number;
-    "process": the number of this one; optionally "device": the only local accelerator that it takes.
+    "process": the number of this one; optionally "device": the only local accelerator that it takes, and
+    "devices_here": how many of the world's devices are on this host, if not all.
 
     Raises UserError if the port is taken.
     """
     address, mine = str(place["address"]), [place["device"]] if "device" in place else None
     if place["process"] == 0:
-        _require_free(address)
+        require_free(address)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(
         coordinator_address=address,
@@ -52,24 +54,32 @@ def join(place: Mapping[str, Any]) -> None:
     )
 
 
-def _require_free(address: str) -> None:
-    """JAX's service would share a port with another process, whose members would then be joined to this world."""
+def require_free(address: str) -> None:
+    """JAX's service would share a port with another process, whose members would then be joined to this world.
+
+    Raises UserError if somebody has the port, and for an address that this host does not have.
+    """
     host, _, port = address.rpartition(":")
     with socket.socket() as probe:
         try:
             probe.bind((host, int(port)))
         except OSError as error:
+            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+                raise UserError(
+                    f"process 0 is to be reached at {address}, which is no address of its host "
+                    f"({socket.gethostname()}): give all processes one with --coordinator=host:port."
+                ) from error
             raise UserError(
                 f"the port {port} of {host}, which the processes of a world are to meet at, is taken "
                 f"({error.strerror}): choose another, or run again."
             ) from error
 
 
-def free_address() -> str:
-    """An address of the loopback, "127.0.0.1:port", at which nobody listens."""
+def free_address(host: str = "127.0.0.1") -> str:
+    """ "host:port", at which nobody listens. host: a name or an address of this host, by default of the loopback."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+        probe.bind((host, 0))
+        return f"{host}:{probe.getsockname()[1]}"
 
 
 # The system calls epoll_wait, epoll_pwait and epoll_pwait2, and epoll_pwait of arm64.

@@ -256,12 +256,13 @@ def from_json(line: dict[str, Any]) -> Record:
 
 
 def _verdict(line: dict[str, Any]) -> Verdict:
-    """A verdict as its value and limit have it."""
+    """A verdict as its value and limit have it. Numbers of 4 bytes that are named as excess may be above the limit."""
     verdict = Verdict(**line)
     if not verdict.ok or verdict.value is None or verdict.limit is None:
         return verdict
     least = verdict.name in AT_LEAST
-    if verdict.value >= verdict.limit if least else verdict.value <= verdict.limit:
+    most = verdict.limit + (verdict.excess_bytes or 0) / 4
+    if verdict.value >= verdict.limit if least else verdict.value <= most:
         return verdict
     side = "below" if least else "above"
     reason = f"edited or damaged: value {verdict.value:g} is {side} its limit {verdict.limit:g}"

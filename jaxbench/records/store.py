@@ -18,6 +18,7 @@ RECORDS = "records.jsonl"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
+LAUNCH = "launch.json"  # of a folder whose jobs have run folders of their own: records/launched.py
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
@@ -90,6 +91,8 @@ class RunFolder:
     def _claim(self, config: dict[str, Any]) -> None:
         if (self.path / "checkpoints").exists() or (self.path / "metrics.jsonl").exists():
             raise UserError(f"'{self.path}' contains a training: choose a new WORKDIR for measurements.")
+        if (self.path / LAUNCH).exists():
+            raise UserError(f"'{self.path}' gathers the runs of launched jobs: choose a new WORKDIR.")
         if (self.path / CONFIG).exists():
             self._require_same_config(config)
         elif (self.path / RECORDS).exists():

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records import launched
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import case_findings, compiled_findings, findings, lever_findings, page, terminal, views
 from jaxbench.report.findings import Findings
@@ -33,6 +34,8 @@ def write(run_path: str | os.PathLike[str], console: Console | None = None) -> O
     path = Path(run_path)
     if not path.is_dir():
         raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
+    if launched.is_launched(path):
+        launched.gather(path)
     run = RunFolder(path)
     plan = run.manifest().get("plan")
     kind = str(plan.get("measures", "")) if isinstance(plan, dict) else ""

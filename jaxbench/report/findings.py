@@ -102,7 +102,7 @@ class Findings:
 
     def shortfalls(self) -> list[str]:
         """Why the run is incomplete or wrong, each reason once; empty if it is complete and correct."""
-        return shortfalls(self.rows, self.config)
+        return [*self.manifest.get("waiting", ()), *shortfalls(self.rows, self.config)]
 
     def csv(self) -> str:
         return table.to_csv(columns.FILE, self.entries())
@@ -210,6 +210,7 @@ def of_folder(run: RunFolder) -> dict[str, Any]:
         "card": None if why_not else card,
         "repairs": [
             *dict.fromkeys(run.notes),
+            *manifest.get("apart", ()),
             *([f"The machine's card in the folder is not used: {why_not}"] if why_not else []),
         ],
     }

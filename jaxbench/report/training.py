@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,16 @@ from jaxbench.report.page import Page, Picture, Section
 from jaxbench.report.table import NUMBER, TEXT, Table, plain
 
 PAGE = "training.html"
-FAULTS = "faults.json"  # {"mtbf_s": the mean time between injected kills, "kills": how many there were}
+# {"mtbf_s": the stated mean time between injected kills, "kills": how many there were, "down_s": from one to the next
+# process, as whoever killed knows it: in the account it holds starts that did not live to open it}
+FAULTS = "faults.json"
 GOODPUT = "goodput"  # where docs/METRICS.md defines the numbers
 
 
 def write(folder: Path, console: Console | None = None) -> float | None:
     """Writes `training.html` and its figure into the folder of a training, and prints it if there is a `console`.
 
-    Returns the measured goodput over the one expected at the rate of its injected faults; None without faults.
+    Returns the measured goodput over the one expected at the rate of injected faults that it saw; None without faults.
 
     Raises:
       UserError: the folder has no account of a training, or cannot be written.
@@ -44,7 +47,7 @@ def write(folder: Path, console: Console | None = None) -> float | None:
     spent, forecast = account.totals(starts), _forecast(starts, costs, faults)
     title = f"{name}: where the time of its training went"
     try:
-        files = canvas.render(lambda: figure.draw(spent, costs, title=title, forecast=forecast))
+        files = canvas.render(lambda: figure.draw(spent, costs, title=title, forecast=forecast and forecast[1]))
         canvas.write(files, folder / "figures", figure.NAME)
         made = Page(
             name=name,
@@ -62,7 +65,7 @@ def write(folder: Path, console: Console | None = None) -> float | None:
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
     if console is not None:
         terminal.show(made, console)
-    return account.goodput(spent) / forecast if forecast else None
+    return account.goodput(spent) / forecast[1] if forecast else None
 
 
 def _faults(path: Path) -> dict[str, float]:
@@ -71,18 +74,24 @@ def _faults(path: Path) -> dict[str, float]:
         return {}
     try:
         found = json.loads(path.read_text())
-        return {name: float(found[name]) for name in ("mtbf_s", "kills")}
+        return {name: float(found[name]) for name in ("mtbf_s", "kills", "down_s")}
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}): delete it, and the page leaves the faults out.") from error
 
 
-def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]) -> float | None:
-    """The goodput to expect of this training at the rate of its faults."""
+def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]) -> tuple[float, float] | None:
+    """(seconds between kills that this training saw, the goodput to expect at that rate); None without faults.
+
+    The rate is kills over the time in which they could happen: a short training sees another one than was stated.
+    """
     if costs is None or not faults:
         return None
+    costs = replace(costs, down_s=faults["down_s"])
     intervals = len({save.step for saves in account.kept_saves(starts) for save in saves})
     useful_s = intervals * costs.useful * costs.interval_s
-    return useful_s / goodput.expected_wall_s(costs, faults["mtbf_s"], intervals=intervals)
+    exposed_s = (starts[-1].end_ns - starts[0].begun_ns) / 1e9 - faults["kills"] * costs.down_s
+    seen_s = exposed_s / faults["kills"] if faults["kills"] else faults["mtbf_s"]
+    return seen_s, useful_s / goodput.expected_wall_s(costs, seen_s, intervals=intervals)
 
 
 def _answer(spent: dict[str, int], starts: list[Start]) -> str:
@@ -91,12 +100,14 @@ def _answer(spent: dict[str, int], starts: list[Start]) -> str:
     return f"Goodput {account.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
 
 
-def _expected(spent: dict[str, int], faults: dict[str, float], forecast: float | None) -> list[str]:
+def _expected(spent: dict[str, int], faults: dict[str, float], forecast: tuple[float, float] | None) -> list[str]:
     if forecast is None:
         return []
+    seen_s, share = forecast
     return [
-        f"Kills every {faults['mtbf_s']:g} s on average let expect {forecast:.1%}; there were {faults['kills']:g}. "
-        f"Measured over expected is {account.goodput(spent) / forecast:.2f}."
+        f"It was killed {faults['kills']:g} times, once every {seen_s:.3g} s; {faults['mtbf_s']:g} s on average were "
+        f"asked for. At the rate that it saw {share:.1%} is to be expected: measured over expected is "
+        f"{account.goodput(spent) / share:.2f}."
     ]
 
 

@@ -11,28 +11,50 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxbench.machine import source
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
 
 
-class Child:
-    """A process of `worker`, whose first line is `setup`. Its stderr goes to `log`."""
+Spoken = TypeVar("Spoken", bound="Lines")
 
-    def __init__(self, setup: dict[str, Any], log: Path):
+
+class Lines:
+    """What arrives at a file descriptor, as JSON lines."""
+
+    def __init__(self, descriptor: int):
+        self.descriptor = descriptor
+        self.buffer = b""
+
+    def read(self) -> dict[str, Any] | None:
+        """The next line; None if it ended before there was one. Waits, unless `ready` returned it."""
+        while b"\n" not in self.buffer:
+            data = os.read(self.descriptor, 1 << 16)
+            if not data:
+                return None
+            self.buffer += data
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return json.loads(line)
+
+
+class Child(Lines):
+    """A process of `module`, by default `worker`, whose first line is `setup`. Its stderr goes to `log`."""
+
+    def __init__(self, setup: dict[str, Any], log: Path, module: str = "jaxbench.runner.worker"):
         self.log = log
-        self._buffer = b""
         copy = source.environment(setup["source"]) if "source" in setup else {}
         with open(log, "ab") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "jaxbench.runner.worker"],
+                [sys.executable, "-P", "-m", module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 env={**os.environ, **QUIET, **copy, **setup.get("environment", {})},
             )
+        assert self._process.stdout is not None
+        super().__init__(self._process.stdout.fileno())
         self.send(setup)
 
     @property
@@ -58,17 +80,6 @@ class Child:
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # the process is gone; the next read finds its end
-
-    def read(self) -> dict[str, Any] | None:
-        """Its next answer; None if it ended before it gave one. Only for a child that `ready` returned."""
-        assert self._process.stdout is not None
-        while b"\n" not in self._buffer:
-            data = os.read(self._process.stdout.fileno(), 1 << 16)
-            if not data:
-                return None
-            self._buffer += data
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return json.loads(line)
 
     def end(self) -> tuple[int, str]:
         """(the exit code, how it ended as a clause). Waits for the end."""
@@ -105,12 +116,11 @@ class Child:
         self._process.wait()
 
 
-def ready(children: Sequence[Child], limit_s: float) -> list[Child]:
+def ready(children: Sequence[Spoken], limit_s: float) -> list[Spoken]:
     """Those that have an answer or have ended, as soon as there is one; [] after `limit_s`."""
-    if waiting := [child for child in children if b"\n" in child._buffer]:
+    if waiting := [child for child in children if b"\n" in child.buffer]:
         return waiting
     with selectors.DefaultSelector() as selector:
         for child in children:
-            assert child._process.stdout is not None
-            selector.register(child._process.stdout, selectors.EVENT_READ, child)
+            selector.register(child.descriptor, selectors.EVENT_READ, child)
         return [key.data for key, _ in selector.select(max(0.0, limit_s))]

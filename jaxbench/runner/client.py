@@ -11,6 +11,7 @@ from typing import Any
 from jaxbench.machine import source
 from jaxbench.runner import members
 from jaxbench.runner.child import Child, ready
+from jaxbench.runner.crew import Crew, Remote
 
 START_LIMIT_S = 300.0
 ANSWER_LIMIT_S = 1800.0
@@ -34,23 +35,30 @@ class Worker:
     All get the same requests. One that fails, dies or hangs ends all: the others would wait for it.
 
     setup: its first line; see `worker`. With "source" it runs that copy of this package; see `source.of`. With
-    "processes" it is a world; see `members.setups`.
+    "processes" it is a world; see `members.setups`. crew: the processes of a launch, on which those of a world are
+    started, one each; None: all are here.
     """
 
-    def __init__(self, setup: dict[str, Any], log: Path):
+    def __init__(self, setup: dict[str, Any], log: Path, crew: Crew | None = None):
         self.log = log
+        self._crew = crew
         self.restarts = 0  # on its own request; each discards the prepared points
         self._setup = setup
         self._start()
 
     def _start(self) -> None:
         self._start_answer: dict[str, Any] = {}
-        setups = members.setups(self._setup)
-        logs = [self.log, *(self.log.with_name(f"{self.log.name}.{i}") for i in range(1, len(setups)))]
-        self._children = [Child(setup, log) for setup, log in zip(setups, logs, strict=True)]
+        setups = self._crew.setups(self._setup) if self._crew else members.setups(self._setup)
+        self._cpus: list[Any] = []
+        self._children: list[Child | Remote] = [self._child(i, setup) for i, setup in enumerate(setups)]
         self._started = False
         self._start_error: WorkerError | None = None
         self._ahead: list[dict[str, Any]] = []  # sent, and not yet answered
+
+    def _child(self, number: int, setup: dict[str, Any]) -> Child | Remote:
+        if self._crew and number:
+            return self._crew.start(number, setup)
+        return Child(setup, self.log.with_name(f"{self.log.name}.{number}") if number else self.log)
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -114,8 +122,8 @@ class Worker:
 
     def _receive(self, stage: str, limit_s: float) -> dict[str, Any]:
         """One answer of each process, as one. Raises WorkerError for the first that failed or died."""
-        answers: dict[Child, dict[str, Any]] = {}
-        failed: Child | None = None
+        answers: dict[Child | Remote, dict[str, Any]] = {}
+        failed: Child | Remote | None = None
         deadline = time.monotonic() + limit_s
         while len(answers) < len(self._children):
             silent = [child for child in self._children if child not in answers]
@@ -135,9 +143,13 @@ class Worker:
             raise self._failure(answers, failed)
         if silent:
             raise self._silence(silent, stage, limit_s)
-        return members.merged([answers[child] for child in self._children])
+        told = [answers[child] for child in self._children]
+        if self._crew and stage == "start":
+            cpus = [tuple(each.get("cpus") or ()) for each in told]
+            self._cpus = list(zip(self._crew.hosts[: len(told)], cpus, strict=True))
+        return members.merged(told, self._cpus)
 
-    def _failure(self, answers: dict[Child, dict[str, Any]], first: Child) -> WorkerError:
+    def _failure(self, answers: dict[Child | Remote, dict[str, Any]], first: Child | Remote) -> WorkerError:
         """What the first process to fail says. Only if all failed do they still do the same, and live on."""
         about = answers[first]["failed"]
         if all("failed" in answers.get(child, ()) for child in self._children):
@@ -149,8 +161,9 @@ class Worker:
         self.kill()
         return WorkerError(**about, alive=False)
 
-    def _death(self, gone: Child, stage: str) -> WorkerError:
+    def _death(self, gone: Child | Remote, stage: str) -> WorkerError:
         """Why a process ended. JAX aborts the others once they miss it."""
+        self._hear_ends()
         ended = [child for child in self._children if child.ended or child is gone]
         stopped = self._stopped()
         gone.end()
@@ -159,7 +172,17 @@ class Worker:
         reason = f"{self._called(first)} {first.end()[1]}{stopped}"
         return WorkerError(reason, stage=stage, detail=first.log_tail(), alive=False)
 
-    def _silence(self, silent: list[Child], stage: str, limit_s: float) -> WorkerError:
+    def _hear_ends(self) -> None:
+        """Waits until those on other hosts have ended: of that it is heard later than of those here."""
+        deadline = time.monotonic() + FAILED_LIMIT_S
+        while left := [child for child in self._children if isinstance(child, Remote) and not child.ended]:
+            heard = ready(left, deadline - time.monotonic())
+            for child in heard:
+                child.read()
+            if not heard:
+                return
+
+    def _silence(self, silent: list[Child | Remote], stage: str, limit_s: float) -> WorkerError:
         some = f" from {self._called(silent[0])}" if len(silent) < len(self._children) else ""
         reason = f"no answer within {limit_s:.0f} s{some}: worker stopped{self._stopped()}"
         self.kill()
@@ -170,10 +193,12 @@ class Worker:
         stopped = [self._called(child) for child in self._children if child.stopped]
         return f" ({stopped[0]} does not run: it was stopped, as by SIGSTOP)" if stopped else ""
 
-    def _called(self, child: Child) -> str:
+    def _called(self, child: Child | Remote) -> str:
         if len(self._children) == 1:
             return "the worker process"
-        return f"process {self._children.index(child)} of {len(self._children)}"
+        number = self._children.index(child)
+        where = f" (on {self._crew.hosts[number]})" if self._crew else ""
+        return f"process {number} of {len(self._children)}{where}"
 
     def close(self) -> None:
         """Lets the worker finish and waits for it."""

@@ -10,6 +10,7 @@ from typing import Any
 from jaxbench.config import ROUNDS_EACH, counts
 from jaxbench.records.store import RunFolder
 from jaxbench.runner.automatic import Automatic
+from jaxbench.runner.crew import Crew
 from jaxbench.runner.plan import Placed
 
 
@@ -18,7 +19,8 @@ class Job:
     """The input of a sweep.
 
     order: the CPU cores to take first. source: the copy of this package that its processes run, as `machine.source.of`;
-    None: that of this process. automatic: decides when there are enough rounds; None: their number is fixed.
+    None: that of this process. automatic: decides when there are enough rounds; None: their number is fixed. crew: the
+    processes of the launch that measures; None: there is one.
     """
 
     run: RunFolder
@@ -29,6 +31,7 @@ class Job:
     order: Sequence[int] = ()
     source: dict[str, str] | None = None
     automatic: Automatic | None = None
+    crew: Crew | None = None
 
     @property
     def counts(self) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 from jaxbench.machine import world
 from jaxbench.runner.worker import IDLE
 
-# Of a block of all processes: it lasts as long as the slowest. They have their CPUs in common.
+# Of a block of all processes: it lasts as long as the slowest.
 SLOWEST = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
 ADDED = ("cpu_s", "switches")
 
@@ -29,8 +29,12 @@ def setups(setup: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**setup, "world": place} for place in places]
 
 
-def merged(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The answer of a world to one request. answers: of its processes, in order."""
+def merged(answers: Sequence[dict[str, Any]], cpus: Sequence[Any] = ()) -> dict[str, Any]:
+    """The answer of a world to one request. answers: of its processes, in order.
+
+    cpus: the CPUs that each process may use, on which host: processes with the same have them in common; (): all.
+    """
+    cpus = [cpu for cpu, answer in zip(cpus, answers, strict=True) if answer != IDLE] if cpus else ()
     answers = [answer for answer in answers if answer != IDLE]
     first = answers[0]
     if len(answers) == 1:
@@ -42,11 +46,11 @@ def merged(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if "cpus" in first:
         return {**first, "processes": len(answers)}
     if "record" in first:
-        return {**first, "record": _record([answer["record"] for answer in answers])}
+        return {**first, "record": _record([answer["record"] for answer in answers], cpus)}
     return first
 
 
-def _record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _record(records: Sequence[dict[str, Any]], cpus: Sequence[Any]) -> dict[str, Any]:
     """The leader's, with what the others add to it."""
     record = dict(records[0])
     if "checks" in record:
@@ -57,8 +61,10 @@ def _record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         record["process_block_s"] = [each["block_s"] for each in records]
         record |= {name: _by_block(max, records, name) for name in SLOWEST}
         record |= {name: _by_block(sum, records, name) for name in ADDED}
-        record["steal_s"] = _by_block(statistics.mean, records, "steal_s")
-        record["others_s"] = _others_s(records)
+        sharing = _sharing(records, cpus)
+        record["steal_s"] = _added([_by_block(statistics.mean, those, "steal_s") for those in sharing])
+        record["others_s"] = _added([_others_s(those) for those in sharing])
+        record["cpus"] = sum(those[0]["cpus"] for those in sharing)
         record["compilations"] = max(each["compilations"] for each in records)
     return record
 
@@ -67,6 +73,19 @@ def _by_block(together: Callable[[Sequence[Any]], Any], records: Sequence[dict[s
     """One number for each block; [] if a process has none."""
     of_each = [each[name] for each in records]
     return [together(block) for block in zip(*of_each, strict=True)] if all(of_each) else []
+
+
+def _sharing(records: Sequence[dict[str, Any]], cpus: Sequence[Any]) -> list[list[dict[str, Any]]]:
+    """The records of processes that have their CPUs in common."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for record, cpu in zip(records, cpus or [None] * len(records), strict=True):
+        groups.setdefault(cpu, []).append(record)
+    return list(groups.values())
+
+
+def _added(of_each: Sequence[list[float]]) -> list[float]:
+    """The sum for each block; [] if one says nothing."""
+    return [sum(block) for block in zip(*of_each, strict=True)] if all(of_each) else []
 
 
 def _others_s(records: Sequence[dict[str, Any]]) -> list[float]:

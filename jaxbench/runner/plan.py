@@ -119,7 +119,8 @@ def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) ->
     limit = settings.max_devices or max(machine["devices"], *CPU_DEVICES)
     if machine["platform"] == "cpu":
         limit = min(limit, machine["cores"]) if not getattr(settings, "oversubscribe", True) else limit
-        return tuple(n for n in CPU_DEVICES if n <= limit)
+        started = len(machine.get("hosts", ())) or 1
+        return tuple(n for n in sorted({*CPU_DEVICES, started}) if n <= limit and (n <= started or n % started == 0))
     return tuple(2**i for i in range(12) if 2**i <= min(limit, machine["devices"]))
 
 
@@ -140,7 +141,8 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     """All points of the sweep. Raises UserError when a batch does not divide over a device count that was chosen."""
     points = []
     counts = divisible(settings, device_counts(settings, machine))
-    processes = processes_of(settings, counts, machine["platform"])
+    launched = "hosts" in machine
+    processes = (launched_of if launched else processes_of)(settings, counts, machine)
     for devices in counts:
         for strategy in settings.strategies:
             for scaling in settings.scalings:
@@ -169,13 +171,36 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     return points
 
 
-def processes_of(settings: Settings, counts: Sequence[int], platform: str) -> dict[int, int]:
+def launched_of(settings: Settings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+    """How many processes of a launch run a point of each device count: the first ones, each with an equal share on a
+    CPU, or with all its accelerators.
+
+    Raises UserError for a number of processes that is not the launch's, and for devices that do not divide over them.
+    """
+    started, text = len(machine["hosts"]), str(settings.mesh_processes).strip()
+    if text not in ("1", str(started)):
+        raise UserError(
+            f"--config.mesh.processes={text} is not possible: this command was started {started} times, as so many "
+            "processes; leave it out."
+        )
+    if machine["platform"] != "cpu":
+        each = machine["devices"] // started
+        return {count: -(-count // each) for count in counts}
+    if uneven := [count for count in counts if count > started and count % started]:
+        raise UserError(
+            f"{uneven[0]} devices do not divide over the {started} processes that were started: use "
+            f"--config.mesh.devices={started}, for example."
+        )
+    return {count: min(started, count) for count in counts}
+
+
+def processes_of(settings: Settings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
     """How many processes run a point of each device count: as many as asked for, but none without a device.
 
     Raises UserError for what is no number of processes, for more of them than devices, for devices that do not divide
     over them, and on accelerators for several devices of one of several processes.
     """
-    text = str(settings.mesh_processes).strip()
+    platform, text = machine["platform"], str(settings.mesh_processes).strip()
     field, asked, most = f"--config.mesh.processes={text}", int(text) if text.isdecimal() else None, max(counts)
     if asked == 0 or (asked is None and text != PER_DEVICE):
         raise UserError(f"{field} is not a number of processes: use 1, 2 or {PER_DEVICE}.")

@@ -31,11 +31,12 @@ from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import automatic, explaining, fits, placement, plan, studies, sweep
+from jaxbench.runner import automatic, explaining, fits, launched, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
 from jaxbench.runner.automatic import Automatic, Look
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
+from jaxbench.runner.crew import Crew
 from jaxbench.runner.job import Job
 from jaxbench.runner.progress import AGAIN, GUESS_S, format_s
 from jaxbench.runner.studies import memory_by_depth
@@ -57,8 +58,10 @@ class Asked:
     facts: dict[str, Any]  # further fields of the manifest's plan
 
 
-def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
-    """Parses the config and probes the machine. Raises UserError."""
+def ask(experiment: str, config: ConfigDict, console: Console, crew: Crew | None = None) -> Asked:
+    """Parses the config and probes the machine, with a crew those of all its processes. Raises UserError."""
+    if crew:
+        launched.require_possible(config)
     if config.get("measures") == "cases":
         chosen = config_lib.parse_cases(config)
         cases = build_cases(config, experiment)
@@ -69,6 +72,8 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
     machine = look(settings.platform, console)
+    if crew:
+        machine = launched.gathered(crew, machine, experiment, config)
     config_lib.settle_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)
@@ -85,6 +90,16 @@ def ask(experiment: str, config: ConfigDict, console: Console) -> Asked:
     return Asked(settings, machine, points, notes, facts)
 
 
+def check(experiment: str, config: ConfigDict) -> None:
+    """Raises UserError for settings that the suite or the model refuses on every machine."""
+    if config.get("measures") == "cases":
+        config_lib.parse_cases(config)
+        build_cases(config, experiment)
+        return
+    config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    refuse_early(experiment, config)
+
+
 def refuse_early(experiment: str, config: ConfigDict) -> None:
     """Raises UserError for settings that the model refuses, within a second and before any process starts."""
     start.only_cpu_here()
@@ -97,16 +112,18 @@ def refuse_early(experiment: str, config: ConfigDict) -> None:
     memory_by_depth.depths(config_lib.plain(config))
 
 
-def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, look: Look) -> None:
+def run(
+    experiment: str, config: ConfigDict, workdir: Path, console: Console, look: Look, crew: Crew | None = None
+) -> None:
     """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing.
 
-    look: says when measure.rounds=auto has enough rounds; `analysis.stopping.look`.
+    look: says when measure.rounds=auto has enough rounds; `analysis.stopping.look`. crew: of a launch.
     """
-    asked = ask(experiment, config, console)
+    asked = ask(experiment, config, console, crew)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
         session = begin_session(folder, session_of(asked, experiment))
-        job = job_of(folder, asked, config, experiment, session=session)
+        job = job_of(folder, asked, config, experiment, session=session, crew=crew)
         if asked.settings.rounds is None:
             job = dataclasses.replace(job, automatic=Automatic(folder, look))
         title = f"{config.experiment}: {size_of(asked)}, into {workdir}"
@@ -130,15 +147,15 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, lo
         folder.close()
 
 
-def dry_run(experiment: str, config: ConfigDict, console: Console) -> bool:
+def dry_run(experiment: str, config: ConfigDict, console: Console, crew: Crew | None = None) -> bool:
     """Compiles every point and prints its expected memory and time; runs and writes nothing. True: all compile."""
-    asked = ask(experiment, config, console)
+    asked = ask(experiment, config, console, crew)
     title = f"{config.experiment}: {size_of(asked)}"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
     every = config.get("strategy") == "all" or compiler.every_set(config)
     with tempfile.TemporaryDirectory() as folder:
-        job = job_of(RunFolder(folder), asked, config, experiment, session=0)
+        job = job_of(RunFolder(folder), asked, config, experiment, session=0, crew=crew)
         with Workers(job, asked.points) as workers:
             for point in asked.points:
                 cells, guess_s = _dry_point(point, workers, asked, every=every)
@@ -235,7 +252,15 @@ def size_of(asked: Asked) -> str:
     )
 
 
-def job_of(folder: RunFolder, asked: Asked, config: ConfigDict, experiment: str, *, session: int) -> Job:
+def job_of(
+    folder: RunFolder,
+    asked: Asked,
+    config: ConfigDict,
+    experiment: str,
+    *,
+    session: int,
+    crew: Crew | None = None,
+) -> Job:
     return Job(
         run=folder,
         points=asked.points,
@@ -243,6 +268,7 @@ def job_of(folder: RunFolder, asked: Asked, config: ConfigDict, experiment: str,
         config=config_lib.plain(config),
         experiment=absolute(experiment),
         session=session,
+        crew=crew,
     )
 
 
@@ -297,6 +323,12 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
         old, new = manifest.get(key), session[key]
         if old != new:
             raise UserError(f"'{folder.path}' was measured with {key} {old}, now it is {new}: choose a new WORKDIR.")
+    then, now = ({each["point"]: each.get("processes", 1) for each in m["plan"]["points"]} for m in (manifest, session))
+    if moved := [point for point in now if then.get(point, now[point]) != now[point]]:
+        raise UserError(
+            f"'{folder.path}' was measured with {moved[0]} in {then[moved[0]]} processes, now it would be "
+            f"{now[moved[0]]}: choose a new WORKDIR."
+        )
     if manifest["git"] != session["git"]:
         old, new = manifest["git"], session["git"]
         folder.notes.append(f"{folder.path} was started with jaxbench at {old}, but now it is {new}.")

@@ -228,3 +228,8 @@ class _Sweep:
         self.failed.add(point.point)
         self.ready.discard(point.point)
         self.progress.drop(point.point)
+        if self.job.crew and self.job.crew.missing:
+            raise UserError(
+                f"{self.job.crew.missing}, and nobody can start it again but its launcher: what was measured is kept, "
+                "and the same command continues."
+            ) from error

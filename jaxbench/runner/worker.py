@@ -44,7 +44,8 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
     setup = json.loads(next(requests))
     cores, target, place = setup.get("cores"), setup.get("target"), setup.get("world")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        pin_to_cores(cores or setup["devices"], setup.get("order", ()))
+        here = (place or {}).get("devices_here", setup["devices"])
+        pin_to_cores(cores or here, setup.get("order", ()))
     from jaxbench.machine import start
     from jaxbench.machine.target import devices as target_devices
 

@@ -51,7 +51,7 @@ class Workers:
         again = f"#{self._started[name]}" if self._started[name] else ""
         self._started[name] += 1
         setup = self._groups[name][1]
-        if again and self._keep and setup["platform"] == "cpu":
+        if again and self._keep and setup["platform"] == "cpu" and not self._job.crew:  # other hosts lack the folder
             setup = {**setup, "environment": {**setup.get("environment", {}), **self._compiled()}}
         setup = {
             **setup,
@@ -62,7 +62,7 @@ class Workers:
             "worker": f"session{self._job.session}/{name}{again}",
             **({"source": self._job.source} if self._job.source else {}),
         }
-        return Worker(setup, logs / f"{name}.log")
+        return Worker(setup, logs / f"{name}.log", self._job.crew)
 
     @property
     def _cache(self) -> Path:

@@ -86,12 +86,12 @@ class Loop:
         self,
         workload: TrainWorkload,
         program: Program,
+        account: Account,
         *,
         plan: Plan,
         data: Dataset,
         restored: Restored,
         session: Session,
-        account: Account,
     ):
         """Creates and places the state, and compiles step and evaluation.
 

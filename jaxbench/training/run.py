@@ -52,6 +52,7 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         experiment_file=source.name,
         experiment_sha256=discovery.digest(experiment),
         machine=machine,
+        begun_ns=process_begun_ns(),
     )
     arms = Arms(config, experiment, devices[0])
     plain = inspected(arms.config({}), experiment)
@@ -63,7 +64,6 @@ def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) 
         return program
 
     about: dict[str, Any] = {"config": config, "folder": workdir, "console": console, "session": session}
-    about["begun_ns"] = process_begun_ns()
     try:
         result = train_workload(arms.workload(levers), build, **about)
     except MoreCollectives as error:

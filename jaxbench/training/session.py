@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Session:
       experiment_file, experiment_sha256: the name of the experiment's source, and its hash.
       machine: `manifest.probe`.
       levers: of the workload and of the program; an absent one is at its default.
+      begun_ns: Unix time in ns at which its process was created, for its account; by default that of this object.
     """
 
     command: list[str]
@@ -34,6 +36,7 @@ class Session:
     experiment_sha256: str
     machine: dict[str, Any]
     levers: dict[str, str] = field(default_factory=dict)
+    begun_ns: int = field(default_factory=time.time_ns)
 
     @property
     def layout(self) -> str:

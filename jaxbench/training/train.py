@@ -7,7 +7,6 @@ that was killed and restarted ends with the same bits as an uninterrupted one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +71,6 @@ def train(
     folder: Path,
     console: Console,
     session: Session,
-    begun_ns: int | None = None,
 ) -> TrainResult:
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
@@ -83,7 +81,6 @@ def train(
       folder: for config.json, manifest.json, metrics.jsonl, checkpoints/ and, on request, tensorboard/.
       console: for the live progress, one line per epoch, notes and the closing sentences.
       session: this start, for the manifest and the checkpoints.
-      begun_ns: Unix time in ns at which this start began, for its account; None: now.
 
     Raises:
       UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
@@ -94,12 +91,8 @@ def train(
     needs.require(workload)
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
-    begun = time.time_ns() if begun_ns is None else begun_ns
-    with locked_folder(folder, config.to_dict()) as checkpoints, Account(folder, begun_ns=begun) as account:
-        with account.doing("restore"):
-            restored = restore_latest(checkpoints, canonical_avals(workload))
-        for note in restored.notes:
-            console.print(note, style="yellow", highlight=False, soft_wrap=True)
+    with locked_folder(folder, config.to_dict()) as checkpoints, Account(folder, begun_ns=session.begun_ns) as account:
+        restored = _restore(checkpoints, workload, console, account)
         rows: list[Row] = restored.progress.get("rows", [])
         facts = _facts(data, session, restored.progress)
         with MetricLog(folder, rows, tensorboard=plan.tensorboard) as log:
@@ -112,16 +105,23 @@ def train(
                 account.from_step = 0 if restored.state is None else int(restored.state.step)
                 record(folder, session, step=account.from_step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
-                about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
-                loop = Loop(workload, program, **about, account=account)
+                loop = Loop(workload, program, account, plan=plan, data=data, restored=restored, session=session)
                 with Writer(checkpoints, keep=plan.keep, on_sealed=account.sealed) as writer:
                     state, stop = loop.run(log, writer, facts=facts, console=console)
-                account.finished = plan.finished(int(state.step), log.rows)
                 clock = loop.clock.to_json()
                 result = _result(plan, state, log.rows, notes=restored.notes, stopped_by=stop.name, clock=clock)
-    console.print(summary(folder), highlight=False, soft_wrap=True)
-    _print_end(console, result, plan.target)
+                account.finished = result.finished
+    _print_end(console, result, plan.target, spent=summary(folder))
     return result
+
+
+def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, account: Account) -> Restored:
+    """Reads the newest intact checkpoint, and prints what is wrong with others."""
+    with account.doing("restore"):
+        restored = restore_latest(checkpoints, canonical_avals(workload))
+    for note in restored.notes:
+        console.print(note, style="yellow", highlight=False, soft_wrap=True)
+    return restored
 
 
 def _facts(data: Dataset, session: Session, progress: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,8 @@ def _print_start(
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def _print_end(console: Console, result: TrainResult, target: float) -> None:
+def _print_end(console: Console, result: TrainResult, target: float, *, spent: str) -> None:
+    console.print(spent, highlight=False, soft_wrap=True)
     if result.stopped_by:
         text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
     elif result.reached:

@@ -132,6 +132,13 @@ def test_points_that_explain_are_in_no_table_and_make_no_run_red(tmp_path: Path)
     }  # fmt: skip
 
 
+def test_the_shared_thread_pool_is_named_only_where_no_factor_has_it(tmp_path: Path) -> None:
+    local = "shard_map/strong/2/local"
+    for which, said in (({}, False), ({"without": (local,)}, True), ({"wrong": (local,)}, True)):
+        row = rows_of(fab.folder(tmp_path / str(which), {2: USUAL}, **which))[1]
+        assert any("shared CPU thread pool" in note for note in row.notes) == said
+
+
 def test_rows_without_a_waterfall(tmp_path: Path) -> None:
     rows = {row.point.point: row for row in rows_of(fab.folder(tmp_path, {2: USUAL}))}
     base, row = rows["shard_map/strong/1"], rows["shard_map/strong/2"]

@@ -23,10 +23,10 @@ def test_times_before_faults_are_exponential_and_follow_the_seed():
     assert first == again != other
     assert np.mean(first) == pytest.approx(30, rel=0.01) and np.std(first) == pytest.approx(30, rel=0.05)
     assert np.mean(np.array(first) > 30) == pytest.approx(np.exp(-1), abs=0.02)
-    assert np.mean(first[:16]) == pytest.approx(30, rel=0.2)
+    assert np.mean(first[:16]) == pytest.approx(30, rel=0.15)
 
 
-def train(code: str, times: list[float], most: int = 9) -> int:
+def train(code: str, times: list[float], most: int = 9) -> tuple[int, float]:
     return goodput.train([sys.executable, "-c", code], iter(times), most, Console(file=io.StringIO()))
 
 
@@ -34,7 +34,8 @@ def test_a_command_is_killed_until_it_is_done(tmp_path):
     """Each start leaves a mark; the third finds two and ends."""
     code = f"import pathlib, time; p = pathlib.Path({str(tmp_path / 'marks')!r}); p.open('a').write('x'); "
     code += "len(p.read_text()) > 2 or time.sleep(60)"
-    assert train(code, [2.0, 2.0, 60.0]) == 2
+    kills, down_s = train(code, [2.0, 2.0, 60.0])
+    assert kills == 2 and down_s > 0
 
 
 def test_what_ends_wrong_or_never_is_a_sentence():

@@ -55,11 +55,13 @@ def test_the_page_shows_where_the_time_went(folder):
 
 
 def test_with_faults_it_says_what_they_let_expect(folder):
-    (folder / training.FAULTS).write_text('{"mtbf_s": 50, "kills": 1, "seed": 0}')
+    (folder / training.FAULTS).write_text('{"mtbf_s": 50, "kills": 1, "down_s": 5, "seed": 0}')
     text = io.StringIO()
     over = training.write(folder, Console(file=text, width=100))
     assert over is not None and 0.5 < over < 2
-    assert f"Measured over expected is {over:.2f}" in " ".join(text.getvalue().split())
+    said = " ".join(text.getvalue().split())
+    assert "killed 1 times, once every 95 s; 50 s on average" in said  # 100 s, of which no process ran for 5
+    assert f"measured over expected is {over:.2f}" in said
 
 
 def test_before_the_first_checkpoint_there_is_nothing_to_expect(folder):

@@ -30,7 +30,6 @@ def test_two_devices_are_explained_and_those_that_share_cores_are_not():
     ]
     alone = found["jit_auto/strong/2/alone"]
     assert (alone.devices, alone.global_batch, alone.explains) == (1, 12, "jit_auto/strong/2")
-    assert alone.worker()[0] == "cpu1"
 
 
 def test_a_share_of_a_model_runs_on_one_core_of_a_process_that_knows_all_devices():
@@ -39,6 +38,15 @@ def test_a_share_of_a_model_runs_on_one_core_of_a_process_that_knows_all_devices
     assert (name, setup["devices"], setup["cores"]) == ("cpu1of4", 4, 1)
     assert explaining.devices_of(alone) == 4
     assert of(GPUS, strategy="fsdp")["fsdp/weak/4/alone"].worker()[0] == "gpu"
+
+
+@pytest.mark.parametrize("strategy", ["jit_auto", "jit_explicit", "shard_map", "pmap"])
+def test_a_share_of_a_batch_is_the_base_with_a_smaller_batch(strategy):
+    """Under weak scaling it is the base itself."""
+    found = of(CPU, strategy=strategy)
+    (alone,) = (point for name, point in found.items() if name.endswith("/alone"))
+    assert (alone.point, alone.global_batch, alone.worker()[0]) == (f"{strategy}/strong/2/alone", 12, "cpu1")
+    assert explaining.is_plain(alone)
 
 
 def test_more_asks_what_a_larger_batch_would_do():

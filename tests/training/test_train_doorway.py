@@ -103,3 +103,12 @@ def test_bad_input_is_a_sentence(tmp_path, word, sentence):
     assert done.returncode == 2, word
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_training_leaves_a_page_that_report_makes_again(tmp_path):
+    done = jaxbench("train", "mlp", f"--workdir={tmp_path}", "--config.mesh.platform=cpu", "--config.train.epochs=1")
+    page = tmp_path / "training.html"
+    assert "starting the process" in done.stdout and page.exists(), done.stdout + done.stderr
+    page.unlink()
+    again = jaxbench("report", f"--run={tmp_path}")
+    assert again.returncode == 0 and "Goodput" in again.stdout and page.exists(), again.stderr

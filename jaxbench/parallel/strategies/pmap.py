@@ -19,6 +19,8 @@ from jaxbench.parallel.data_parallel import AXIS, on_device
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
 
+WRITTEN_OUT = "shard_map"  # the same function per device; a pmapped step cannot be traced without lowering it
+
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`; state and batch arrays have a leading axis of that length."""

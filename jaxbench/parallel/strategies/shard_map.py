@@ -16,6 +16,8 @@ from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
+WRITTEN_OUT = "shard_map"  # it is that itself
+
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`."""

@@ -1,0 +1,115 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Ray: a JaxTrainer whose workers run the command, on the cluster that Ray finds, else on this machine.
+
+The worker itself does not start JAX: the command is a process of its own, which gets the address of the first worker.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import socket
+import subprocess
+from typing import Any
+
+from jaxbench.errors import UserError
+from jaxbench.launch.job import Job, Submitted
+
+OPTIONS = "address=ADDRESS of a Ray cluster, and for TPUs topology=4x4 and accelerator_type=TPU-V6E"
+KNOWN = ("address", "topology", "accelerator_type")
+
+
+def check(job: Job) -> None:
+    """Raises UserError for options that are none."""
+    for word in job.options:
+        name, _, value = word.partition("=")
+        if name not in KNOWN or not value:
+            raise UserError(f"'{word}' in --options is unknown to ray: use {OPTIONS}.")
+
+
+def text(job: Job) -> str:
+    """The arguments of JaxTrainer, as JSON."""
+    asked = {"train_loop_config": {"argv": job.argv()}, "scaling_config": scaling(job), "init": _init(job)}
+    return json.dumps(asked, indent=2)
+
+
+def scaling(job: Job) -> dict[str, Any]:
+    """The fields of Ray's ScalingConfig."""
+    share = job.devices_per_node // job.processes_per_node
+    resource = {"cpu": "CPU", "gpu": "GPU", "tpu": "TPU"}[job.platform]
+    options = dict(word.split("=", 1) for word in job.options if not word.startswith("address="))
+    return {
+        "num_workers": job.processes,
+        "use_gpu": job.platform == "gpu",
+        "use_tpu": job.platform == "tpu",
+        "resources_per_worker": {resource: share},
+        **options,
+    }
+
+
+def require_here() -> None:
+    """Raises UserError if Ray is not installed."""
+    _ray("ray.train")
+
+
+def submit(job: Job) -> Submitted:
+    """Runs it. Raises UserError if no cluster answers at the address."""
+    ray, train, jax = (_ray(name) for name in ("ray", "ray.train", "ray.train.v2.jax"))
+    try:
+        ray.init(**_init(job))
+    except ConnectionError as error:
+        raise UserError(f"no Ray cluster answers ({_reason(error)}): start one with 'ray start --head'.") from error
+    trainer = jax.JaxTrainer(
+        run_command,
+        train_loop_config={"argv": job.argv()},
+        jax_config=jax.JaxConfig(),  # the command joins its world by itself
+        scaling_config=train.ScalingConfig(**scaling(job)),
+        run_config=train.RunConfig(name=job.name, storage_path=str(job.folder.parent / "ray")),
+    )
+    try:
+        trainer.fit()
+    except train.TrainingFailedError as error:
+        return Submitted(f"Ray's job failed: {_reason(error)}.", code=1)
+    finally:
+        ray.shutdown()
+    return Submitted("Ray's job has ended.", code=0)
+
+
+def run_command(config: dict[str, Any]) -> None:
+    """In each worker: runs the command, as one process of the world of all workers.
+
+    Raises CalledProcessError for an exit code that is not 0.
+    """
+    from ray.train import get_context
+    from ray.train.collective import broadcast_from_rank_zero
+    from ray.util import get_node_ip_address
+
+    context, world = get_context(), []
+    if context.get_world_size() > 1:
+        address = broadcast_from_rank_zero(f"{get_node_ip_address()}:{_free_port()}")
+        world = [f"--coordinator={address}", f"--processes={context.get_world_size()}"]
+        world += [f"--process={context.get_world_rank()}"]
+    subprocess.run([*config["argv"], *world], check=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def _init(job: Job) -> dict[str, str]:
+    """The arguments of ray.init, which without any takes RAY_ADDRESS, a cluster on this machine, or starts one."""
+    return dict(word.split("=", 1) for word in job.options if word.startswith("address="))
+
+
+def _ray(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError("Ray is not installed: pip install 'jaxbench[ray]'.") from error
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1].rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,115 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Slurm, through submitit: each job is queued by itself, so a small one does not wait for the nodes of a large one.
+
+Folder and environment must be the same on all nodes, as submitit wants. A job that Slurm preempts or that reaches its
+time goes back into the queue, and there continues its run folder.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.launch.job import Job, Submitted
+
+OPTIONS = 'options of sbatch, each as --name or --name=value, such as --options="--partition=a100 --account=me"'
+
+
+@dataclass(frozen=True)
+class Command:
+    """What submitit pickles, and calls in each task of a job."""
+
+    argv: tuple[str, ...]
+
+    def __call__(self) -> None:
+        """Raises CalledProcessError, with which the task fails, for an exit code that is not 0."""
+        subprocess.run(self.argv, check=True)
+
+    def checkpoint(self) -> Any:
+        """Called before the job is requeued: the same command, which goes on where its folder ends."""
+        return _submitit().helpers.DelayedSubmission(self)
+
+
+def check(job: Job) -> None:
+    """Raises UserError for words that are no options of sbatch, and for a partition that this Slurm does not have."""
+    partition = _options(job).get("partition")
+    if not isinstance(partition, str) or shutil.which("sinfo") is None:
+        return
+    listed = subprocess.run(["sinfo", "--noheader", "--format=%R"], capture_output=True, text=True)
+    known = listed.stdout.split()
+    for name in partition.split(",") if listed.returncode == 0 else ():
+        if name not in known:
+            raise UserError(f"Slurm has no partition '{name}': {did_you_mean(name, known)}")
+
+
+def text(job: Job) -> str:
+    """The file for sbatch, and what each task executes, which submitit pickles beside it. Raises UserError."""
+    executor = _executor(job)
+    script = executor._make_submission_file_text(executor._submitit_command_str, "")
+    return f"{script}\n# Each task executes: {shlex.join(job.argv())}"
+
+
+def require_here() -> None:
+    """Raises UserError if there is no Slurm, or no submitit."""
+    if shutil.which("sbatch") is None or shutil.which("srun") is None:
+        raise UserError("there is no Slurm (sbatch, srun) on this machine: launch from a login node of the cluster.")
+    _submitit()
+
+
+def submit(job: Job) -> Submitted:
+    """Raises UserError if Slurm does not answer, or refuses the job."""
+    submitit = _submitit()
+    try:
+        submitted = _executor(job).submit(Command(tuple(job.argv())))
+    except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
+        raise UserError(f"Slurm refused the job of {job.text}: {_reason(error)}.") from error
+    return Submitted(f"Slurm job {submitted.job_id}, its output in {submitted.paths.folder}.", id=submitted.job_id)
+
+
+def _submitit() -> Any:
+    try:
+        return importlib.import_module("submitit")
+    except ImportError as error:
+        raise UserError("submitit, which asks Slurm, is not installed: pip install 'jaxbench[slurm]'.") from error
+
+
+def _executor(job: Job) -> Any:
+    # Its own class refuses to be made where there is no Slurm, and a dry run needs none.
+    anywhere = type("Anywhere", (_submitit().SlurmExecutor,), {"affinity": classmethod(lambda cls: 1)})
+    per_task = job.devices_per_node // job.processes_per_node
+    asked: dict[str, Any] = {"gpus_per_node": job.devices_per_node} if job.platform == "gpu" else {}
+    if job.platform == "cpu":  # a device has a core, which srun does not take over from the job
+        asked = {"cpus_per_task": per_task, "srun_args": [f"--cpus-per-task={per_task}"]}
+    executor: Any = anywhere(folder=job.folder.parent / "slurm", max_num_timeout=10_000)
+    executor.update_parameters(
+        job_name=job.name,
+        nodes=job.nodes,
+        ntasks_per_node=job.processes_per_node,
+        time=job.minutes,
+        wckey=None,
+        additional_parameters={"requeue": True, **_options(job)},
+        **asked,
+    )
+    return executor
+
+
+def _options(job: Job) -> dict[str, str | bool]:
+    """["--partition=all", "--exclusive"] -> {"partition": "all", "exclusive": True}. Raises UserError."""
+    found: dict[str, str | bool] = {}
+    for word in job.options:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not name:
+            raise UserError(f"'{word}' in --options is no option of sbatch: use --partition=NAME, for example.")
+        found[name] = value if equals else True
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """The last line that Slurm wrote about it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1].removeprefix("sbatch: error: ").rstrip(".") if lines else type(error).__name__
