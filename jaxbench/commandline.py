@@ -251,7 +251,7 @@ def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
 
 
 def _follows() -> bool:
-    """Whether a launcher has started this process as another than the first, which says of their command what is wrong."""
+    """Whether a launcher has started this process, and not as the first, which says what is wrong with the command."""
     from jaxbench.machine import launch
 
     found = launch.detected()
