@@ -269,6 +269,14 @@ def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
     return values.config
 
 
+def _follows() -> bool:
+    """Whether a launcher has started this process, and not as the first, which says what is wrong with the command."""
+    from jaxbench.machine import launch
+
+    found = launch.detected()
+    return found is not None and found.process > 0
+
+
 def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Wraps `action`: a UserError ends the program with its one sentence, and with the stack trace at --verbosity=1."""
 
@@ -278,7 +286,8 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
         except UserError as error:
             if logging.level_debug():
                 traceback.print_exc()
-            sys.stderr.write(f"jaxbench: {error}\n")
+            if not (action is parse and _follows()):
+                sys.stderr.write(f"jaxbench: {error}\n")
             verb = VERBS.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), Verb())
             sys.exit(NO_ANSWER if verb.answers else 2)  # a comparing verb returns 2 for "inconclusive"
 

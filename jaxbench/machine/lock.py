@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,7 +63,7 @@ def measuring(command: str, workdir: Path, *, share: bool = False, launch: str =
             with _variable(PARENT, str(os.getpid())):
                 yield
             return
-    holder = _holder(path)
+    holder = _holder_with(launch, path) if launch else _holder(path)
     if holder is not None and (os.environ.get(PARENT) == str(holder.pid) or (launch and launch == holder.launch)):
         yield
     elif not (share or shared_with()):
@@ -109,6 +110,16 @@ def _holder(path: Path) -> Holder | None:
         return Holder(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def _holder_with(launch: str, path: Path, limit_s: float = 3.0) -> Holder | None:
+    """Who holds the lock. Another process of this launch may have locked it just now, and not have said so yet."""
+    deadline = time.monotonic() + limit_s
+    while (holder := _holder(path)) is None or holder.launch != launch:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    return holder
 
 
 def _sentence(holder: Holder | None) -> str:

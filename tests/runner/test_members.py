@@ -53,6 +53,16 @@ def test_the_load_of_all_is_on_cpus_that_they_have_in_common():
     assert members.merged([a, answer()])["record"]["others_s"] == []
 
 
+def test_the_load_of_processes_on_other_cpus_is_added():
+    """Processes 0 and 1 have host a in common, 2 has host b for itself, and 3 has no device of the point."""
+    a = answer(cpus=2, steal_s=(0.1, 0.0), cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
+    b = answer(cpus=1, steal_s=(0.2, 0.2), cpu_s=(0.4, 0.4), others_s=(0.1, 0.1))
+    merged = members.merged([a, a, b, IDLE], [("a", (0, 1)), ("a", (0, 1)), ("b", (0,)), ("b", (1,))])["record"]
+    assert merged["cpus"] == 3 and merged["cpu_s"] == pytest.approx([1.4, 1.4])
+    assert merged["others_s"] == pytest.approx([0.8 - 0.5 + 0.1] * 2)
+    assert merged["steal_s"] == pytest.approx([0.3, 0.2])
+
+
 def test_one_process_is_left_as_it_is():
     assert members.merged([answer(), IDLE]) == answer()
 

@@ -224,7 +224,7 @@ class Idle:
 def test_later_processes_of_a_cpu_keep_what_they_compile(tmp_path, monkeypatch):
     """The first compiles for itself, because its times are recorded."""
     started = []
-    monkeypatch.setattr(workers_lib, "Worker", lambda setup, log: started.append(setup) or Idle())
+    monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, crew: started.append(setup) or Idle())
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     job, asked = automatic_job(tmp_path, Looks(end=6))
     with workers_lib.Workers(job, asked) as workers:
