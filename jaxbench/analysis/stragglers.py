@@ -9,8 +9,9 @@ Stragglers, defines the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -34,6 +35,7 @@ class Pace:
       relative: of each process, its time over the median; the intervals hold for all of them together.
       slowest_over_median: of the slowest in each block. Above 1 for equal processes too, because times vary.
       slowest_in: in how many of the `rounds` each process was the slowest.
+      worker: the name of the processes together in the newest round.
     """
 
     point: str
@@ -41,6 +43,7 @@ class Pace:
     slowest_over_median: Estimate
     slowest_in: tuple[int, ...]
     rounds: int
+    worker: str
 
     @property
     def slow(self) -> int | None:
@@ -102,9 +105,10 @@ def pace(row: Timed) -> Pace:
     return Pace(
         point=row.point.point,
         relative=_relative(row, units, np.log(of_rounds)),
-        slowest_over_median=estimate(value, drawn, rounds=len(units)),
+        slowest_over_median=estimate(value, np.maximum(drawn, 1), rounds=len(units)),  # the slowest is never below 1
         slowest_in=tuple(int(count) for count in leads[leads.sum(axis=1) == 1].sum(axis=0)),
         rounds=len(units),
+        worker=rounds[-1].worker,
     )
 
 
@@ -127,13 +131,16 @@ def _relative(row: Timed, units: Sequence[Unit], logs: np.ndarray) -> tuple[Esti
     return tuple(Estimate(value=float(one), lo=float(lo), hi=float(hi)) for one, lo, hi in ends)
 
 
-def sentences(rows: Sequence[Row]) -> list[str]:
-    """One for each point with a slow process; otherwise one about the point whose slowest costs the most."""
+def sentences(rows: Sequence[Row], workers: Mapping[str, Any]) -> list[str]:
+    """One for each point with a slow process; otherwise one about the point whose slowest costs the most.
+
+    workers: of the manifest. They name the host of each process, if there are several.
+    """
     found = find(rows)
     if not found:
         return []
     if slow := [one for one in found if one.clearest.slow is not None]:
-        return [sentence(one) for one in slow]
+        return [sentence(one, workers.get(one.clearest.worker, {}).get("hosts", ())) for one in slow]
     worst = max((one.clearest for one in found), key=lambda pace: pace.slowest_over_median.value)
     return [
         f"No process is slow in most rounds. The slowest of a block, whichever it was, took "
@@ -141,13 +148,14 @@ def sentences(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def sentence(one: Stragglers) -> str:
+def sentence(one: Stragglers, hosts: Sequence[str] = ()) -> str:
     """Of a point with a slow process: "shard_map/strong/2/local: process 1 of 2 is slow, 1.31 x [1.24, 1.38] ..."."""
     pace = one.clearest
     process = int(pace.slow or 0)
+    host = f" (on {hosts[process]})" if len(set(hosts)) > 1 else ""
     what = "is slow" if one.local is not None else "ends its blocks last"
     said = (
-        f"{pace.point}: process {process} of {len(pace.relative)} {what}, {times(pace.relative[process])} the median's "
-        f"time, and is the slowest in {pace.slowest_in[process]} of {pace.rounds} rounds."
+        f"{pace.point}: process {process} of {len(pace.relative)}{host} {what}, {times(pace.relative[process])} the "
+        f"median's time, and is the slowest in {pace.slowest_in[process]} of {pace.rounds} rounds."
     )
     return said if one.local is not None else f"{said} Whose work is slow, a step without communication would show."

@@ -158,7 +158,11 @@ class TrainingFindings(Findings):
                 heading="Why not 100 %", sentences=loss_sentences.sentences(self.waterfalls), definition="waterfall"
             ),
             Section(heading="What would help", sentences=advice.sentences(self.waterfalls), definition="waterfall"),
-            Section(heading="Stragglers", sentences=stragglers.sentences(self.rows), definition="stragglers"),
+            Section(
+                heading="Stragglers",
+                sentences=stragglers.sentences(self.rows, self.manifest.get("workers", {})),
+                definition="stragglers",
+            ),
             Section(
                 heading="Communication",
                 sentences=loss_sentences.communication(self.waterfalls),

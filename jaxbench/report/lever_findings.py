@@ -115,7 +115,11 @@ class LeverFindings(Findings):
                 definition="levers",
             ),
             Section(heading="Inconclusive", sentences=unclear(self.arms), definition="levers"),
-            Section(heading="Stragglers", sentences=stragglers.sentences(self.rows), definition="stragglers"),
+            Section(
+                heading="Stragglers",
+                sentences=stragglers.sentences(self.rows, self.manifest.get("workers", {})),
+                definition="stragglers",
+            ),
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
             Section(
                 heading="Rounds",

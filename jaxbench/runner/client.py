@@ -77,9 +77,12 @@ class Worker:
 
     @property
     def surroundings(self) -> dict[str, Any]:
-        """Its CPUs and variables, once it has started; see `worker.surroundings`."""
+        """Its CPUs and variables, once it has started, see `worker.surroundings`; of several hosts, that of each
+        process."""
         names = ("cpus", "environment", "processes")
-        return {name: self._start_answer[name] for name in names if name in self._start_answer}
+        told = {name: self._start_answer[name] for name in names if name in self._start_answer}
+        hosts = self._crew.hosts[: told.get("processes", 1)] if self._crew else []
+        return {**told, "hosts": hosts} if len(set(hosts)) > 1 else told
 
     def wait_ready(self) -> None:
         """Waits until the worker has its devices. If it fails to get them, the first `ask` raises that.

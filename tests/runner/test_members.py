@@ -1,10 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The setups of a world's processes, and one answer made of theirs. No process is started."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from jaxbench.records import schema
 from jaxbench.runner import members
+from jaxbench.runner.client import Worker
 from jaxbench.runner.worker import IDLE
 
 
@@ -88,3 +91,13 @@ def test_a_record_whose_processes_do_not_fit_its_blocks_is_damaged(wrong):
     record = {**answer((2.0,))["record"], "process_block_s": wrong}
     with pytest.raises(ValueError, match="process_block_s"):
         schema.from_json(record)
+
+
+@pytest.mark.parametrize(("hosts", "told"), [(["a", "b", "b"], ["a", "b"]), (["a", "a", "b"], None), ([], None)])
+def test_the_manifest_names_the_hosts_of_a_world_where_they_are_several(hosts, told):
+    """hosts: of all processes of the launch; the world has the first two of them."""
+    worker = object.__new__(Worker)
+    worker._start_answer = {"cpus": [0, 1], "processes": 2, "ready": True}
+    worker._crew = SimpleNamespace(hosts=hosts) if hosts else None
+    expected = {"cpus": [0, 1], "processes": 2}
+    assert worker.surroundings == ({**expected, "hosts": told} if told else expected)
