@@ -106,13 +106,19 @@ def train(
                 record(folder, session, step=account.from_step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 loop = Loop(workload, program, account, plan=plan, data=data, restored=restored, session=session)
-                with Writer(checkpoints, keep=plan.keep, on_sealed=account.sealed) as writer:
-                    state, stop = loop.run(log, writer, facts=facts, console=console)
-                clock = loop.clock.to_json()
-                result = _result(plan, state, log.rows, notes=restored.notes, stopped_by=stop.name, clock=clock)
+                result = _looped(loop, log, checkpoints, facts=facts, console=console, notes=restored.notes)
                 account.finished = result.finished
     _print_end(console, result, plan.target, spent=summary(folder))
     return result
+
+
+def _looped(
+    loop: Loop, log: MetricLog, checkpoints: Path, *, facts: dict[str, Any], console: Console, notes: Any
+) -> TrainResult:
+    """Runs the loop, whose checkpoints are written meanwhile."""
+    with Writer(checkpoints, keep=loop.plan.keep, on_sealed=loop.account.sealed) as writer:
+        state, stop = loop.run(log, writer, facts=facts, console=console)
+    return _result(loop.plan, state, log.rows, notes=notes, stopped_by=stop.name, clock=loop.clock.to_json())
 
 
 def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, account: Account) -> Restored:
