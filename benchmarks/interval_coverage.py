@@ -9,7 +9,7 @@ it. Each process has an effect of its own on each point. What the rounds add dep
   heavy tails   effects and blocks are Student's with 3 degrees of freedom, one round of 20 takes 1.3 times as long
   two modes     each process has one of two speeds; so have the blocks of 3 rounds of 10, 5 % apart
 
-The second table is of runs with measure.rounds=auto, which look after each process from the third on and stop when the
+The second table is of runs with measure.rounds=auto, which look after each process from the fifth on and stop when the
 interval is narrow, or when a budget for five or ten processes is spent.
 
 Run: python -m benchmarks.interval_coverage [--runs=700], five minutes on one core. Exit code 1 below 93 % anywhere.

@@ -41,10 +41,10 @@ from jaxbench.records.store import flatten
 S = TypeVar("S", bound="_Measured")
 
 
-# With measure.rounds=auto the run looks at its intervals after the third process and after each later one: as soon as
-# processes show how they differ, and with enough rounds for an interval. More of them narrow it further than more
-# rounds of one. benchmarks/interval_coverage.py simulates these numbers.
-FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH = 3, 10, 2  # processes, processes, rounds of each
+# With measure.rounds=auto the run looks at its intervals after the fifth process and after each later one: with enough
+# rounds for an interval. Five processes of one round narrow it to half of what three processes of two rounds do, in the
+# same time. benchmarks/interval_coverage.py simulates these numbers.
+FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH = 5, 10, 1  # processes, processes, rounds of each
 PROCESSES = 5  # that share a fixed number of rounds
 BUDGET_S = 60.0
 

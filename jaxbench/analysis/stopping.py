@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """When a run with measure.rounds=auto has measured enough: docs/METRICS.md, Rounds.
 
-The runner asks after each set of processes from the third on. The answer follows from the records alone, so a run that
+The runner asks after each set of processes from the fifth on. The answer follows from the records alone, so a run that
 was killed and continued ends where it would have ended. What stopping by the data does to an interval's coverage is
 corrected in `intervals.LOOKED`.
 """

@@ -43,6 +43,11 @@ class Automatic:
         """How many rounds are asked for so far."""
         return int(self.run.manifest()["plan"]["rounds"])
 
+    @property
+    def rounds_each(self) -> int:
+        """How many rounds each process measures, as the run began."""
+        return int(self.run.manifest()["plan"]["auto"]["rounds_each"])
+
     def more(self) -> bool:
         """Looks at the finished rounds, and asks for those of one more set of processes unless that ends the run.
         Returns whether it did. Everything is written before anything is measured."""

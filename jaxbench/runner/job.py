@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.config import ROUNDS_EACH, counts
+from jaxbench.config import counts
 from jaxbench.records.store import RunFolder
 from jaxbench.runner.automatic import Automatic
 from jaxbench.runner.crew import Crew
@@ -37,7 +37,7 @@ class Job:
     def counts(self) -> tuple[int, int]:
         """(rounds, processes) that are asked for so far."""
         if self.automatic is not None:
-            return self.automatic.asked, self.automatic.asked // ROUNDS_EACH
+            return self.automatic.asked, self.automatic.asked // self.automatic.rounds_each
         return counts(self.config["measure"]["rounds"], self.config["measure"]["processes"])
 
     @property
