@@ -323,7 +323,7 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
         old, new = manifest.get(key), session[key]
         if old != new:
             raise UserError(f"'{folder.path}' was measured with {key} {old}, now it is {new}: choose a new WORKDIR.")
-    then, now = ({each["point"]: each.get("processes", 1) for each in m["plan"]["points"]} for m in (manifest, session))
+    then, now = _processes(manifest), _processes(session)
     if moved := [point for point in now if then.get(point, now[point]) != now[point]]:
         raise UserError(
             f"'{folder.path}' was measured with {moved[0]} in {then[moved[0]]} processes, now it would be "
@@ -339,6 +339,11 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
     sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git", "shared_with")}]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)
+
+
+def _processes(manifest: dict[str, Any]) -> dict[str, int]:
+    """How many processes run each planned point."""
+    return {each["point"]: each.get("processes", 1) for each in manifest.get("plan", {}).get("points", ())}
 
 
 def interrupt(number: int, frame: Any) -> None:
