@@ -68,7 +68,10 @@ def worlds(tmp_path_factory):
             worker.close()
 
 
-@pytest.mark.parametrize(("experiment", "changes", "strategy", "levers"), thin(CASES, [case for case in CASES if case[2] in KINDS and not case[3]]))
+@pytest.mark.parametrize(
+    ("experiment", "changes", "strategy", "levers"),
+    thin(CASES, [case for case in CASES if case[2] in KINDS and not case[3]]),
+)
 def test_two_processes_train_as_one_device(worlds, experiment, changes, strategy, levers):
     asked = point(strategy, levers)
     worker = worlds(experiment, changes, asked)
