@@ -33,7 +33,7 @@ MIN_ROUNDS = 5  # of fewer, no resampling covers 95 %
 MIN_PROCESSES = 3  # from these on, they show themselves how they differ
 # Whoever stops as soon as an interval is narrow stops more often where chance made it too narrow. By so much wider, the
 # intervals of such a run cover 95 % again (benchmarks/interval_coverage.py, docs/STATISTICS.md).
-LOOKED = 1.25
+LOOKED = 1.1
 _CHUNKS = 64
 Unit = Any  # of resampling, hashable and ordered: (session, round) in a run
 
