@@ -116,7 +116,7 @@ def _results(equation: Any, given: Sequence[Any], replace: Replace) -> Sequence[
 def _scan(equation: Any, given: Sequence[Any], replace: Replace) -> Sequence[Any]:
     params = equation.params
     ((body, consts),) = inner(equation)
-    held, carried = params["num_consts"], params["num_carry"]
+    held, carried = _scan_counts(params)
     first, carry, rows = given[:held], given[held : held + carried], given[held + carried :]
 
     def step(carry: Any, row: Any) -> tuple[Any, Any]:
@@ -126,6 +126,14 @@ def _scan(equation: Any, given: Sequence[Any], replace: Replace) -> Sequence[Any
     settings = {name: params[name] for name in ("length", "reverse", "unroll")}
     last, stacked = jax.lax.scan(step, [*carry], [*rows], **settings)
     return [*last, *stacked]
+
+
+def _scan_counts(params: dict[str, Any]) -> tuple[int, int]:
+    """How many operands of a scan are constants, and how many are carried. jax 0.12 has them as trees."""
+    if "ft_in" in params:
+        constants, carry, _ = params["ft_in"].unpack()
+        return len(constants), len(carry)
+    return params["num_consts"], params["num_carry"]
 
 
 def _while(equation: Any, given: Sequence[Any], replace: Replace) -> Sequence[Any]:
