@@ -112,8 +112,7 @@ def mixed(devices: int) -> list[str]:
 
 def _scaling(experiment: str, machine: dict[str, Any]) -> Part:
     """Strong and weak, over 1, 2, 4, .. devices; never oversubscribed, as that says nothing about speed."""
-    settings = {"mesh.oversubscribe": "false", "measure.processes": 3}  # the fewest that know how much they differ
-    return _run(SCALING, experiment, {**settings, **_sized(experiment, machine)})
+    return _run(SCALING, experiment, {"mesh.oversubscribe": "false", **_sized(experiment, machine)})
 
 
 def _profile(machine: dict[str, Any]) -> Part:

@@ -21,7 +21,8 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # Fields that change the result at most by the order of sums, and fields that only measurements read.
 FREE = (
-    *("train.strategy", "train.checkpoint_every", "train.keep", "train.tensorboard", "batch", "scaling", "strategy"),
+    *("train.strategy", "train.checkpoint_every", "train.keep", "train.tensorboard"),
+    *("batch", "accelerator_batch", "scaling", "strategy", "explain"),
     *(f"lever.{name}" for name, lever in LEVERS.items() if lever.changes == "program"),
 )
 FREE_GROUPS = ("mesh.", "measure.", "report.")
