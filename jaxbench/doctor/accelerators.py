@@ -1,26 +1,30 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compares the accelerators of the machine with those that JAX sees. JAX runs in a child, which may crash or hang."""
+"""Compares the accelerators of the machine with those that JAX sees, and the versions of what lies between.
+
+jax is not imported here, because a jax that does not fit fails on import: a child process is asked.
+"""
 
 from __future__ import annotations
 
-import collections
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from jaxbench.doctor import versions
-from jaxbench.doctor.child import Answer, ask, python
-from jaxbench.doctor.finding import Finding, read
+from packaging.requirements import Requirement
+from packaging.version import Version
 
-LIMIT_S = 120.0  # a broken driver, or a TPU that another process holds, makes JAX wait forever
+from jaxbench.doctor.finding import Finding, Result, check, read
+from jaxbench.errors import UserError
+from jaxbench.machine import manifest
+
 _HIDING = ("JAX_PLATFORMS", *(f"{maker}_VISIBLE_DEVICES" for maker in ("CUDA", "ROCR", "HIP", "TPU")))
-DEVICES = """
-import jax, json
-devices = jax.devices()
-print(json.dumps({"platform": devices[0].platform, "kinds": [device.device_kind for device in devices]}))
-"""
+# The oldest NVIDIA driver, major version, that a plug-in can use (JAX installation guide).
+DRIVERS = {"cuda13": 580, "cuda12": 525}
+_EXTRA = re.compile(r'(extra == "(tpu|cuda1\d|rocm\d+-local)")?')  # the markers of jax's requirements that always hold
 
 
 @dataclass(frozen=True)
@@ -49,62 +53,99 @@ def look(root: Path = Path("/")) -> Host:
     )
 
 
-def seen(limit_s: float = LIMIT_S, command: Sequence[str] | None = None) -> Answer:
-    """Asks a child for {platform, kinds}: JAX's default platform and the kinds of its devices."""
-    # Without preallocation, as others may be using the GPU's memory.
-    quiet = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    return ask(command or python("-c", DEVICES), limit_s=limit_s, **quiet)
-
-
-def examine(
-    host: Host, answer: Answer, packages: Mapping[str, str], environment: Mapping[str, str] = os.environ
-) -> list[Finding]:
-    """packages: of `versions.installed`."""
-    drivers = [versions.driver(host.nvidia_driver, packages)] if host.nvidia_driver else []
-    if host.nvidia and not host.nvidia_driver:
-        advice = f"Install driver {versions.DRIVERS['cuda13']} or newer."
-        drivers = [Finding("NVIDIA driver", "doubtful", "This machine has an NVIDIA GPU but no loaded driver.", advice)]
-    if answer.value is None:
+def probe() -> tuple[dict[str, Any] | None, Finding]:
+    """How a run would find this machine (`manifest.capture`), or None; and whether JAX starts."""
+    try:
+        facts = manifest.probe("auto")
+    except UserError as error:
         advice = "Try it by hand: python -c 'import jax; print(jax.devices())'."
-        return [Finding("JAX", "bad", f"JAX does not start in a child process: {answer.reason}.", advice), *drivers]
-    platform, kinds = str(answer.value["platform"]), [str(kind) for kind in answer.value["kinds"]]
-    counts = ", ".join(f"{count} x {kind}" for kind, count in collections.Counter(kinds).items())
-    jax = Finding("JAX", "good", f"JAX sees {platform}: {counts}.", "", {"devices": len(kinds)})
-    return [jax, *drivers, accelerators(host, platform, len(kinds), packages, environment)]
+        return None, Finding("JAX", "bad", str(error), advice)
+    message = f"JAX sees {facts['platform']}: {facts['devices']} x {facts['device_kind']}."
+    return facts, Finding("JAX", "good", message, "", {"devices": facts["devices"]})
 
 
+def examine(facts: Mapping[str, Any] | None, packages: Mapping[str, str], host: Host | None = None) -> list[Finding]:
+    """facts: of `probe`. packages: versions by name, of `manifest.versions`. host: by default this machine."""
+    host = look() if host is None else host
+    findings = [versions(packages), *([driver(host, packages)] if host.nvidia or host.nvidia_driver else [])]
+    return [*findings, *([accelerators(host, facts["platform"], facts["devices"], packages)] if facts else [])]
+
+
+@check("versions", "the requirements of jax")
+def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) -> Result | None:
+    """What is installed against the requirements of jax, by default of the one installed. A jax that does not fit
+    fails on import, and a plug-in that does not fit is left out with a warning."""
+    missing = [name for name in ("jax", "jaxlib") if packages.get(name, "not installed") == "not installed"]
+    if missing:
+        return (
+            "bad",
+            f"{' and '.join(missing)} not installed.",
+            "Install the project again: make list VENV=a-new-folder.",
+            {},
+        )
+    requirements = [Requirement(line) for line in (metadata.requires("jax") or [] if lines is None else lines)]
+    wrong = {
+        f"{each.name} is {packages[each.name]}": f"'{each.name}{each.specifier}'" for each in requirements
+        if each.name in packages and _EXTRA.fullmatch(str(each.marker or ""))
+        and not each.specifier.contains(packages[each.name], prereleases=True)
+    }  # fmt: skip
+    if not requirements or wrong:
+        advice = f"Install {' '.join(wrong.values())}."
+        return ("bad", f"jax {packages['jax']} does not fit: {', '.join(wrong)}.", advice, {}) if wrong else None
+    return "good", f"jax {packages['jax']} and jaxlib {packages['jaxlib']} fit each other.", "", {}
+
+
+@check("NVIDIA driver")
+def driver(host: Host, packages: Mapping[str, str]) -> Result:
+    """Whether NVIDIA's driver is loaded, and new enough for the installed plug-in."""
+    if not host.nvidia_driver:
+        message, advice = (
+            "This machine has an NVIDIA GPU but no loaded driver.",
+            f"Install {DRIVERS['cuda13']} or newer.",
+        )
+        return "doubtful", message, advice, {}
+    usable, message = extra_for(host.nvidia_driver), f"NVIDIA's driver is {host.nvidia_driver}"
+    for extra, oldest in DRIVERS.items():
+        if f"jax-{extra}-plugin" in packages and Version(host.nvidia_driver).major < oldest:
+            advice = f"Update the driver, or install with EXTRAS={usable}." if usable else "Update the driver."
+            return "bad", f"{message}; the plug-in {extra} needs {oldest} or newer.", advice, {}
+    return "good", f"{message}.", "", {}
+
+
+def extra_for(version: str) -> str:
+    """The newest extra that NVIDIA's driver supports; "" if it is too old for all. version: such as "580.65.06"."""
+    return next((extra for extra, oldest in DRIVERS.items() if Version(version).major >= oldest), "")
+
+
+@check("accelerators")
 def accelerators(
-    host: Host, platform: str, devices: int, packages: Mapping[str, str], environment: Mapping[str, str]
-) -> Finding:
-    """JAX should see each accelerator of the machine."""
+    host: Host, platform: str, devices: int, packages: Mapping[str, str], environment: Mapping[str, str] = os.environ
+) -> Result:
+    """JAX should see each accelerator of the machine. platform, devices: what it sees."""
     missing = []  # (accelerators, advice)
     if host.nvidia and (platform != "gpu" or devices < host.nvidia):
         missing.append((f"{host.nvidia} NVIDIA GPU{'s' * (host.nvidia > 1)}", _cuda_advice(host, packages)))
     elif host.amd and platform != "gpu":
-        plugin = f"Install AMD's plug-in (jax-rocm7-plugin) of jaxlib {packages.get('jaxlib', '')}."
-        missing.append(("an AMD GPU", "Check ROCm (rocminfo)." if _has(packages, "jax-rocm") else plugin))
+        plugin = f"Install AMD's plug-in (jax-rocm7-plugin) of jaxlib {packages.get('jaxlib', '')}, or check rocminfo."
+        missing.append(("an AMD GPU", plugin))
     if host.tpu and platform != "tpu":
         advice = "Look for a process that holds the TPU." if "libtpu" in packages else "Install with EXTRAS=tpu."
         missing.append((f"{host.tpu} TPU chips", advice))
     if not missing:
-        return Finding("accelerators", "good", "JAX sees every accelerator of this machine.")
+        return "good", "JAX sees every accelerator of this machine.", "", {}
     hidden = [f"{key}={environment[key]!r}" for key in _HIDING if key in environment]
     advice = f"{' and '.join(hidden)} may hide it: unset." if hidden else missing[0][1]
     names = " and ".join(name for name, _ in missing)
     message = f"This machine has {names}, but JAX sees {devices if platform != 'cpu' else 'none'}."
-    return Finding("accelerators", "doubtful", message, advice, {"shown": host.nvidia + host.amd + host.tpu})
+    return "doubtful", message, advice, {"shown": host.nvidia + host.amd + host.tpu}
 
 
 def _cuda_advice(host: Host, packages: Mapping[str, str]) -> str:
     if not host.nvidia_driver:
-        return f"Install NVIDIA's driver, {versions.DRIVERS['cuda13']} or newer, then EXTRAS=cuda13."
-    extra, oldest = versions.extra_for(host.nvidia_driver), min(versions.DRIVERS.values())
+        return f"Install NVIDIA's driver, {DRIVERS['cuda13']} or newer, then EXTRAS=cuda13."
+    extra, oldest = extra_for(host.nvidia_driver), min(DRIVERS.values())
     if not extra:
         return f"Update NVIDIA's driver ({host.nvidia_driver}) to {oldest} or newer, then install with EXTRAS=cuda12."
-    if not _has(packages, "jax-cuda"):
+    if not any(name.startswith("jax-cuda") for name in packages):
         return f"Install with EXTRAS={extra}, which works with driver {host.nvidia_driver}."
     return "Run JAX_PLATFORMS=cuda python -c 'import jax; jax.devices()' in a shell: its error says why."
-
-
-def _has(packages: Mapping[str, str], prefix: str) -> bool:
-    return any(name.startswith(prefix) for name in packages)

@@ -4,8 +4,6 @@
 One process per core multiplies small matrices that fit its cache, alone and then all at the same time, in turns. The
 processes share no data, no lock and no framework. So what they lose together is the machine's: two logical cores on one
 physical core, a lower clock, a neighbour on the same host. No training step can scale better.
-
-Each process also reports its CPU time over the wall time: the rest went to other processes.
 """
 
 from __future__ import annotations
@@ -17,13 +15,14 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from jaxbench.analysis.intervals import Estimate, estimate, widened
-from jaxbench.doctor.child import python
-from jaxbench.doctor.finding import Finding, graded, judged
+from jaxbench.doctor.finding import Finding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
+from jaxbench.machine.identity import ONE_THREAD
 
 SIZE = 256  # three matrices of float32 are 768 KiB
 BLOCK_S = 0.2
@@ -31,7 +30,7 @@ SAMPLED = 8  # only so many cores, evenly spread, are also timed alone: all of a
 DRAWS = 2000
 # (good up to, bad above): lost share of a core's speed, missing share of the CPU time, the slowest core's lag.
 LOSS, MISSING, UNEVEN = (0.05, 0.30), (0.03, 0.20), (0.10, 0.50)
-_QUIET = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+COMMAND = [sys.executable, "-P", "-m", "jaxbench.doctor.core_contention"]  # and the number of a core
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,8 @@ def work(core: int) -> None:
 
 def worker(core: int) -> subprocess.Popen[bytes]:
     """A process that runs `work`, pinned to one core."""
-    words, environment = python("-m", "jaxbench.doctor.core_contention", str(core)), {**os.environ, **_QUIET}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(words, env=environment, bufsize=0, **pipes)  # type: ignore[call-overload]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([*COMMAND, str(core)], env={**os.environ, **ONE_THREAD}, bufsize=0, **pipes)
 
 
 def ask(workers: Sequence[subprocess.Popen[bytes]], seconds: float, limit_s: float = 60.0) -> np.ndarray:
@@ -96,19 +94,18 @@ def measure(cores: Sequence[int], seconds: float) -> Rates:
     sampled = spread(len(cores))
     rounds = int(np.clip(seconds / ((len(sampled) + 1) * BLOCK_S), 3, 20))
     workers = [worker(core) for core in cores]
-    alone, together, share = [], [], []
+    alone, together = [], []
     try:
         ask(workers, BLOCK_S / 4)  # until all have started
         for _ in range(rounds):
             alone.append([ask([workers[index]], BLOCK_S)[0, 0] for index in sampled])
-            answers = ask(workers, BLOCK_S)
-            together.append(answers[sampled, 0])
-            share.append(answers[:, 1])
+            together.append(ask(workers, BLOCK_S))
     finally:
         for each in workers:
             each.kill()
             each.communicate()
-    return Rates(np.array(alone), np.array(together), np.array(share))
+    rates, share = np.moveaxis(np.array(together), -1, 0)
+    return Rates(np.array(alone), rates[:, sampled], share)
 
 
 def worth(rates: Rates) -> Estimate:
@@ -120,45 +117,42 @@ def worth(rates: Rates) -> Estimate:
 
 
 def examine(seconds: float = 5.0) -> list[Finding]:
-    cores = physical_cores()
     try:
-        rates = measure(cores, seconds)
+        rates = measure(physical_cores(), seconds)
     except Silent:
         message = "A process that only multiplies matrices died or did not answer within 60 s."
         return [Finding("cores granted", "unknown", message, "Look for a limit on processes or memory (ulimit -a).")]
-    return [granted(rates), *([side_by_side(rates)] if len(cores) > 1 else []), *evenness(rates)]
+    several = rates.alone.shape[1] > 1
+    return [granted(rates), *([side_by_side(rates), evenness(rates)] if several else [])]
 
 
-def granted(rates: Rates) -> Finding:
-    """CPU time over wall time, summed over all cores, while one process works on each."""
+@check("cores granted")
+def granted(rates: Rates) -> Result:
+    """CPU time over wall time, summed over all cores, while one process works on each: the rest went to others."""
     count, total = rates.cpu_share.shape[1], float(np.median(rates.cpu_share.sum(axis=1)))
     message = f"With all {count} cores at work, the system granted the CPU time of {total:.2f}."
     advice = "Others use these cores, or a quota pauses them: see other load and quota."
-    state = graded(1 - total / count, *MISSING)
-    return judged("cores granted", state, message, advice, granted_cores=total, cores=count)
+    return graded(1 - total / count, *MISSING), message, advice, {"granted_cores": total, "cores": count}
 
 
-def side_by_side(rates: Rates) -> Finding:
+@check("cores side by side")
+def side_by_side(rates: Rates) -> Result:
     share, rounds = worth(rates), len(rates.alone)
     percent = f"{100 * share.value:.0f} % [{100 * share.lo:.0f}, {100 * share.hi:.0f}]"
-    message = (
-        f"With all cores busy, a core runs at {percent} of its speed alone ({rounds} rounds): no program can scale "
-    )
-    message += "more efficiently."
+    message = f"With all cores busy, a core runs at {percent} of its speed alone ({rounds} rounds)"
     advice = "Read scaling against this ceiling; look at turbo, hyper-threads and other load."
     numbers = {"core_worth": share.value, "core_worth_lo": share.lo, "core_worth_hi": share.hi, "rounds": rounds}
-    return judged("cores side by side", graded(1 - share.value, *LOSS), message, advice, **numbers)
+    return graded(1 - share.value, *LOSS), f"{message}: no program can scale more efficiently.", advice, numbers
 
 
-def evenness(rates: Rates) -> list[Finding]:
+@check("equal cores")
+def evenness(rates: Rates) -> Result:
     """The slowest of the sampled cores against the fastest, each alone: big and little cores, or a busy neighbour."""
-    if rates.alone.shape[1] < 2:
-        return []
     speed = np.median(rates.alone, axis=0)
     ratio = float(speed.min() / speed.max())
     message = f"Alone, the slowest core runs at {100 * ratio:.0f} % of the speed of the fastest."
     advice = "Devices on unequal cores wait for the slowest: pin to equal ones (taskset)."
-    return [judged("equal cores", graded(1 - ratio, *UNEVEN), message, advice, slowest_core_share=ratio)]
+    return graded(1 - ratio, *UNEVEN), message, advice, {"slowest_core_share": ratio}
 
 
 if __name__ == "__main__":

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from jaxbench.doctor import accelerators, core_contention, load, processor, resources, stability, versions
+from jaxbench.doctor import accelerators, core_contention, processor, resources, stability
 from jaxbench.doctor.finding import Finding, worst
 from jaxbench.errors import UserError
+from jaxbench.machine import manifest
 from jaxbench.records.store import write_json
 from jaxbench.report.table import FOLD, TEXT, Cell, plain
 
@@ -36,26 +40,26 @@ def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Fi
 
 
 def questions(folder: Path, seconds: float) -> Iterator[Question]:
-    """The order matters: other load is read before our own work starts, heat after all of it."""
+    """The order matters: other load is read before our own work starts, the clock just after work, heat after all."""
     throttled = processor.throttles()
-    yield "Watching other load", load.examine
-    yield "Reading the cores and their clock", processor.examine
+    yield "Watching other load", processor.other_load
     yield "Working on every core, alone and together", core_contention.examine
-    yield "Trying memory, disk, timer and port", lambda: resources.examine(folder)
-    yield "Comparing versions", versions.examine
-    answer = accelerators.seen()
-    yield "Asking JAX for devices", lambda: accelerators.examine(accelerators.look(), answer, versions.installed())
-    if answer.value:
-        platform = str(answer.value["platform"])
-        yield f"Multiplying matrices ({seconds:g} s)", lambda: kernel(platform, seconds)
-    yield "Reading the clock again", lambda: [processor.heat(throttled, processor.throttles())]
+    yield "Reading the cores and their clock", processor.examine
+    yield "Trying memory, disk and timer", lambda: resources.examine(folder)
+    facts, jax = accelerators.probe()
+    yield "Asking JAX for devices", lambda: [jax, *accelerators.examine(facts, manifest.versions())]
+    if facts:
+        yield f"Multiplying matrices ({seconds:g} s)", lambda: kernel(facts["platform"], seconds)
+    yield "Reading the counters of heat", lambda: [processor.heat(throttled, processor.throttles())]
 
 
 def kernel(platform: str, seconds: float) -> list[Finding]:
     """The reference kernel, and other load at that time: load that starts late looks like drift."""
-    before, spent_s = load.ticks(Path("/")), load.own_s()
-    findings = stability.examine(stability.measure(platform, seconds))
-    return [*findings, *load.meanwhile(before, load.ticks(Path("/")), load.own_s() - spent_s)]
+    before, start, own_s = processor.cpu_times(), time.perf_counter(), sum(os.times()[:4])
+    findings = stability.examine(platform, seconds)
+    wall_s, own_s = time.perf_counter() - start, sum(os.times()[:4]) - own_s
+    load = processor.others(before, processor.cpu_times(), wall_s, processor.affinity(), own_s)
+    return [*findings, replace(load, name="load meanwhile")]
 
 
 def ok(findings: Sequence[Finding]) -> bool:

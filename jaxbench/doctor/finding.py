@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec
 
 State = Literal["good", "doubtful", "bad", "unknown"]
+Result = tuple[State, str, str, Mapping[str, float]]  # (state, sentence, advice, numbers)
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -25,23 +28,37 @@ class Finding:
     def as_json(self) -> dict[str, Any]:
         """Without NaN and infinity, which JSON does not have."""
         numbers = {name: value for name, value in self.numbers.items() if math.isfinite(value)}
-        return {"name": self.name, "state": self.state, "said": self.message, "advice": self.advice, "numbers": numbers}
+        return {**asdict(self), "numbers": numbers}
+
+
+def check(name: str, subject: str = "") -> Callable[[Callable[P, Result | None]], Callable[P, Finding]]:
+    """Names what a check finds, and drops the advice if it is good. None: the system does not report `subject`."""
+
+    def named(examine: Callable[P, Result | None]) -> Callable[P, Finding]:
+        @functools.wraps(examine)
+        def run(*args: P.args, **kwargs: P.kwargs) -> Finding:
+            result = examine(*args, **kwargs)
+            if result is None:
+                return Finding(name, "unknown", f"The system does not report {subject}.")
+            state, message, advice, numbers = result
+            return Finding(name, state, message, "" if state == "good" else advice, numbers)
+
+        return run
+
+    return named
 
 
 def graded(value: float, good: float, bad: float) -> State:
-    """The state of a number that should be small: good up to `good`, bad above `bad`, unknown for NaN."""
+    """Good up to `good`, bad above `bad`; where good > bad, good from `good`, bad below `bad`. Unknown for NaN."""
     if math.isnan(value):
         return "unknown"
+    if good > bad:
+        value, good, bad = -value, -good, -bad
     return "good" if value <= good else "bad" if value > bad else "doubtful"
 
 
 def good_if(condition: bool) -> State:
     return "good" if condition else "doubtful"
-
-
-def judged(name: str, state: State, message: str, advice: str, **numbers: float) -> Finding:
-    """A finding that gives its advice only if it is not good."""
-    return Finding(name, state, message, "" if state == "good" else advice, numbers)
 
 
 def worst(states: Iterable[State]) -> State:

@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The cores this process may use, and whether their clock is constant. Everything is read below `root`, so that a test
-can fabricate a machine. `core_contention.py` measures the cores' speed.
+"""The cores this process may use, who else uses them, and whether their clock is constant. Everything is read below
+`root`, so that a test can fabricate a machine. `core_contention.py` measures the cores' speed.
 """
 
 from __future__ import annotations
@@ -10,22 +10,32 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxbench.doctor.finding import Finding, State, good_if, judged, number, read
-from jaxbench.machine import cores
+from jaxbench.doctor.finding import Finding, Result, State, check, good_if, graded, number, read, worst
+from jaxbench.machine import cores, load
 
+ROOT = Path("/")
+WATCH_S = 1.0
+# Share of CPU time (good up to, bad above) that others use, and that a hypervisor takes away.
+OTHERS, STEAL = (0.05, 0.25), (0.01, 0.05)
 THROTTLED_GOOD = 0.01  # share of the quota's periods in which the container was paused
-SLOW = 0.7  # of the highest clock, while one core works
+SLOW = 0.7  # of the highest clock that the system allows, while one core works
+TURBO_ON = {"intel_pstate/no_turbo": 0, "cpufreq/boost": 1}  # the value that means "on", by file
+Times = dict[int, load.CpuTime]  # by CPU
 
 
-def spin(seconds: float = 0.3) -> None:
-    """Works, so that a sleeping core's clock rises before it is read."""
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        pass
+def sleep() -> float:
+    """Sleeps for WATCH_S. Returns the seconds that it took."""
+    start = time.perf_counter()
+    time.sleep(WATCH_S)
+    return time.perf_counter() - start
 
 
-def cpus(root: Path = Path("/")) -> Path:
+def cpus(root: Path = ROOT) -> Path:
     return root / "sys" / "devices" / "system" / "cpu"
+
+
+def cpu_times(root: Path = ROOT) -> Times:
+    return load.cpu_times(root / "proc" / "stat")
 
 
 def affinity() -> set[int] | None:
@@ -33,43 +43,71 @@ def affinity() -> set[int] | None:
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
 
-def parse_list(text: str) -> set[int]:
-    """ "0-2,5" -> {0, 1, 2, 5}: how Linux writes sets of CPUs."""
-    ends = [part.partition("-") for part in text.strip().split(",") if part]
-    return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}
+def other_load(root: Path = ROOT, allowed: set[int] | None = None, watch: Callable[[], float] = sleep) -> list[Finding]:
+    """Watches for a second. Call it first: later this process's own work is in the load average."""
+    before, wall_s, after = cpu_times(root), watch(), cpu_times(root)
+    boot_s = float((read(root / "proc" / "uptime") or "nan").split()[0])
+    return [others(before, after, wall_s, allowed or affinity()), steal(before, after, wall_s, boot_s)]
 
 
-def examine(root: Path = Path("/"), allowed: set[int] | None = None, work: Callable[[], None] = spin) -> list[Finding]:
+@check("other load", "other load")
+def others(before: Times, after: Times, wall_s: float, allowed: set[int] | None, own_s: float = 0.0) -> Result | None:
+    """CPU time that was used between two readings, less the `own_s` seconds that the doctor's own children used.
+
+    On our CPUs that is lost time. On other CPUs it costs memory bandwidth, cache and clock, so it is at most doubtful.
+    """
+    busy_s = {cpu: after[cpu].busy_s - before[cpu].busy_s for cpu in after if cpu in before}
+    ours = [seconds for cpu, seconds in busy_s.items() if allowed is None or cpu in allowed]
+    if not ours:
+        return None
+    total, here = (max(0.0, sum(seconds) - own_s) / wall_s for seconds in (busy_s.values(), ours))
+    numbers = {"busy_cpus": total, "busy_share": total / len(busy_s), "our_busy_share": here / len(ours)}
+    message = f"Other programs keep {total:.2f} of {len(busy_s)} CPUs busy, {here:.2f} of our {len(ours)}."
+    state = worst([graded(here / len(ours), *OTHERS), good_if(total / len(busy_s) <= OTHERS[0])])
+    return state, message, "Stop other programs (see top), which cause scatter and drift.", numbers
+
+
+@check("steal", "what a hypervisor takes")
+def steal(before: Times, after: Times, wall_s: float, boot_s: float) -> Result | None:
+    """Now, and since boot: a neighbour on the host may pause during the second that is watched."""
+    if not after:
+        return None
+    taken, since_boot = ([times[cpu].steal_s for cpu in after if cpu in times] for times in (before, after))
+    now, ever = (sum(since_boot) - sum(taken)) / wall_s / len(after), sum(since_boot) / boot_s / len(after)
+    message = f"The hypervisor takes {100 * now:.1f} % of CPU time now, {100 * ever:.2f} % since boot."
+    advice = "Neighbours on the host compete: use a dedicated host."
+    numbers = {"steal_share": now, "steal_share_since_boot": ever}
+    return worst(graded(share, *STEAL) for share in (now, ever)), message, advice, numbers
+
+
+def examine(root: Path = ROOT, allowed: set[int] | None = None) -> list[Finding]:
+    """Call it just after all cores have worked: a sleeping core's clock is low."""
     allowed = affinity() if allowed is None else allowed
-    work()
-    folders = [cpus(root) / f"cpu{cpu}" for cpu in sorted(allowed or {0})]
-    clock = [governor(folders), frequency(folders), turbo(root)]
-    return [visible(root, allowed), quota(root, allowed), threads(root, allowed), *clock]
+    return [visible(root, allowed), quota(root, allowed), clock(root, allowed)]
 
 
-def visible(root: Path, allowed: set[int] | None) -> Finding:
-    """The CPUs online and those of the affinity mask. Physical cores count: two threads of one core share it."""
-    total = len(parse_list(read(cpus(root) / "online"))) or os.cpu_count() or 1
+@check("cores", "which CPUs this process may use, so it cannot be pinned: expect more noise")
+def visible(root: Path, allowed: set[int] | None) -> Result | None:
+    """Physical cores count: two threads of one core share it, also with processes outside this one's affinity mask."""
     if allowed is None:
-        message = f"{total} logical CPUs are visible; this system does not report which of them this process may use."
-        advice = "Processes cannot be pinned here: expect more noise."
-        return Finding("cores", "unknown", message, advice, {"cpus": total})
-    physical = len(cores.physical_cores(allowed, cpus(root)))
+        return None
+    total = len(list(cpus(root).glob("cpu[0-9]*/topology"))) or os.cpu_count() or 1
+    siblings = {cores.siblings(cpu, cpus(root)) for cpu in allowed}
+    physical, outside = len(siblings), len(frozenset().union(*siblings) - allowed)
     message = f"This process may use {physical} physical core{'s' * (physical > 1)} ({len(allowed)} of {total} logical "
-    message += "CPUs by its affinity mask)."
-    advice = "One core shows no scaling: grant more (docker --cpuset-cpus, taskset, srun -c)."
-    numbers = {"cpus": total, "allowed_cpus": len(allowed), "physical_cores": physical}
-    return judged("cores", good_if(physical > 1), message, advice, **numbers)
+    message += f"CPUs by its affinity mask){f', and {outside} others share a core with ours' * bool(outside)}."
+    advice = "Grant more, and whole cores (docker --cpuset-cpus, taskset, srun -c): one core shows no scaling."
+    numbers = {"cpus": total, "allowed_cpus": len(allowed), "physical_cores": physical, "outside_cpus": outside}
+    return good_if(physical > 1 and not outside), message, advice, numbers
 
 
-def quota(root: Path, allowed: set[int] | None) -> Finding:
+@check("quota", "a CPU quota: it has no control groups")
+def quota(root: Path, allowed: set[int] | None) -> Result | None:
     """A quota pauses every process of the container for the rest of a period (100 ms) once its CPU time is used up."""
     cgroup = root / "sys" / "fs" / "cgroup"
-    if not cgroup.is_dir():
-        return Finding("quota", "unknown", "This system has no control groups, so a CPU quota is not visible.")
     limit = cores.quota(cgroup)
     if limit is None:
-        return Finding("quota", "good", "No CPU quota is visible from here.")
+        return ("good", "No CPU quota is visible from here.", "", {}) if cgroup.is_dir() else None
     words = (read(cgroup / "cpu.stat") or read(cgroup / "cpu" / "cpu.stat")).split()
     counts = dict(zip(words[::2], map(int, words[1::2]), strict=False))
     share = counts.get("nr_throttled", 0) / counts["nr_periods"] if counts.get("nr_periods") else None
@@ -77,77 +115,41 @@ def quota(root: Path, allowed: set[int] | None) -> Finding:
     message += "." if share is None else f", and was paused in {100 * share:.1f} % of its periods."
     advice = "A quota pauses all cores together: grant whole cores (docker --cpuset-cpus) instead of --cpus."
     state = good_if(share is not None and share <= THROTTLED_GOOD and limit >= len(allowed or ()))
-    numbers = {} if share is None else {"throttled_share": share}
-    return judged("quota", state, message, advice, quota_cores=limit, **numbers)
+    return state, message, advice, {"quota_cores": limit, **({} if share is None else {"throttled_share": share})}
 
 
-def threads(root: Path, allowed: set[int] | None) -> Finding:
-    """Whether processes outside this process's mask can run on a second hardware thread of its cores."""
-    name, lists = "hyper-threads", (f"cpu{cpu}/topology/thread_siblings_list" for cpu in allowed or ())
-    siblings = [parse_list(read(cpus(root) / path)) for path in lists]
-    if not siblings or not all(siblings):
-        return Finding(name, "unknown", "The system does not report which logical CPUs share a core.")
-    per_core, outside = max(map(len, siblings)), sorted(set().union(*siblings) - (allowed or set()))
-    if outside:
-        message = f"{len(outside)} CPUs outside the affinity mask share a core with ours (such as CPU {outside[0]})."
-        advice = "Ask for whole cores, or switch SMT off: others run on them."
-        return Finding(name, "doubtful", message, advice, {"threads_per_core": per_core, "outside_cpus": len(outside)})
-    message = f"A core has {per_core} hardware threads; jaxbench uses one of each."
-    if per_core == 1:
-        message = "Each logical CPU appears as its own core; a virtual machine may hide that two share one."
-    return Finding(name, "good", message, "", {"threads_per_core": per_core})
-
-
-def governor(folders: list[Path]) -> Finding:
-    """folders: of our CPUs."""
-    names = {text for folder in folders if (text := read(folder / "cpufreq" / "scaling_governor"))}
-    if not names:
-        return Finding(
-            "governor", "unknown", "The system does not report a clock governor (usual in virtual machines)."
-        )
-    advice = "Set it to performance (cpupower frequency-set -g performance): the clock rises only after load."
-    message = f"The clock's governor is {', '.join(sorted(names))}."
-    return judged("governor", good_if(names == {"performance"}), message, advice)
-
-
-def frequency(folders: list[Path]) -> Finding:
-    """The fastest core just after work, against the processor's highest clock."""
+@check("clock", "the clock of its cores (usual in virtual machines)")
+def clock(root: Path, allowed: set[int] | None) -> Result | None:
+    """The governor, turbo, and how fast the fastest core runs just after work. With turbo, one busy core is clocked
+    higher than many: the base of a scaling curve is too fast."""
+    folders = [cpus(root) / f"cpu{cpu}" / "cpufreq" for cpu in sorted(allowed or {0})]
     files = ("scaling_cur_freq", "cpuinfo_max_freq", "scaling_max_freq")  # kHz
-    now, top, cap = (max(number(folder / "cpufreq" / name) or 0 for folder in folders) for name in files)
-    if not now or not top:
-        return Finding("clock", "unknown", "The system does not report the clock of the cores.")
-    capped = 0 < cap < top
-    message = f"A working core runs at {now / 1e6:.2f} of at most {top / 1e6:.2f} GHz"
-    message += f", and is capped at {cap / 1e6:.2f} GHz." if capped else "."
-    numbers = {"clock_hz": 1e3 * now, "max_clock_hz": 1e3 * top, **({"cap_hz": 1e3 * cap} if capped else {})}
-    advice = "Check cooling, power supply and power profile."
-    return judged("clock", good_if(now / top >= SLOW or capped), message, advice, **numbers)
+    now, top, cap = (max(number(folder / name) or 0 for folder in folders) for name in files)
+    governors = sorted({text for folder in folders if (text := read(folder / "scaling_governor"))})
+    switches = {on == number(cpus(root) / name) for name, on in TURBO_ON.items() if read(cpus(root) / name)}
+    parts = [(governors == ["performance"], f"the governor is {', '.join(governors)}")] if governors else []
+    parts += [(not any(switches), f"turbo is {'on' if any(switches) else 'off'}")] if switches else []
+    if now and top:
+        speed = f"a working core runs at {now / 1e6:.2f} of at most {top / 1e6:.2f} GHz"
+        parts.append((now >= SLOW * min(top, cap or top), speed))
+    advice = f"Fix the clock: cpupower frequency-set -g performance, no turbo ({', '.join(TURBO_ON)}), cooling."
+    numbers = {"clock_hz": 1e3 * now, "max_clock_hz": 1e3 * top, "cap_hz": 1e3 * cap} if now and top else {}
+    message = f"Clock: {', '.join(text for _, text in parts)}."
+    return (good_if(all(good for good, _ in parts)), message, advice, numbers) if parts else None
 
 
-def turbo(root: Path) -> Finding:
-    """With turbo, one busy core is clocked higher than many: the base of a scaling curve is too fast."""
-    for name, on in (("intel_pstate/no_turbo", 0), ("cpufreq/boost", 1)):
-        value = number(cpus(root) / name)
-        if value is not None and value != on:
-            return Finding("turbo", "good", "Turbo is off: the clock does not depend on how many cores work.")
-        if value is not None:
-            message = "Turbo is on: one busy core is clocked higher than many, and scaling looks worse than it is."
-            how = f"echo {1 - on} > /sys/devices/system/cpu/{name}"
-            return Finding("turbo", "doubtful", message, f"For scaling curves switch it off ({how}).")
-    return Finding("turbo", "unknown", "The system does not report whether turbo is on.")
-
-
-def throttles(root: Path = Path("/")) -> int | None:
+def throttles(root: Path = ROOT) -> int | None:
     """How often heat slowed the cores since boot, summed over all counters; None without counters."""
     counts = [number(path) for path in cpus(root).glob("cpu[0-9]*/thermal_throttle/*_throttle_count")]
     return sum(count or 0 for count in counts) if counts else None
 
 
-def heat(before: int | None, after: int | None) -> Finding:
+@check("heat", "how often heat slows it")
+def heat(before: int | None, after: int | None) -> Result | None:
     """Whether heat slowed the machine during the examination."""
     if before is None or after is None:
-        return Finding("heat", "unknown", "The system does not count how often heat slows it.")
+        return None
     message = f"Heat slowed the cores {after - before} times during this examination, {after} times since boot."
     state: State = "bad" if after > before else good_if(not after)
     numbers = {"throttles": after - before, "throttles_since_boot": after}
-    return judged("heat", state, message, "Improve the cooling, or lower the clock until this stops.", **numbers)
+    return state, message, "Improve the cooling, or lower the clock until this stops.", numbers

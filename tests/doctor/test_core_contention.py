@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from doctor.fabricated import by_name
 
-from jaxbench.doctor import core_contention, resources
+from jaxbench.doctor import core_contention
 from jaxbench.doctor.core_contention import Rates
 
 
@@ -35,7 +35,7 @@ def test_cores_that_are_not_granted(share: float, state: str) -> None:
 
 @pytest.mark.parametrize(("second", "state"), [(98, "good"), (70, "doubtful"), (30, "bad")])
 def test_big_and_little_cores(second: float, state: str) -> None:
-    assert core_contention.evenness(rates(second=second))[0].state == state
+    assert core_contention.evenness(rates(second=second)).state == state
 
 
 def test_one_core_has_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,29 +61,15 @@ def test_workers_answer() -> None:
 
 @pytest.mark.parametrize("code", ["pass", "import sys; sys.stdin.readline(); print('nonsense')"])
 def test_a_worker_that_dies_is_a_finding(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_contention, "python", lambda *words: [sys.executable, "-c", code])
+    monkeypatch.setattr(core_contention, "COMMAND", [sys.executable, "-c", code])
     found = core_contention.examine(0.1)
     assert [finding.state for finding in found] == ["unknown"]
 
 
 def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_contention, "python", lambda *_: [sys.executable, "-c", "import time; time.sleep(600)"])
+    monkeypatch.setattr(core_contention, "COMMAND", [sys.executable, "-c", "import time; time.sleep(600)"])
     worker = core_contention.worker(0)
     with pytest.raises(core_contention.Silent):
         core_contention.ask([worker], 0.01, limit_s=0.2)
     worker.kill()
     worker.communicate()
-
-
-def test_a_port_to_meet_at() -> None:
-    found = resources.port()
-    assert found.state == "good" and found.numbers["round_trip_s"] > 0
-
-
-def test_no_port_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(resources.socket, "create_server", refuse)
-    found = resources.port()
-    assert found.state == "bad" and "Operation not permitted" in found.message and "127.0.0.1" in found.advice

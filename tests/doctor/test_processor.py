@@ -4,51 +4,40 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from doctor.fabricated import by_name, machine
 
-from jaxbench.doctor import load, processor
+from jaxbench.doctor import processor
 from jaxbench.doctor.finding import Finding
+from jaxbench.machine.load import CpuTime
 
 CPU = "sys/devices/system/cpu"
 PAIRS = {f"{CPU}/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}" for cpu in range(4)}
 
 
-def rest() -> None:
-    """In place of working until the clock rises."""
-
-
-def test_sets_of_cpus() -> None:
-    assert processor.parse_list("0-2,5\n") == {0, 1, 2, 5} and processor.parse_list("\n") == set()
-
-
 def test_two_threads_a_core_count_once(tmp_path: Path) -> None:
-    root = machine(tmp_path, {**PAIRS, f"{CPU}/online": "0-3"})
-    found = by_name(processor.examine(root, {0, 1, 2, 3}, rest))
-    assert found["cores"].numbers == {"cpus": 4, "allowed_cpus": 4, "physical_cores": 2}
-    assert found["cores"].state == found["hyper-threads"].state == "good"
+    root = machine(tmp_path, PAIRS)
+    found = by_name(processor.examine(root, {0, 1, 2, 3}))
+    assert found["cores"].numbers == {"cpus": 4, "allowed_cpus": 4, "physical_cores": 2, "outside_cpus": 0}
+    assert found["cores"].state == "good"
     assert "2 physical cores" in found["cores"].message
 
 
 def test_the_other_thread_of_our_core_is_not_ours(tmp_path: Path) -> None:
-    root = machine(tmp_path, {**PAIRS, f"{CPU}/online": "0-3"})
-    found = by_name(processor.examine(root, {0, 1}, rest))
-    assert found["hyper-threads"].state == "doubtful" and found["hyper-threads"].numbers["outside_cpus"] == 2
-    one = by_name(processor.examine(root, {0}, rest))["cores"]
+    root = machine(tmp_path, PAIRS)
+    found = by_name(processor.examine(root, {0, 1}))["cores"]
+    assert found.state == "doubtful" and found.numbers["outside_cpus"] == 2 and "2 others share" in found.message
+    one = by_name(processor.examine(root, {0}))["cores"]
     assert one.state == "doubtful" and "1 physical core " in one.message and one.advice
 
 
 def test_an_empty_machine_is_unknown_and_nothing_fails(tmp_path: Path) -> None:
-    found = by_name(processor.examine(tmp_path, {0, 1}, rest))
-    assert found["quota"].state == found["hyper-threads"].state == "unknown"
-    assert {found[name].state for name in ("governor", "clock", "turbo")} == {"unknown"}
+    found = by_name(processor.examine(tmp_path, {0, 1}))
+    assert found["quota"].state == found["clock"].state == "unknown"
     assert processor.throttles(tmp_path) is None and processor.heat(None, None).state == "unknown"
-    assert [f.state for f in load.examine(tmp_path, wait=lambda seconds: None)] == ["unknown"]
+    assert [f.state for f in processor.other_load(tmp_path, watch=lambda: 1.0)] == ["unknown", "unknown"]
 
 
 @pytest.mark.parametrize(
@@ -86,10 +75,16 @@ def stat(**ticks: tuple[int, int, int]) -> str:
 
 
 def watch(root: Path, allowed: set[int], **ticks: tuple[int, int, int]) -> dict[str, Finding]:
-    """What is found on a machine whose CPUs spent these ticks while it was watched."""
-    machine(root, {"proc/stat": stat(**dict.fromkeys(ticks, (5_000, 45_000, 0)))})
+    """What is found on a machine whose CPUs spent these ticks, of 10 ms, in the second while it was watched."""
+    machine(root, {"proc/stat": stat(**dict.fromkeys(ticks, (5_000, 45_000, 0))), "proc/uptime": "500.0 900.0"})
     after = {cpu: (5_000 + busy, 45_000 + idle, steal) for cpu, (busy, idle, steal) in ticks.items()}
-    return by_name(load.examine(root, allowed, lambda seconds: machine(root, {"proc/stat": stat(**after)}) and None))
+    assert os.sysconf("SC_CLK_TCK") == 100
+
+    def second() -> float:
+        machine(root, {"proc/stat": stat(**after)})
+        return 1.0
+
+    return by_name(processor.other_load(root, allowed, second))
 
 
 @pytest.mark.parametrize(
@@ -97,13 +92,12 @@ def watch(root: Path, allowed: set[int], **ticks: tuple[int, int, int]) -> dict[
     [(1, 0, ["good", "good"]), (20, 0, ["doubtful", "good"]), (90, 0, ["bad", "good"]), (0, 20, ["good", "bad"])],
 )
 def test_other_load(busy: int, steal: int, states: list[str], tmp_path: Path) -> None:
-    machine(tmp_path, {"proc/loadavg": "0.50 0.4 0.3 1/200 99"})
     each = (busy, 100 - busy - steal, steal)
     found = watch(tmp_path, {0, 1}, cpu0=each, cpu1=each)
     assert [finding.state for finding in found.values()] == states
     shares = {"busy_share": busy / 100, "our_busy_share": busy / 100}
-    assert found["other load"].numbers == {"busy_cpus": 2 * busy / 100, "load_average": 0.5, **shares}
-    assert found["steal"].numbers["steal_share"] == steal / 100
+    assert found["other load"].numbers == pytest.approx({"busy_cpus": 2 * busy / 100, **shares})
+    assert found["steal"].numbers["steal_share"] == pytest.approx(steal / 100)
 
 
 def test_load_beside_our_cpus_is_a_doubt_only(tmp_path: Path) -> None:
@@ -114,43 +108,40 @@ def test_load_beside_our_cpus_is_a_doubt_only(tmp_path: Path) -> None:
     assert among.state == "bad"
 
 
-@pytest.mark.parametrize(("busy", "state"), [(105, "good"), (130, "doubtful"), (190, "bad")])
-def test_our_own_work_is_not_other_load(busy: int, state: str) -> None:
+@pytest.mark.parametrize(("busy_s", "state"), [(1.05, "good"), (1.3, "doubtful"), (1.9, "bad")])
+def test_our_own_work_is_not_other_load(busy_s: float, state: str) -> None:
     """Two CPUs for a second, on which a child of ours worked for one CPU second."""
-    second = os.sysconf("SC_CLK_TCK")
-    spent = np.array([busy * second // 200, second - busy * second // 200, 0])
-    (found,) = load.meanwhile(dict.fromkeys(range(2), np.zeros(3)), dict.fromkeys(range(2), spent), 1.0)
-    assert found.state == state and found.numbers["busy_cpus"] == pytest.approx(busy / 100 - 1, abs=0.02)
-    assert load.meanwhile({}, {}, 1.0) == []
-
-
-def test_the_work_of_a_child_is_ours() -> None:
-    before = load.own_s()
-    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
-    assert load.own_s() - before >= 0.25
+    before = dict.fromkeys(range(2), CpuTime(busy_s=7.0, steal_s=0.0))
+    after = dict.fromkeys(range(2), CpuTime(busy_s=7.0 + busy_s / 2, steal_s=0.0))
+    found = processor.others(before, after, 1.0, {0, 1}, 1.0)
+    assert found.state == state and found.numbers["busy_cpus"] == pytest.approx(busy_s - 1)
+    assert processor.others(before, before, 1.0, {0, 1}, 1.0).numbers["busy_cpus"] == 0
+    assert processor.others({}, {}, 1.0, None, 1.0).state == "unknown"
 
 
 def test_a_neighbour_that_rests_now_is_seen_since_boot() -> None:
-    assert load.stolen([np.array([0, 200, 0])], [np.array([100, 800, 100])]).state == "bad"
+    times = {0: CpuTime(busy_s=100.0, steal_s=100.0)}
+    found = processor.steal(times, times, 1.0, 1000.0)
+    assert found.state == "bad" and found.numbers == {"steal_share": 0, "steal_share_since_boot": 0.1}
 
 
 CLOCK = {"scaling_governor": "performance", "scaling_cur_freq": 2900000, "cpuinfo_max_freq": 3000000}
 
 
 @pytest.mark.parametrize(
-    ("files", "name", "state"),
+    ("files", "state", "words"),
     [
-        ({}, "governor", "good"),
-        ({}, "clock", "good"),
-        ({"scaling_governor": "schedutil"}, "governor", "doubtful"),
-        ({"scaling_cur_freq": 1200000}, "clock", "doubtful"),
-        ({"scaling_cur_freq": 1200000, "scaling_max_freq": 1200000}, "clock", "good"),
-        ({"scaling_cur_freq": "nonsense"}, "clock", "unknown"),
+        ({}, "good", "2.90 of at most 3.00 GHz"),
+        ({"scaling_governor": "schedutil"}, "doubtful", "schedutil"),
+        ({"scaling_cur_freq": 1200000}, "doubtful", "1.20"),
+        ({"scaling_cur_freq": 1200000, "scaling_max_freq": 1200000}, "good", "1.20"),
+        ({"scaling_cur_freq": "nonsense"}, "good", "performance."),
     ],
 )
-def test_clock(files: dict[str, object], name: str, state: str, tmp_path: Path) -> None:
+def test_clock(files: dict[str, object], state: str, words: str, tmp_path: Path) -> None:
     root = machine(tmp_path, {f"{CPU}/cpu3/cpufreq/{key}": value for key, value in {**CLOCK, **files}.items()})
-    assert by_name(processor.examine(root, {2, 3}, rest))[name].state == state
+    found = processor.clock(root, {2, 3})
+    assert found.state == state and words in found.message
 
 
 @pytest.mark.parametrize(
@@ -163,8 +154,9 @@ def test_clock(files: dict[str, object], name: str, state: str, tmp_path: Path) 
     ],
 )
 def test_turbo(name: str, value: int, state: str, tmp_path: Path) -> None:
-    found = processor.turbo(machine(tmp_path, {f"{CPU}/{name}": value}))
-    assert found.state == state and (name in found.advice) == (state == "doubtful")
+    found = processor.clock(machine(tmp_path, {f"{CPU}/{name}": value}), {0})
+    assert found.state == state and f"turbo is {'off' if state == 'good' else 'on'}" in found.message
+    assert (name in found.advice) == (state == "doubtful") and not found.numbers
 
 
 def test_heat(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 from doctor.fabricated import by_name
 from scipy import signal, stats
 
-from jaxbench.doctor import kernel, stability
-from jaxbench.doctor.child import Answer
+from jaxbench.doctor import stability
 
 CALL_S, PER_BLOCK, BLOCKS = 0.02, 25, 120  # a minute of calls of 20 ms, in blocks of half a second
 
@@ -78,49 +78,65 @@ def test_blocks_are_cut_by_wall_time_and_the_last_is_full() -> None:
     np.testing.assert_allclose(stability.block_means(np.array([0.0, 1.2]), long), [1.2, 1.2])
 
 
-def answer(took: np.ndarray) -> Answer:
+def answer(took: np.ndarray) -> dict[str, Any]:
     began = np.concatenate([[0.0], np.cumsum(took)[:-1]])
-    return Answer(value={"rows": 64, "device_kind": "thing", "began_s": began.tolist(), "took_s": took.tolist()})
+    return {"rows": 64, "device_kind": "thing", "began_s": began.tolist(), "took_s": took.tolist()}
 
 
 def test_a_steady_machine_and_ones_that_are_not() -> None:
     random = np.random.default_rng(0)
-    steady = by_name(stability.examine(answer(series(random, (500,), cv=0.01, memory=0))))
+    steady = by_name(stability.judge(answer(series(random, (500,), cv=0.01, memory=0))))
     assert {finding.state for finding in steady.values()} == {"good"}
     assert steady["reference kernel"].numbers["kernel_cv"] == pytest.approx(0.01, rel=0.2)
     assert steady["resolution"].numbers["blocks"] in (19, 20)
-    warm = by_name(stability.examine(answer(CALL_S * np.linspace(1, 1.3, 500))))
+    warm = by_name(stability.judge(answer(CALL_S * np.linspace(1, 1.3, 500))))
     assert warm["drift"].state == "bad" and "slower" in warm["drift"].message
     assert warm["drift"].numbers["kernel_drift"] == pytest.approx(0.139, abs=0.01)
     assert warm["resolution"].numbers["block_autocorrelation"] > 0.5
-    wild = by_name(stability.examine(answer(series(random, (500,), cv=0.2, memory=0.9))))
+    wild = by_name(stability.judge(answer(series(random, (500,), cv=0.2, memory=0.9))))
     assert wild["reference kernel"].state == "doubtful" and wild["resolution"].state == "bad"
     cooler = stability.drift(np.linspace(1.3, 1, 100))
     assert "faster" in cooler.message
 
 
-def test_too_little_is_unknown_and_a_crash_is_bad() -> None:
-    assert stability.examine(answer(np.array([0.1])))[0].state == "unknown"
-    assert by_name(stability.examine(answer(np.full(10, 0.1))))["resolution"].state == "unknown"
-    dead = stability.measure("cpu", 0.1, [sys.executable, "-c", "import os; os.abort()"])
-    found = stability.examine(dead)
-    assert [finding.state for finding in found] == ["bad"] and "SIGABRT" in found[0].message
+def test_too_little_is_unknown() -> None:
+    assert stability.judge(answer(np.array([0.1])))[0].state == "unknown"
+    assert by_name(stability.judge(answer(np.full(10, 0.1))))["resolution"].state == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import os; os.abort()", "SIGABRT"),
+        ("import sys; sys.stderr.write('one\\ntwo\\n'); sys.exit(3)", "did not run: two"),
+        ("print('no json')", "did not run"),
+        ("pass", "did not run"),
+    ],
+)
+def test_a_kernel_that_fails_is_bad(code: str, reason: str) -> None:
+    (found,) = stability.examine("cpu", 0.1, [sys.executable, "-c", code])
+    assert found.state == "bad" and reason in found.message
+
+
+def test_a_kernel_that_hangs_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stability, "START_LIMIT_S", 0.2)
+    (found,) = stability.examine("cpu", 0.0, [sys.executable, "-c", "import time; time.sleep(600)"])
+    assert found.state == "bad" and "timed out" in found.message
 
 
 @pytest.mark.parametrize("flops_per_s", [1e9, 5e10, 1e12, 1e14])
 def test_the_kernel_is_sized_to_the_device(flops_per_s: float) -> None:
-    rows = kernel.size_for(lambda n: 2e-6 + 2 * n**3 / flops_per_s)
+    rows = stability.rows_for(lambda n: 2e-6 + 2 * n**3 / flops_per_s)
     took = 2 * rows**3 / flops_per_s
-    assert rows % kernel.STEP == 0 and (0.005 < took < 0.02 or rows == kernel.SMALLEST)
+    assert rows % stability.STEP == 0 and (0.005 < took < 0.02 or rows == stability.SMALLEST)
 
 
 def test_the_largest_kernel_is_the_end() -> None:
-    assert kernel.size_for(lambda n: 1e-6) == kernel.LARGEST
+    assert stability.rows_for(lambda n: 1e-6) == stability.LARGEST
 
 
 def test_the_kernel_runs_in_a_child() -> None:
     found = stability.measure("cpu", 0.2)
-    assert found.value is not None, found.reason
-    assert len(found.value["took_s"]) == len(found.value["began_s"]) > 0 and min(found.value["took_s"]) > 0
-    absent = stability.measure("tpu", 0.2)
-    assert absent.value is None and "a TPU was requested" in absent.reason
+    assert len(found["took_s"]) == len(found["began_s"]) > 0 and min(found["took_s"]) > 0 <= found["began_s"][0]
+    (absent,) = stability.examine("tpu", 0.2)
+    assert absent.state == "bad" and "a TPU was requested" in absent.message
