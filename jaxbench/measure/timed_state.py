@@ -23,7 +23,7 @@ from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
-UPDATE = "timed update"
+UPDATE, PART = "timed update", "timed part"
 Again = Callable[[Reference, TrainState, int], Trained]
 
 
@@ -106,6 +106,18 @@ def judge_update(
         verdict, _ = judged(_late(program, key, timed), STEPS)
         after = f"from the first state as step {timed}, because the timed one hardly moves"
     return dataclasses.replace(verdict, name=UPDATE, reason=f"{after}: {verdict.reason}"), loss
+
+
+def judge_part(
+    program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, expected: check.ExpectedPart
+) -> Verdict:
+    """Whether one more call of a part that updates nothing gives, from the timed state, what one device has. Donates
+    the state.
+
+    The state has to be the first one still, so the call is one of those that were timed.
+    """
+    verdict = check.judge_part(program, call, state, batch, expected)
+    return dataclasses.replace(verdict, name=PART, reason=f"from the timed state: {verdict.reason}")
 
 
 def _updated(

@@ -182,9 +182,8 @@ class Bench(Compiler):
         """The verdicts on the state that `steps` steps left, which this may donate: all of them after a point's first
         round, with the loss that it has, later those that failed."""
         point = ready.point
-        if point.explains:  # without its collectives a step learns nothing, and may leave the finite numbers
-            counts = point.levers[PART.name] not in (explaining.COMMUNICATION, explaining.PEAK)
-            return (timed_state.judge_steps(state, steps if counts else 0),), None
+        if point.explains:
+            return explaining.after_round(point, state, steps), None
         counted = steps if PART.of(point.levers) in ("step", "local") else 0
         checks = timed_state.judge(state, counted)
         if point.point in self._checked:

@@ -88,8 +88,9 @@ class CaseBench:
             chain = self._chain(case, placement)
             compiled = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
-        checks = (implementation(placement.impl, compiled.kinds),) if isinstance(case, CollectiveWorkload) else ()
-        checks += (host_calls.judge(compiled.host_calls),)
+        checks: tuple[Verdict, ...] = (host_calls.judge(compiled.host_calls),)
+        if isinstance(case, CollectiveWorkload):
+            checks = implementation(placement.impl, compiled.kinds), *checks
         return CompiledRecord(
             point=placement.point, experiment=self.config.experiment, devices=placement.devices,
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
