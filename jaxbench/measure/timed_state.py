@@ -59,6 +59,11 @@ def _not_finite() -> Callable[[dict[str, jax.Array]], dict[str, jax.Array]]:
     return jit_once(lambda arrays: {name: jnp.sum(~jnp.isfinite(x)) for name, x in arrays.items()})
 
 
+def counted(state: TrainState) -> int:
+    """How many updates the state has counted, on the first device."""
+    return int(np.ravel(state.step.addressable_shards[0].data)[0])
+
+
 def judge_steps(state: TrainState, steps: int) -> Verdict:
     """Whether the step counter of each device is `steps`."""
     found = {int(number) for shard in state.step.addressable_shards for number in np.ravel(shard.data)}
@@ -99,7 +104,7 @@ def judge_update(
         verdict = check.judge(actual, expected, workload, platform=platform, rounding=rounding, updates=updates)
         return verdict, loss
 
-    timed = int(np.ravel(state.step.addressable_shards[0].data)[0])
+    timed = counted(state)
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     if program.members.decided(unmoved):

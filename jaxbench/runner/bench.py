@@ -172,10 +172,18 @@ class Bench(Compiler):
             with self._running(ready) as (call, state, supply):
                 measured, state = self._timer(ready).round_and_state(call, state, supply, steps, guard=guard)
             del supply  # the checks need its memory
+            counted = timed_state.counted(state)
             checks, loss = self._after_round(ready, state, steps * measured.blocks())
         times = dataclasses.asdict(measured)
         return RoundRecord(
-            point=point, round=number, steps=steps, worker=self.worker, checks=checks, loss_after=loss, **times
+            point=point,
+            round=number,
+            steps=steps,
+            worker=self.worker,
+            checks=checks,
+            loss_after=loss,
+            counted=counted,
+            **times,
         )
 
     def _after_round(self, ready: Prepared, state: TrainState, steps: int) -> tuple[tuple[Verdict, ...], float | None]:
