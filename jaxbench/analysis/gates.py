@@ -24,6 +24,8 @@ POSITIVE = "not negative"
 INPUTS = "inputs not all zeros"
 ITSELF = "the collective it is called"
 RIGHT = "right result"
+BY_ITSELF = "nothing from the host"
+HOST = "host"  # the verdict of measure/host_calls.py
 FLOPS_DONE = "FLOPs in the program"
 
 # An iteration of the loop may take this many times as long as a call, or longer by this many calls of an empty program.
@@ -78,6 +80,7 @@ def judge(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, .
         inputs(point),
         itself(point),
         right(point),
+        by_itself(point),
     )
 
 
@@ -234,13 +237,20 @@ def right(point: CasePoint) -> Gate:
     record = point.record
     if record is None:
         return Gate(name=RIGHT, passed=None, reason="unknown: there is no record of its result")
-    failed = [v.reason for v in record.checks if not v.ok]
+    checks = [v for v in record.checks if v.name != HOST]
+    failed = [v.reason for v in checks if not v.ok]
     if record.wrong or failed:
         return Gate(name=RIGHT, passed=False, reason="; ".join(failed) or f"{record.wrong} values are wrong")
     if record.wrong is None:
-        reasons = [v.reason for v in record.checks]
+        reasons = [v.reason for v in checks]
         return Gate(name=RIGHT, passed=None, reason="; ".join(reasons) or "the expected result is not known")
     return Gate(name=RIGHT, passed=True)
+
+
+def by_itself(point: CasePoint) -> Gate:
+    """A compiled kernel that waits for the host takes the host's time. Older records do not say."""
+    found = [v.reason for v in (point.record.checks if point.record is not None else ()) if v.name == HOST and not v.ok]
+    return Gate(name=BY_ITSELF, passed=not found, reason="; ".join(found))
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:

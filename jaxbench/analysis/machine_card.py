@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, case_rows, cases, ceilings, paired_ratio, spread
+from jaxbench.analysis import alpha_beta, card_origin, case_rows, cases, ceilings, paired_ratio, spread
 from jaxbench.analysis.alpha_beta import Fit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
-from jaxbench.records import identity
+from jaxbench.records import identity, sealed
 from jaxbench.records.store import RunFolder
 
 SCHEMA = 1
@@ -52,7 +52,7 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
         rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
-    return card
+    return {**card, sealed.SHA256: sealed.digest(card)}
 
 
 def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
@@ -151,7 +151,7 @@ def read(path: Path) -> dict[str, Any] | None:
     """Reads a card, or returns None when there is no such file.
 
     Raises:
-      UserError: it is damaged, or of another schema.
+      UserError: it is damaged, of another schema, or does not say what its runs say, which lie near it.
     """
     if not path.exists():
         return None
@@ -170,7 +170,17 @@ def read(path: Path) -> dict[str, Any] | None:
         raise _damaged(path, "it does not say which machine it describes")
     for name, fields in _LISTS.items():
         _require_entries(path, name, card.get(name), fields)
+    _require_true(path, card)
     return card
+
+
+def _require_true(path: Path, card: dict[str, Any]) -> None:
+    """A card from before there was a hash has none."""
+    if sealed.SHA256 in card and card[sealed.SHA256] != sealed.digest(card):
+        raise _damaged(path, "its numbers are not those that it was written with")
+    if near := card_origin.runs_near(path, card["made_of"]):
+        if why := card_origin.contradiction(card, build(near)):
+            raise _damaged(path, why)
 
 
 def _require_entries(path: Path, name: str, entries: Any, fields: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from jaxbench.analysis import measured
+from jaxbench.analysis import consistency, measured
 from jaxbench.analysis.measured import Measured
 from jaxbench.errors import UserError
 from jaxbench.records.place import StepPlace
@@ -62,6 +62,7 @@ def load(run: RunFolder) -> list[Point]:
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
     points = measured.load(run, plan, Point, PointRecord, StepPlace, _unplanned)
     _require_asked(run, points)
+    consistency.require(run.path, run.manifest(), run.config(), points)
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from jaxbench.errors import UserError
 from jaxbench.records import model
@@ -22,6 +24,10 @@ from jaxbench.records.schema import (
 )
 from jaxbench.records.store import RunFolder
 
+# A round ends when its line is written. What it timed cannot take longer than since the line before, by the system's
+# clock; in honest runs it is up to 0.98 of that.
+CLOCK_SLACK, CLOCK_TICK_S = 1.1, 0.1
+
 
 @dataclass
 class Lines:
@@ -33,6 +39,7 @@ class Lines:
     rounds: dict[int, RoundRecord] = field(default_factory=dict)
     repeated: Counter[int] = field(default_factory=Counter)  # further lines of a round, which do not count
     profile: ProfileRecord | None = None  # the newest
+    too_long: list[str] = field(default_factory=list)  # rounds whose blocks took longer than there was time, as clauses
 
     @property
     def record(self) -> PointRecord | CaseRecord | None:
@@ -54,10 +61,14 @@ def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str
 
 def collect(records: Iterable[Record]) -> dict[str, Lines]:
     lines: dict[str, Lines] = {}
+    written: dict[int, float] = {}  # when the newest line of each session was, Unix time in seconds
     for record in records:
         point_lines = lines.setdefault(record.point, Lines())
         if isinstance(record, CompiledRecord):
             continue
+        if isinstance(record, RoundRecord):
+            point_lines.too_long += _too_long(record, written)
+        _note_time(record, written)
         if isinstance(record, ProfileRecord):  # it neither ends a failure nor counts as a measurement
             point_lines.profile = record
             continue
@@ -70,6 +81,26 @@ def collect(records: Iterable[Record]) -> dict[str, Lines]:
         else:
             point_lines.passports.append(record)
     return lines
+
+
+def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
+    """A clause, if the blocks of a round took longer than the time since the line before it, of its session."""
+    since = _moment(record) - written.get(session(record), math.nan)
+    timed = sum(record.block_s + record.double_block_s + record.warmup_block_s + record.loop_s + record.double_loop_s)
+    if not timed > CLOCK_SLACK * since + CLOCK_TICK_S:
+        return []
+    text = f"its blocks took {timed:.3g} s, and {since:.3g} s passed since the line before"
+    return [f"time: {text}: edited, or the system's clock was set back, in round {record.round}"]
+
+
+def _note_time(record: Record, written: dict[int, float]) -> None:
+    if isinstance(record, PointRecord | CaseRecord | RoundRecord) and record.time:
+        written[session(record)] = _moment(record)
+
+
+def _moment(record: Record) -> float:
+    """Unix time in seconds; NaN where a line does not say."""
+    return datetime.fromisoformat(record.time).timestamp() if record.time else math.nan
 
 
 def session(record: PointRecord | CaseRecord | RoundRecord) -> int:
@@ -115,6 +146,8 @@ def check(lines: Lines) -> tuple[bool | None, str]:
     compiled = sum(r.compilations for r in rounds)
     if compiled:
         wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
+    wrong.extend(lines.too_long[:1])
+    wrong.extend([fault for r in rounds if (fault := _miscounted(r, lines.record))][:1])
     late = [(fault, r.round) for r in rounds for fault in failed(r.checks)]
     wrong.extend(f"{fault}, in round {number}" for fault, number in late[:1])
     wrong.extend([f"{len(late) - 1} more checks after rounds failed"] * (len(late) > 1))
@@ -124,6 +157,16 @@ def check(lines: Lines) -> tuple[bool | None, str]:
     after = [check for r in rounds for check in r.checks]
     unchecked = [f"{check.name}: {check.reason}" for check in (*checks, *after) if check.unchecked]
     return (True, "") if checks and not unchecked else (None, "; ".join(unchecked))
+
+
+def _miscounted(record: RoundRecord, passport: PointRecord | CaseRecord | None) -> str:
+    """A clause, if a round has the times of more or fewer steps, or processes, than it had; "" if not."""
+    stated, made = record.counted, record.steps * record.blocks
+    if stated and stated != made:
+        return f"steps: the state counted {stated} updates, and the blocks of round {record.round} have {made} steps"
+    if passport is None or len(record.process_block_s) in (0, passport.processes):
+        return ""
+    return f"processes: round {record.round} has {len(record.process_block_s)} of {passport.processes} processes"
 
 
 def repetition(lines: Lines) -> str:

@@ -19,6 +19,7 @@ from jaxbench.analysis import machine_card, scaling
 from jaxbench.cards import derived, layout
 from jaxbench.cards.scrub import scrub
 from jaxbench.errors import UserError
+from jaxbench.records import sealed
 from jaxbench.records.store import RECORDS, RunFolder, write_atomic
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import Run
@@ -50,7 +51,7 @@ def make(run: Path) -> dict[str, Any]:
         }
     )
     try:
-        return {**card, "sha256": layout.digest(card)}
+        return {**card, "sha256": sealed.digest(card)}
     except ValueError as error:
         raise UserError(f"'{run}' has a number that is not finite ({error}), so no card can be made of it.") from error
 

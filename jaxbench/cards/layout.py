@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import tempfile
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from jaxbench.cards import derived
 from jaxbench.errors import UserError
-from jaxbench.records import schema
+from jaxbench.records import schema, sealed
 from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, write_json
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import Run
@@ -66,13 +65,6 @@ class Card:
                 message = str(error).replace(f"{folder}/", "").replace(str(folder), str(self.path))
                 raise UserError(f"the card '{self.path}' does not hold a run: {message}") from error
         return dataclasses.replace(analysed, path=self.path)
-
-
-def digest(card: dict[str, Any]) -> str:
-    """sha256 of the canonical JSON (sorted names, no spaces) of all but the hash. ValueError: not all is finite."""
-    content = {name: value for name, value in card.items() if name != "sha256"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def to_text(card: dict[str, Any]) -> str:
@@ -135,7 +127,7 @@ def _damaged(path: Path, why: str) -> UserError:
 
 def _require_hash(path: Path, data: dict[str, Any]) -> None:
     try:
-        actual = digest(data)
+        actual = sealed.digest(data)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, "it holds a number that is not finite") from error
     if data.get("sha256") != actual:

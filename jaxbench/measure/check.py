@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.levers.precision import PRECISION, SIXTEEN_BITS
-from jaxbench.measure.memory import Unfit
 from jaxbench.measure.oracle import (
     STEPS,
     BatchLayout,
@@ -186,40 +185,50 @@ def judge_inputs(batch: Batch) -> Verdict:
     return Verdict(name="inputs", ok=not empty, reason=reason, value=len(empty), limit=0)
 
 
-def judge_part(
+@dataclasses.dataclass(frozen=True)
+class ExpectedPart:
+    """What one device has for a part of a step: its predictions, or its loss."""
+
+    what: str
+    leaves: list[np.ndarray]
+    note: str
+
+
+def expected_part(
     part: str,
     program: Program,
-    call: Callable[..., Any],
     workload: TrainWorkload,
     *,
     key: jax.Array,
     batch: Batch,
     flops: float = 0.0,
     draws: bool = False,
-) -> Verdict:
-    """Whether a part of a step gives the same loss (for inference, the same predictions) as one device."""
-    device = multihost.first_here(program.mesh.devices.flat)
+) -> ExpectedPart:
+    """One device's loss (for inference, its predictions) of the first state. Raises Unfit."""
 
     def run(on: jax.Device) -> PyTree:
         state = initial_state(workload, key, device=on)
         with jax.default_device(on):
             return _part_on_one_device(part, workload, state, batch, BatchLayout.of(program, draws=draws))
 
-    try:
-        result, note = where_it_fits(run, device, flops=flops)
-    except Unfit as error:
-        return dataclasses.replace(unchecked(str(error)), name="part")
-    expected = jax.tree.leaves(result)
+    result, note = where_it_fits(run, multihost.first_here(program.mesh.devices.flat), flops=flops)
+    return ExpectedPart("predictions" if part == "inference" else "loss", jax.tree.leaves(result), note)
+
+
+def judge_part(
+    program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, expected: ExpectedPart
+) -> Verdict:
+    """Whether a part of a step gives what one device has. call: takes the state, and may donate it."""
     with jax.set_mesh(program.mesh):
-        _, outputs = program.members.together(call)(program.init(key), program.put(batch))
-    if part == "inference":
-        what, actual = "predictions", jax.tree.leaves(multihost.on_host(outputs))
+        _, outputs = program.members.together(call)(state, program.put(batch))
+    if expected.what == "predictions":
+        actual = jax.tree.leaves(multihost.on_host(outputs))
     else:
-        what, actual = "loss", [np.mean(x) for x in jax.tree.leaves(multihost.on_host(outputs["loss"]))]
-    distance = relative_l2(actual, expected)
+        actual = [np.mean(x) for x in jax.tree.leaves(multihost.on_host(outputs["loss"]))]
+    distance = relative_l2(actual, expected.leaves)
     ok = distance <= PART
-    reason = f"relative L2 distance of the {what} to one device is {distance:.1e}, "
-    reason += f"{'within' if ok else 'NOT within'} {PART:.0e}" + (f" ({note})" if note else "")
+    reason = f"relative L2 distance of the {expected.what} to one device is {distance:.1e}, "
+    reason += f"{'within' if ok else 'NOT within'} {PART:.0e}" + (f" ({expected.note})" if expected.note else "")
     return _verdict("part", ok, reason, distance=distance, limit=PART)
 
 

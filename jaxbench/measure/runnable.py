@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from jaxbench.measure import census, dot_flops, kernel, transfer
+from jaxbench.measure import census, dot_flops, host_calls, kernel, transfer
 from jaxbench.measure.clock import Timer
 from jaxbench.parallel import chain as chain_lib
 from jaxbench.parallel import multihost
@@ -32,6 +32,7 @@ class Facts:
     temp_bytes: int | None = None
     collectives: tuple[str, ...] = ()  # kinds in the compiled step
     calls_library: bool | None = None  # it has a custom call, whose FLOPs the compiler does not count
+    host_calls: tuple[str, ...] | None = None  # what the compiled step asks of the host; None: nothing is compiled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,8 @@ def compile_chain(
         state, batch = jax.tree.map(_aval, chain.draw(0))
         start = clock()
         jitted = _jit(chain.step)
-        step = jitted.lower(state, batch).compile()
+        traced = jitted.trace(state, batch)
+        step = traced.lower().compile()
         compile_s = clock() - start
         looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
     cost, memory, text = step.cost_analysis() or {}, step.memory_analysis(), step.as_text()
@@ -101,6 +103,7 @@ def compile_chain(
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
         collectives=census.kinds(text) if chain.mesh is not None else (),
         calls_library=" custom-call(" in text,
+        host_calls=host_calls.find(text, traced.jaxpr),
     )
     return Runnable(
         step=jitted if as_called else step, loop=looped, draw=chain.draw, wrong=chain.wrong, values=chain.values,
@@ -113,6 +116,7 @@ class Compiled:
     """A step compiled for devices that are not here. record: fields of a CompiledRecord."""
 
     kinds: tuple[str, ...]
+    host_calls: tuple[str, ...]
     record: dict[str, Any]
 
 
@@ -133,7 +137,7 @@ def compile_for(chain: Chain) -> Compiled:
         "temp_bytes": int(memory.temp_size_in_bytes),
         "product_flops": dot_flops.count(text),
     }
-    return Compiled(kinds=census.kinds(text), record=record)
+    return Compiled(kinds=census.kinds(text), host_calls=host_calls.find(text), record=record)
 
 
 def _jit(function: Callable[..., Any]) -> Any:

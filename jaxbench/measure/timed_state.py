@@ -23,7 +23,7 @@ from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
-UPDATE = "timed update"
+UPDATE, PART = "timed update", "timed part"
 Again = Callable[[Reference, TrainState, int], Trained]
 
 
@@ -57,6 +57,11 @@ def _finite(params: PyTree) -> Verdict:
 @functools.cache
 def _not_finite() -> Callable[[dict[str, jax.Array]], dict[str, jax.Array]]:
     return jit_once(lambda arrays: {name: jnp.sum(~jnp.isfinite(x)) for name, x in arrays.items()})
+
+
+def counted(state: TrainState) -> int:
+    """How many updates the state has counted, on the first device."""
+    return int(np.ravel(state.step.addressable_shards[0].data)[0])
 
 
 def judge_steps(state: TrainState, steps: int) -> Verdict:
@@ -99,13 +104,25 @@ def judge_update(
         verdict = check.judge(actual, expected, workload, platform=platform, rounding=rounding, updates=updates)
         return verdict, loss
 
-    timed = int(np.ravel(state.step.addressable_shards[0].data)[0])
+    timed = counted(state)
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     if program.members.decided(unmoved):
         verdict, _ = judged(_late(program, key, timed), STEPS)
         after = f"from the first state as step {timed}, because the timed one hardly moves"
     return dataclasses.replace(verdict, name=UPDATE, reason=f"{after}: {verdict.reason}"), loss
+
+
+def judge_part(
+    program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, expected: check.ExpectedPart
+) -> Verdict:
+    """Whether one more call of a part that updates nothing gives, from the timed state, what one device has. Donates
+    the state.
+
+    The state has to be the first one still, so the call is one of those that were timed.
+    """
+    verdict = check.judge_part(program, call, state, batch, expected)
+    return dataclasses.replace(verdict, name=PART, reason=f"from the timed state: {verdict.reason}")
 
 
 def _updated(

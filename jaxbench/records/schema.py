@@ -15,6 +15,7 @@ one number the first counts: only a round that is missing is measured again, so 
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -193,7 +194,13 @@ class RoundRecord(Line):
     loss_after: float | None = None  # of that state on the timed batch, after a point's first round
     # block_s as each process of the point timed it, process x block; block_s has the slowest. (): one process
     process_block_s: tuple[tuple[float, ...], ...] = ()
+    counted: int = 0  # updates that the state counted in all of these blocks; 0 in older records, and if it counts none
     kind: str = "round"
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of K steps ran, the warm-up included."""
+        return len(self.warmup_block_s) + len(self.block_s) + 2 * len(self.double_block_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +244,8 @@ def to_json(record: Record) -> dict[str, Any]:
 def from_json(line: dict[str, Any]) -> Record:
     """Rebuilds a record. Raises KeyError, TypeError or ValueError when a field is missing, unknown or impossible."""
     kind, fields = line["kind"], dict(line)
+    if line.get("time"):
+        datetime.datetime.fromisoformat(line["time"])
     if kind not in _KINDS:
         raise KeyError(f"unknown record kind '{kind}'")
     if kind in ("point", "compiled", "case", "round"):

@@ -172,19 +172,26 @@ class Bench(Compiler):
             with self._running(ready) as (call, state, supply):
                 measured, state = self._timer(ready).round_and_state(call, state, supply, steps, guard=guard)
             del supply  # the checks need its memory
+            counted = timed_state.counted(state)
             checks, loss = self._after_round(ready, state, steps * measured.blocks())
         times = dataclasses.asdict(measured)
         return RoundRecord(
-            point=point, round=number, steps=steps, worker=self.worker, checks=checks, loss_after=loss, **times
+            point=point,
+            round=number,
+            steps=steps,
+            worker=self.worker,
+            checks=checks,
+            loss_after=loss,
+            counted=counted,
+            **times,
         )
 
     def _after_round(self, ready: Prepared, state: TrainState, steps: int) -> tuple[tuple[Verdict, ...], float | None]:
         """The verdicts on the state that `steps` steps left, which this may donate: all of them after a point's first
         round, with the loss that it has, later those that failed."""
         point = ready.point
-        if point.explains:  # without its collectives a step learns nothing, and may leave the finite numbers
-            counts = point.levers[PART.name] not in (explaining.COMMUNICATION, explaining.PEAK)
-            return (timed_state.judge_steps(state, steps if counts else 0),), None
+        if point.explains:
+            return explaining.after_round(point, state, steps), None
         counted = steps if PART.of(point.levers) in ("step", "local") else 0
         checks = timed_state.judge(state, counted)
         if point.point in self._checked:

@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from jaxbench import discovery
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine import cores
-from jaxbench.measure import kernel, runnable
+from jaxbench.measure import host_calls, kernel, runnable
 from jaxbench.measure.clock import Loops, Timer
 from jaxbench.measure.runnable import Facts, Runnable
 from jaxbench.parallel import collectives
@@ -88,7 +88,9 @@ class CaseBench:
             chain = self._chain(case, placement)
             compiled = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
-        checks = (implementation(placement.impl, compiled.kinds),) if isinstance(case, CollectiveWorkload) else ()
+        checks: tuple[Verdict, ...] = (host_calls.judge(compiled.host_calls),)
+        if isinstance(case, CollectiveWorkload):
+            checks = implementation(placement.impl, compiled.kinds), *checks
         return CompiledRecord(
             point=placement.point, experiment=self.config.experiment, devices=placement.devices,
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
@@ -161,7 +163,7 @@ class CaseBench:
             experiment=self.config.experiment, platform=device.platform, device_kind=device.device_kind,
             processes=jax.process_count(), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
             compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
-            checks=(verdict(ready, wrong),), worker=self.worker, collectives=facts.collectives,
+            checks=verdicts(ready, wrong), worker=self.worker, collectives=facts.collectives,
             calls_library=facts.calls_library, **placed,
         )  # fmt: skip
 
@@ -179,6 +181,13 @@ def fence_of_blocks(ready: Runnable) -> Callable[[Any], Any]:
 def makes_calls(case: Any) -> bool:
     """Whether a case consists of calls, such as copies, so that there is no program to compile."""
     return isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None)
+
+
+def verdicts(ready: Runnable, wrong: int | None) -> tuple[Verdict, ...]:
+    """Whether the result is right; and of a compiled program, whether it runs without the host. Copies, and kernels
+    that consist of calls, claim the host's time too."""
+    calls = ready.facts.host_calls
+    return verdict(ready, wrong), *(() if calls is None else (host_calls.judge(calls),))
 
 
 def verdict(ready: Runnable, wrong: int | None) -> Verdict:

@@ -24,9 +24,10 @@ from jaxbench.levers.mesh import MESH
 from jaxbench.levers.part import PART
 from jaxbench.levers.precision import PRECISION
 from jaxbench.levers.reduction import REDUCTION
+from jaxbench.measure import timed_state
 from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
-from jaxbench.parallel.program import Program
-from jaxbench.records.schema import Passport
+from jaxbench.parallel.program import Program, TrainState
+from jaxbench.records.schema import Passport, Verdict
 from jaxbench.runner.arm import build_program
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import TrainWorkload
@@ -115,6 +116,17 @@ def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) 
         COMMUNICATION: only_collectives.communication,
     }
     return make[part](workload, program, point.global_batch)
+
+
+def after_round(point: Point, state: TrainState, steps: int) -> tuple[Verdict, ...]:
+    """The verdicts on the state that `steps` timed steps left.
+
+    Without its collectives a step learns nothing, and its parameters may leave the finite numbers, which takes no work
+    away. Payloads and a product must stay finite: others would be as fast on some devices, and slower on a processor.
+    """
+    if point.levers[PART.name] in (COMMUNICATION, PEAK):
+        return timed_state.judge(state, 0)
+    return (timed_state.judge_steps(state, steps),)
 
 
 def passport(point: Point, whole: Passport, platform: str) -> Passport:

@@ -61,6 +61,7 @@ class Proof:
         self._references: dict[tuple[Any, ...], oracle.Reference] = {}  # by everything that changes the result
         self._timed: dict[tuple[Any, ...], oracle.Reference] = {}  # of all points, without their arrays
         self._starts: dict[int, TrainState] = {}  # by workload
+        self._parts: dict[str, check.ExpectedPart] = {}  # by point
 
     @functools.cached_property
     def loss_kind(self) -> LossKind:
@@ -118,7 +119,13 @@ class Proof:
         workload, layout, about = self._about(point, grown, program, batch)
         if not _updates(point):
             about = {"key": self.key, "batch": batch, "flops": passport.flops_per_step, "draws": self.draws}
-            return (check.judge_part(part, program, compiled.call, workload, **about),)
+            try:
+                self._parts[point.point] = check.expected_part(part, program, workload, **about)
+            except oracle.Unfit as error:
+                return (dataclasses.replace(check.unchecked(str(error)), name="part"),)
+            with jax.set_mesh(program.mesh):
+                first = program.init(self.key)
+            return (check.judge_part(program, compiled.call, first, batch, self._parts[point.point]),)
         measured = self.arms.workload(point.levers, grown)
         products = check.judge_products(measured, point.levers)
         across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
@@ -153,12 +160,16 @@ class Proof:
     def after_round(
         self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState
     ) -> tuple[tuple[Verdict, ...], float | None]:
-        """Whether one more update of the timed state, which this donates, is right; and the loss before that update.
+        """Whether one more update of the timed state, which this donates, is right; and the loss before that update. Of
+        a part that updates nothing: whether the timed state still gives the right loss or predictions.
 
         call: the timed step.
         """
         if not _updates(point):
-            return (), None
+            parted = PART.of(point.levers) == "local"  # its devices have states of their own
+            if parted or point.point not in self._parts:
+                return (), None
+            return (timed_state.judge_part(program, call, state, batch, self._parts[point.point]),), None
         workload, layout, about = self._about(point, grown, program, batch)
         reference = self._timed.get(self._reference_key(workload, point, layout))
         if reference is None:

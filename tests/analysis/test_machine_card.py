@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from passed_rows import rows
 
-from jaxbench.analysis import ceilings, machine_card, paired_ratio
+from jaxbench.analysis import card_origin, ceilings, machine_card, paired_ratio
 from jaxbench.errors import UserError
-from jaxbench.records import store
+from jaxbench.records import sealed, store
 from jaxbench.records.store import RunFolder
 
 MI = 2**20
+FIGURES = Path(__file__).parents[2] / "docs/figures"
 
 
 def run(path: Path, made: list[fab.Made], view: str, **facts: Any) -> RunFolder:
@@ -170,6 +171,78 @@ def test_damage_is_a_sentence(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(UserError, match="machine.json") as caught:
         machine_card.read(path)
     assert why in str(caught.value)
+
+
+def written(path: Path, places: tuple[str, ...] = ("machine.json",)) -> Path:
+    """Runs as `jaxbench machine` leaves them, with their card in each of these places, relative to their folder."""
+    folder = path / "machine"
+    runs = [run(folder, made, view, rounds=10, manifest={"started": f"2026-01-01T0{place}:00"})
+            for place, (view, made) in enumerate({"matmul": matmuls(), "stream": streams()}.items())]  # fmt: skip
+    for place in places:
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        store.write_json(folder / place, machine_card.build(runs))
+    return folder
+
+
+def edit(path: Path, *, seal: bool, factor: float = 2.0, field: str = "value") -> None:
+    """Multiplies a number of the first peak. seal: and computes the hash again, or removes it if the card is older."""
+    card = json.loads(path.read_text())
+    card["peaks"][0][field] *= factor
+    store.write_json(path, {**card, "sha256": sealed.digest(card)} if seal else card)
+
+
+def test_an_edited_peak_is_not_believed(tmp_path: Path) -> None:
+    path = written(tmp_path / "there") / "machine.json"
+    alone = tmp_path / "machine.json"
+    alone.write_bytes(path.read_bytes())
+    assert machine_card.read(alone) == machine_card.read(path) is not None
+    edit(alone, seal=False)
+    with pytest.raises(UserError, match="is damaged .its numbers are not those that it was written with.: delete it"):
+        machine_card.read(alone)
+
+
+@pytest.mark.parametrize("place", ["machine.json", "../machine.json", "../cnn/machine.json", "matmul/machine.json"])
+@pytest.mark.parametrize("hashed", [True, False])
+def test_an_edited_peak_with_a_new_hash_contradicts_its_runs(tmp_path: Path, place: str, hashed: bool) -> None:
+    path = written(tmp_path, (place,)) / place
+    if not hashed:
+        card = json.loads(path.read_text())
+        del card["sha256"]
+        path.write_text(json.dumps(card))
+    assert machine_card.read(path) is not None
+    edit(path, seal=hashed)
+    with pytest.raises(
+        UserError, match=r"is damaged \(it has value 2\S+ of flop_per_s float32 cpu 2, and its runs 1\S+\)"
+    ):
+        machine_card.read(path)
+
+
+@pytest.mark.parametrize("field", ["value", "hi"])
+def test_what_another_version_computes_a_little_differently_is_no_damage(tmp_path: Path, field: str) -> None:
+    path = written(tmp_path) / "machine.json"
+    edit(path, seal=True, factor=1.05, field=field)
+    assert machine_card.read(path) is not None
+    edit(path, seal=True, factor=1.5, field=field)
+    with pytest.raises(UserError, match=f"it has {field} "):
+        machine_card.read(path)
+
+
+def test_another_processor_or_a_peak_that_no_run_has(tmp_path: Path) -> None:
+    path = written(tmp_path) / "machine.json"
+    true = json.loads(path.read_text())
+    for changed, why in (
+        ({"machine": {**true["machine"], "cores": 4}}, "its machine has cores 4, and its runs 2"),
+        ({"peaks": [*true["peaks"], fab.peak("flop_per_s", 64, 1e15, op="matmul")]}, "do not have the same entries"),
+    ):
+        store.write_json(path, {**true, **changed, "sha256": sealed.digest({**true, **changed})})
+        with pytest.raises(UserError, match=why):
+            machine_card.read(path)
+
+
+@pytest.mark.parametrize("path", sorted(FIGURES.rglob(machine_card.NAME)), ids=lambda path: path.parent.name)
+def test_the_committed_cards_say_what_their_runs_say(path: Path) -> None:
+    card = machine_card.read(path)
+    assert card is not None and card_origin.runs_near(path, card["made_of"])
 
 
 def test_ceilings_of_a_cpu_are_measured_on_as_many_cores() -> None:

@@ -180,5 +180,22 @@ def test_a_constant_that_is_called_a_product(tmp_path: Path) -> None:
     assert row.point.record is not None and row.point.record.wrong == 0
 
 
+def test_a_kernel_that_asks_the_host(tmp_path: Path) -> None:
+    """It is as fast as a Python function, whatever the device is."""
+    asked = "function=lambda a, b: jax.pure_callback(on_host, jax.ShapeDtypeStruct((N, N), jnp.float32), a, b)"
+    asking = PRODUCT.replace("import numpy as np", "import jax\nimport numpy as np").replace(
+        "function=jnp.matmul", asked
+    )
+    asking = asking.replace(
+        "def build(", "def on_host(a, b):\n    return np.asarray(a) @ np.asarray(b)\n\n\ndef build("
+    )
+    row = measure(tmp_path, product=asking, queue=Queue())
+    assert refused(row) == {"nothing from the host"} and row.point.check_ok is False
+    assert (
+        "the compiled step does NOT run by itself, it waits for the host: pure_callback of 'on_host'" in row.gate_reason
+    )
+    assert row.point.record is not None and row.point.record.wrong == 0
+
+
 def test_more_than_the_peak(tmp_path: Path) -> None:
     assert refused(measure(tmp_path, flop_per_s=1e7, queue=Queue())) == {"not above peak", "not below roofline"}

@@ -74,7 +74,9 @@ class Measured:
         return {v.name for v in (*self.record.checks, *self.rounds[0].checks) if not v.ok}
 
 
-def measure(folder: Path, monkeypatch: Any, *, lie: str = "", fault: str = "", steps: int = 4) -> Measured:
+def measure(
+    folder: Path, monkeypatch: Any, *, lie: str = "", fault: str = "", part: str = "step", steps: int = 4
+) -> Measured:
     """steps: of a block; a round has five blocks' worth."""
     path = folder / "squares.py"
     path.write_text(MODEL)
@@ -89,7 +91,7 @@ def measure(folder: Path, monkeypatch: Any, *, lie: str = "", fault: str = "", s
     (arm,) = levers.arms(levers.defaults())
     point = Point(
         point="p", strategy="shard_map", scaling="strong", oversubscribed=False, platform="cpu", devices=2,
-        global_batch=16, levers=arm.levers,
+        global_batch=16, levers={**arm.levers, "part": part},
     )  # fmt: skip
     record = mine.prepare(point.to_json())
     return Measured(record, [mine.round("p", 0), mine.round("p", 1)])
@@ -130,6 +132,20 @@ def test_a_step_that_only_counts_after_the_checked_updates(tmp_path, monkeypatch
     found = measure(tmp_path, monkeypatch, fault="counts", steps=steps)
     assert found.wrong == {"timed update"} and found.ok is False
     assert "NOT within 1e-05" in found.after["timed update"].reason
+
+
+@pytest.mark.parametrize("part", ["forward", "gradient"])
+def test_the_truth_of_a_part_is_asked_again_from_its_timed_state(tmp_path, monkeypatch, part):
+    found = measure(tmp_path, monkeypatch, part=part)
+    assert found.ok is True, found.reason
+    assert {*found.after} == {"finite", "steps", "timed part"} and found.rounds[1].checks == ()
+    assert "from the timed state: relative L2 distance of the loss to one device" in found.after["timed part"].reason
+
+
+def test_a_part_that_does_nothing_after_three_calls(tmp_path, monkeypatch):
+    found = measure(tmp_path, monkeypatch, part="forward", fault="forgets")
+    assert found.wrong == {"timed part"} and found.ok is False
+    assert "from the timed state: relative L2 distance of the loss to one device is 1.0e+00, NOT" in found.reason
 
 
 def test_a_batch_of_zeros(tmp_path, monkeypatch):
