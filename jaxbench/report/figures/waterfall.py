@@ -39,19 +39,24 @@ def draw(run: TrainingFindings) -> Figure | None:
     for line, strategy in zip(sheet.panels, shown, strict=True):
         for axes, scaling in zip(line, scalings, strict=True):
             members = [one for one in every if (_name(one), one.point.scaling) == (strategy, scaling)]
-            _panel(axes, members)
+            panel(axes, members)
             entitle(axes, f"{short(strategy, 26)}, {scaling}", y="efficiency, %" if axes is line[0] else "")
-    drawn = {factor.name for one in every if _name(one) in shown for factor in one.factors if not factor.negligible}
-    handles = [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if name in drawn]
-    remarks = [*_notes(every), *notes.rest(len(shown), len(strategies), "strategies, in the order of the table")]
-    return sheet.finish(f"{run.experiment}: why not 100 %", handles, remarks)
+    drawn = handles([one for one in every if _name(one) in shown])
+    rest = notes.rest(len(shown), len(strategies), "strategies, in the order of the table")
+    return sheet.finish(f"{run.experiment}: why not 100 %", drawn, [*remarks(every), *rest])
+
+
+def handles(every: Sequence[Waterfall]) -> list[Any]:
+    """The legend of the factors that have a bar."""
+    drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
+    return [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if name in drawn]
 
 
 def _name(one: Waterfall) -> str:
     return " ".join(filter(None, (one.point.strategy, one.point.arm)))
 
 
-def _panel(axes: Axes, members: Sequence[Waterfall]) -> None:
+def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
     """One group of bars for each device count."""
     axes.axhline(100, **marks.DASHES, zorder=1)
     start, centres = 0.0, []
@@ -107,7 +112,8 @@ def _interval(axes: Axes, at: float, value: Estimate) -> None:
         axes.errorbar([at], [value.value], yerr=[[value.value - value.lo], [value.hi - value.value]], **_ERROR)
 
 
-def _notes(every: Sequence[Waterfall]) -> list[str]:
+def remarks(every: Sequence[Waterfall]) -> list[str]:
+    """What bars and marks mean, and which parts are missing."""
     found = ["points of efficiency; error bars: 95 % intervals of each step"]
     if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")
