@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -210,6 +211,7 @@ def repro(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 def _answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:
     """Prints the verdict and writes it into the folder, for people and for a CI system."""
     from jaxbench.report.drawing import canvas
+    from jaxbench.report.figures import factors as side_by_side
     from jaxbench.report.figures import verdicts as figure
     from jaxbench.report.verdicts import data, markdown, terminal, xml
 
@@ -219,7 +221,10 @@ def _answer(found: Comparison, folder: Path | None, name: str, console: Console)
         write_json(folder / "comparison.json", data.as_json(found))
         write_atomic(folder / "junit.xml", xml.junit(found, name))
         write_atomic(folder / "summary.md", markdown.markdown(found, name))
-        canvas.write(canvas.render(lambda: figure.draw(found)), folder / "figures", "comparison")
-        files = "summary.md, comparison.json, junit.xml, figures/comparison.svg"
-        console.print(f"\nWritten to {folder}: {files}", highlight=False, soft_wrap=True)
+        files = ["summary.md", "comparison.json", "junit.xml"]
+        for which, draw in (("comparison", figure.draw), ("waterfalls", side_by_side.draw)):
+            drawn = canvas.render(partial(draw, found))
+            canvas.write(drawn, folder / "figures", which)
+            files += [f"figures/{which}.svg"] if drawn else []
+        console.print(f"\nWritten to {folder}: {', '.join(files)}", highlight=False, soft_wrap=True)
     return found.exit_code

@@ -22,6 +22,8 @@ PEAK = 7.0e11  # FLOP/s of a device in a large product
 class Loss:
     """The factors of one device count. Each is what remains: 1 loses nothing.
 
+    slowest: the mean over processes of the time of `local`, over the slowest's; below 1 for a run of several processes.
+    fed: the step with resident input over the step as it is fed, whose base is fed for nothing.
     collectives: their time alone, over that of the step without them. rest: what no other factor explains: below 1 only
       where nothing of the communication is hidden, above 1 only where all of it is.
     """
@@ -29,7 +31,9 @@ class Loss:
     extra: float = 1.0
     share: float = 1.0
     machine: float = 1.0
+    slowest: float = 1.0
     idle: float = 0.0
+    fed: float = 1.0
     waited: float = 0.0
     communication: float = 1.0
     collectives: float = 0.5
@@ -37,26 +41,30 @@ class Loss:
 
     @property
     def efficiency(self) -> float:
-        parts = (self.extra, self.share, self.machine, 1 - self.idle, 1 - self.waited, self.communication, self.rest)
+        parts = (self.extra, self.share, self.machine, self.slowest, 1 - self.idle, self.fed, 1 - self.waited,
+                 self.communication, self.rest)  # fmt: skip
         return float(np.prod(parts))
 
     def times(self, n: int, work: float) -> dict[str, float]:
         """Seconds of each program, for `work` times the base's work on n devices."""
         alone = work * BASE_S / (n * self.extra * self.share)
-        local = alone / self.machine
+        local = alone / self.machine / self.slowest
         full = local / (1 - self.idle)
-        step = full / self.communication / self.rest / (1 - self.waited)
-        return {"alone": alone, "local": local, "communication": self.collectives * full, "step": step}
+        resident = full / self.communication / self.rest
+        step = resident / self.fed / (1 - self.waited)
+        times = {"alone": alone, "local": local, "communication": self.collectives * full}
+        return {**times, "resident": resident, "step": step}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """One point of the run, with its time."""
+    """One point of the run, with its time. paces: of each of its processes, its time over the slowest's."""
 
     point: str
     step_s: float
     facts: dict[str, Any]
     record: dict[str, Any] = field(default_factory=dict)
+    paces: tuple[float, ...] = ()
 
 
 def passport(devices: int, *, flops: float = FLOPS, product: float = FLOPS, sent: int = 246_832) -> schema.Passport:
@@ -106,6 +114,16 @@ def programs(
                 share = passport(1, flops=each, product=each / loss.extra)
                 made.append(part("alone", 1, times["alone"], int(BATCH * work) // n, share))
             made += [part(kind, n, times[kind], int(BATCH * work), whole) for kind in ("local", "communication")]
+            if loss.slowest < 1:
+                others = (n * loss.slowest - 1) / (n - 1)
+                record = {**made[-2].record, "processes": n}
+                made[-2] = dataclasses.replace(made[-2], record=record, paces=(1.0, *(others,) * (n - 1)))
+        if any(one.fed < 1 for one in losses.values()):
+            still = dict(facts, explains=name, levers={**facts["levers"], "input": "device"})
+            facts["levers"] = {**facts["levers"], "input": "pipeline:2"}
+            made.append(
+                Program(point=f"{name}/resident", step_s=times["resident"], facts=still, record={"passport": whole})
+            )
         if n == 1 and more:
             larger = dict(facts, global_batch=2 * BATCH, explains=name)
             record = {"passport": passport(1, flops=2 * FLOPS, product=2 * FLOPS)}
@@ -171,9 +189,11 @@ def _round(
     def times(steps: int, size: int) -> tuple[float, ...]:
         return tuple((steps * one.step_s * shared * (1 + noise * random.standard_normal(size))).tolist())
 
+    block_s = times(20, blocks)
     return schema.RoundRecord(
-        point=one.point, round=number, steps=20, block_s=times(20, blocks), double_block_s=times(40, 2),
+        point=one.point, round=number, steps=20, block_s=block_s, double_block_s=times(40, 2),
         warmup_block_s=times(20, 3), settled=True, compilations=0, worker=f"session0/w0#{number}",
+        process_block_s=tuple(tuple(pace * seconds for seconds in block_s) for pace in one.paces),
     )  # fmt: skip
 
 

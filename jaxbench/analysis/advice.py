@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from jaxbench.analysis import bubble, paired_ratio
@@ -120,9 +121,10 @@ def _micro_batches(last: Waterfall) -> str:
 
 def _batches_ahead(last: Waterfall) -> str:
     waited = last.point.outcome("waited_share")
+    share = f" (the step waits in {100 * waited:.0f} % of its time)" if math.isfinite(waited) else ""
     return (
-        f"the step waits for input in {100 * waited:.0f} % of its time {_on(last)}: prepare more batches ahead "
-        "(--config.lever.input=pipeline:8)."
+        f"{points(_lost(last, INPUT))} points are lost {_on(last)} to waiting for input{share}: prepare more batches "
+        "ahead (--config.lever.input=pipeline:8)."
     )
 
 

@@ -15,12 +15,15 @@ from jaxbench.analysis.waterfall import (
     INPUT,
     NOT_EXPLAINED,
     SHARED_MACHINE,
+    SLOWEST_PROCESS,
     SMALLER_SHARE,
+    UNEVEN_STAGES,
     Waterfall,
 )
 
 _TO = {
     EXTRA_WORK: "to extra work", SMALLER_SHARE: "to a smaller share", SHARED_MACHINE: "to the shared machine",
+    UNEVEN_STAGES: "to uneven stages", SLOWEST_PROCESS: "to the slowest process",
     BUBBLE: "to the pipeline's bubble", INPUT: "to waiting for input",
     COMMUNICATION: "to communication that is not hidden", NOT_EXPLAINED: "that is not explained",
 }  # fmt: skip

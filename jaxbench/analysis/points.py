@@ -92,9 +92,12 @@ def _require_asked(run: RunFolder, points: list[Point]) -> None:
 
 
 def _part_name(point: Point, batch: int) -> str:
-    """The end of the name of a point that explains another one: its part, or how many times its `batch` it has."""
+    """The end of the name of a point that explains another one: its part, or how many times its `batch` it has; a whole
+    step of the same batch is the one with resident input."""
     times = point.global_batch / batch if batch else 0.0
-    return f"batch={times:g}x" if point.part == "step" else point.part
+    if point.part != "step":
+        return point.part
+    return "resident" if times == 1 else f"batch={times:g}x"
 
 
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:

@@ -8,6 +8,7 @@ Stragglers, defines the numbers.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from jaxbench.analysis.intervals import MIN_PROCESSES, MIN_ROUNDS, Estimate, Uni
 from jaxbench.analysis.paired_ratio import Timed
 from jaxbench.analysis.quantities import times
 from jaxbench.analysis.scaling import Row, fault
+from jaxbench.analysis.timing import measure as timing_of
 from jaxbench.records.schema import RoundRecord
 
 LEAST = 0.01  # a process that loses less is not called slow, however sure that is
@@ -91,6 +93,20 @@ def over_median(each: RoundRecord) -> np.ndarray:
     """The time of each process over the median of all, for each block of a round. Returns (processes, blocks)."""
     seconds = np.array(each.process_block_s)
     return np.asarray(seconds / np.median(seconds, axis=0))
+
+
+def averaged(row: Row) -> Row | None:
+    """The row with the mean over its processes in place of the slowest of each block; None unless every round has the
+    times of several."""
+    if row.point.processes < 2 or len(usable(row)) < len(row.point.rounds):
+        return None
+    rounds = tuple(
+        dataclasses.replace(each, block_s=tuple(np.mean(each.process_block_s, axis=0).tolist()), process_block_s=())
+        for each in row.point.rounds
+    )
+    point = dataclasses.replace(row.point, rounds=rounds)
+    timing = timing_of(point, row.timing.draws, examples=point.global_batch)
+    return dataclasses.replace(row, point=point, timing=timing)
 
 
 def pace(row: Timed) -> Pace:

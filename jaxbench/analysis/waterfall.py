@@ -6,7 +6,8 @@ without communication, tn the whole step and tc its collectives alone:
 
     E = work t1 / (n tn) = [work t1 / (n ta)] x [ta / tl] x [tl / tn]
 
-are a smaller share, the shared machine, and communication that is not hidden. docs/METRICS.md has the other factors.
+are a smaller share, the shared machine, and communication that is not hidden. docs/METRICS.md has the other factors,
+among them the slowest process over the mean of all, and waiting for input by the same step with its input resident.
 What no factor explains is a factor of its own, so that the product is E exactly.
 """
 
@@ -18,17 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import bubble, paired_ratio, predicted
+from jaxbench.analysis import bubble, paired_ratio, predicted, stragglers
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.paired_ratio import SharedTimes
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.scaling import Row, fault
 
 EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE = "extra work", "smaller share", "shared machine"
+UNEVEN_STAGES, SLOWEST_PROCESS = "uneven stages", "slowest process"
 BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
 NOT_EXPLAINED = "not explained"
-NAMES = (EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE, BUBBLE, INPUT, COMMUNICATION, NOT_EXPLAINED)  # in their order
+NAMES = (
+    EXTRA_WORK, SMALLER_SHARE, UNEVEN_STAGES, SHARED_MACHINE, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
+    NOT_EXPLAINED,
+)  # fmt: skip
 PARTS = ("alone", "local", "communication")
+RESIDENT = "resident"  # the part of a step that is fed: the same step with its input on the devices
 COUNTED = 0.005  # FLOPs of two programs that differ by less are the same work
 SMALL = 0.5  # points of efficiency
 EXACTLY_1 = 1e-9  # a factor whose every draw is as near to 1 is left out
@@ -128,7 +134,7 @@ def find(rows: Sequence[Row], card: dict[str, Any] | None = None) -> list[Waterf
 
 
 def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
-    usable = {name: part for name in PARTS if (part := row.explained_by.get(name)) is not None and not fault(part)}
+    usable = _usable(base, row)
     shared = paired_ratio.times([base, row, *usable.values()])
     times = dict(zip(("one", "all", *usable), np.column_stack([shared.step_s, shared.draws]), strict=True))
     # Weak scaling of the batch: a device's share is what the one device of the base does, so that is its time alone.
@@ -139,33 +145,55 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     whole = row.work * times["one"] / (row.point.devices * times["all"])
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
     steps = {name: values[name] for name in NAMES if name in values} | {NOT_EXPLAINED: rest}
-    missing = [name for name in PARTS if name not in usable and not (name == "alone" and same_share)]
+    missing = [_why_missing(row, name) for name in PARTS if name not in usable and not (name == "alone" and same_share)]
+    if any(RESIDENT in side.explained_by for side in (base, row)):
+        missing += [_why_missing(side, RESIDENT) for side in (base, row) if not _measured(side, RESIDENT)]
     return Waterfall(
         row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
-        predicted_s=predicted_s, missing=tuple(_why_missing(row, name) for name in missing), rounds=shared.rounds,
+        predicted_s=predicted_s, missing=tuple(missing), rounds=shared.rounds,
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
     )  # fmt: skip
+
+
+def _measured(row: Row, part: str) -> bool:
+    return part in row.explained_by and not fault(row.explained_by[part])
+
+
+def _usable(base: Row, row: Row) -> dict[str, Row]:
+    """The rows whose times are factors, by the name that `_factors` has for them."""
+    usable = {name: row.explained_by[name] for name in PARTS if _measured(row, name)}
+    if "local" in usable and (mean := stragglers.averaged(usable["local"])) is not None:
+        usable["mean"] = mean
+    if _measured(base, RESIDENT) and _measured(row, RESIDENT):
+        usable |= {"one resident": base.explained_by[RESIDENT], "all resident": row.explained_by[RESIDENT]}
+    return usable
 
 
 def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The factors that can be computed from these times, and what is known of the communication.
 
-    times: seconds, the value and then all draws: one, all, alone, local, communication.
+    times: seconds, the value and then all draws: one, all, alone, local, communication; mean, of `local` over its
+      processes; one and all with resident input.
     """
-    n, same = row.point.devices, np.ones_like(times["one"])
-    waits = [np.nan_to_num(each.point.outcome("waited_share")) for each in (base, row)]
-    one, all_ = times["one"] * (1 - waits[0]), times["all"] * (1 - waits[1])
-    factors, known, idle = {INPUT: same * (1 - waits[1]) / (1 - waits[0])}, {}, bubble.of(row.point)
-    factors[BUBBLE] = same * (1 - idle)
+    n, same, idle = row.point.devices, np.ones_like(times["one"]), bubble.of(row.point)
+    factors = {BUBBLE: same * (1 - idle)}
+    known: dict[str, np.ndarray] = {}
+    if (unfed := _unfed(base, row, times)) is None:  # then waiting would be in every other factor
+        return factors, known
+    one, all_ = unfed
+    factors[INPUT] = (all_ / times["all"]) / (one / times["one"])
     if "alone" in times:
         factors[EXTRA_WORK] = same * _extra_work(base, row)
         alone = one if "alone" not in row.explained_by else times["alone"]
-        factors[SMALLER_SHARE] = row.work * one / (n * alone) / factors[EXTRA_WORK]
+        # The micro-batches of a stage are those of one device: its products are not smaller, but fewer or more.
+        share = UNEVEN_STAGES if bubble.stages(row.point) == n > 1 else SMALLER_SHARE
+        factors[share] = row.work * one / (n * alone) / factors[EXTRA_WORK]
     if "local" in times:
-        local = times["local"] / (1 - idle)
+        local, mean = times["local"] / (1 - idle), times.get("mean", times["local"])
         known["local_s"] = local
+        factors[SLOWEST_PROCESS] = mean / times["local"]
         if "alone" in times:
-            factors[SHARED_MACHINE] = alone / times["local"]
+            factors[SHARED_MACHINE] = alone / mean
         seen = all_ - local
         if "communication" in times:
             seen = np.clip(seen, 0, times["communication"])
@@ -176,8 +204,25 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
     return factors, known
 
 
+def _unfed(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    """The times of one and of all devices without what they wait for input: those of the steps with resident input;
+    None if these failed. In older records one block said how long its step waited."""
+    if "all resident" in times:
+        return times["one resident"], times["all resident"]
+    if any(RESIDENT in side.explained_by for side in (base, row)):
+        return None
+    waits = [float(np.nan_to_num(each.point.outcome("waited_share"))) for each in (base, row)]
+    return times["one"] * (1 - waits[0]), times["all"] * (1 - waits[1])
+
+
 def _extra_work(base: Row, row: Row) -> float:
-    """FLOPs of matrix products that one device needs over those that n devices do for as much work; 1: the same."""
+    """FLOPs of matrix products that one device needs over those that n devices do for as much work; 1: the same.
+
+    1 with stages too: each tick of their loop chooses what it does, and the count takes the dearest, in idle ticks
+    also.
+    """
+    if bubble.stages(row.point) > 1:
+        return 1.0
     alone = row.explained_by.get("alone")
     counts = [each.point.record.passport.product_flops_per_step for each in (base, alone) if each and each.point.record]
     if len(counts) < 2 or not all(counts):

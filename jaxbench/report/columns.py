@@ -78,6 +78,10 @@ def _lost(*names: str) -> Get:
     return lambda entry: entry.waterfall and entry.waterfall.lost(*names)
 
 
+_NAMED = waterfall.SMALLER_SHARE, waterfall.SHARED_MACHINE, waterfall.COMMUNICATION  # factors with columns of their own
+_OTHER = tuple(name for name in waterfall.NAMES if name not in _NAMED)
+
+
 def _measured_s(entry: Entry) -> float | None:
     """Of every timed block and loop."""
     rounds = entry.point.rounds
@@ -287,8 +291,7 @@ COLUMNS: tuple[Column, ...] = (
         Column("lost_smaller_share", _lost(waterfall.SMALLER_SHARE), unit="1", bounds=True),
         Column("lost_shared_machine", _lost(waterfall.SHARED_MACHINE), unit="1", bounds=True),
         Column("lost_communication", _lost(waterfall.COMMUNICATION), unit="1", bounds=True),
-        Column("lost_other", _lost(waterfall.EXTRA_WORK, waterfall.BUBBLE, waterfall.INPUT, waterfall.NOT_EXPLAINED),
-               unit="1")),
+        Column("lost_other", _lost(*_OTHER), unit="1")),
     *_defined_in("communication-alone-and-hidden",
         Column("communication_s", "waterfall.communication_s", unit="s", bounds=True),
         Column("communication_hidden", "waterfall.hidden", unit="1", bounds=True),

@@ -5,6 +5,7 @@ alone           one device does one device's share, the others idle
 local           all devices do their share, and nothing is sent
 communication   the step's collectives, and nothing else
 peak            a large matrix product on every device
+resident        the whole step with its input on the devices, if the step is fed from the host
 batch=2x        the base with a larger batch, if config.explain is "more"
 """
 
@@ -33,7 +34,7 @@ from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import TrainWorkload
 from jaxbench.workloads.levers import precision
 
-ALONE, LOCAL, COMMUNICATION, PEAK = "alone", "local", "communication", "peak"
+ALONE, LOCAL, COMMUNICATION, PEAK, RESIDENT = "alone", "local", "communication", "peak", "resident"
 LARGER = (2, 4)  # times the batch of the base
 
 
@@ -53,6 +54,8 @@ def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
         if point.devices not in peaks:
             found.append(_part(point, PEAK))
             peaks.add(point.devices)
+        if INPUT.of(point.levers).kind != "device":
+            found.append(_resident(point))
         if point.devices == 1:
             factors = LARGER if settings.explain == "more" and point.scaling == "strong" else ()
             found += [_larger(point, factor) for factor in factors]
@@ -79,6 +82,11 @@ def _parts(point: Point) -> list[Point]:
 def _part(point: Point, part: str, **changed: Any) -> Point:
     levers = {**point.levers, PART.name: part, INPUT.name: INPUT.default}
     return dataclasses.replace(point, point=f"{point.point}/{part}", explains=point.point, levers=levers, **changed)
+
+
+def _resident(point: Point) -> Point:
+    levers = {**point.levers, INPUT.name: INPUT.default}
+    return dataclasses.replace(point, point=f"{point.point}/{RESIDENT}", explains=point.point, levers=levers)
 
 
 def _larger(point: Point, factor: int) -> Point:

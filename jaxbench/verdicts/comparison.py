@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jaxbench.verdicts import calibration, comparable, factors, judge
 from jaxbench.verdicts.comparable import LeftOut
-from jaxbench.verdicts.factors import Change
+from jaxbench.verdicts.factors import Change, Pair
 from jaxbench.verdicts.judge import EXIT, Answers
 from jaxbench.verdicts.metric import Metric
 
@@ -23,7 +23,7 @@ class Comparison:
       left_out: the points that are not compared.
       software: a sentence for each difference of software, which may explain a different time.
       across: the fields that were declared to differ.
-      factors: of each point that has a waterfall in both runs.
+      waterfalls: of each point that has one in both runs.
     """
 
     a: str
@@ -32,7 +32,12 @@ class Comparison:
     left_out: tuple[LeftOut, ...]
     software: tuple[str, ...]
     across: tuple[str, ...] = ()
-    factors: tuple[Change, ...] = ()
+    waterfalls: tuple[Pair, ...] = ()
+
+    @property
+    def factors(self) -> tuple[Change, ...]:
+        """How much faster B is by each factor of `waterfalls`."""
+        return factors.changes(self.waterfalls)
 
     @property
     def verdict(self) -> str:
@@ -51,5 +56,5 @@ def compare(a: Path, b: Path, metric: Metric, *, margin: float, across: Sequence
     answers = judge.judge(pair.a, pair.b, metric, known, margin=margin)
     return Comparison(
         a=str(a), b=str(b), answers=answers, left_out=pair.left_out, software=pair.software, across=tuple(across),
-        factors=factors.compare(left, right, across),
+        waterfalls=factors.pairs(left, right, across),
     )  # fmt: skip

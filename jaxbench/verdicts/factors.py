@@ -44,10 +44,24 @@ class Change:
         return self.faster.has_interval and (self.faster.lo > 1 or self.faster.hi < 1)
 
 
-def compare(a: Run, b: Run, across: Sequence[str] = ()) -> tuple[Change, ...]:
-    """The factors of each point that has a waterfall in both runs; () without any. across: as in `comparable.pair`."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pair:
+    """The waterfalls of one point in both runs. point: as in `Change`."""
+
+    point: str
+    a: Waterfall
+    b: Waterfall
+
+
+def pairs(a: Run, b: Run, across: Sequence[str] = ()) -> tuple[Pair, ...]:
+    """Of each point that has a waterfall in both runs; () without any. across: as in `comparable.pair`."""
     left, right = _waterfalls(a, across), _waterfalls(b, across)
-    return tuple(change for name in left if name in right for change in _changes(name, left[name], right[name]))
+    return tuple(Pair(point=name, a=left[name], b=right[name]) for name in left if name in right)
+
+
+def changes(found: Sequence[Pair]) -> tuple[Change, ...]:
+    """The factors of these points, each in both runs."""
+    return tuple(change for pair in found for change in _changes(pair.point, pair.a, pair.b))
 
 
 def _waterfalls(run: Run, across: Sequence[str]) -> dict[str, Waterfall]:

@@ -49,7 +49,8 @@ ALONE = {
     "extra work": (Loss(extra=0.8), 0.8),
     "smaller share": (Loss(share=0.9), 0.9),
     "shared machine": (Loss(machine=0.85), 0.85),
-    "waiting for input": (Loss(waited=0.12), 0.88),
+    "slowest process": (Loss(slowest=0.9), 0.9),
+    "waiting for input": (Loss(fed=0.88), 0.88),
     "communication": (Loss(communication=0.9), 0.9),
     "not explained": (Loss(communication=1 / 1.1, collectives=0.1, rest=0.93), 0.93),
 }
@@ -61,12 +62,36 @@ def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, nam
     one = only(tmp_path, loss, noise=0.01)
     found = one.factor(name)
     assert found is not None and found.clear and found.value.value == pytest.approx(value, abs=0.01)
-    if name not in ("extra work", "waiting for input"):  # counted and not measured, so without an interval
+    if name not in ("extra work", "slowest process"):  # counted, or made without noise: so without an interval
         assert found.value.lo <= value <= found.value.hi
     others = {factor.name for factor in one.factors if factor.clear} - {name}
     assert others == ({"communication"} if name == "not explained" else set())
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
     assert sum(factor.lost.value for factor in one.factors) == pytest.approx(100 * (1 - one.efficiency.value))
+
+
+def test_records_of_before_resident_input_have_what_one_block_waited(tmp_path: Path) -> None:
+    one = only(tmp_path, Loss(waited=0.12), noise=0.01)
+    assert [factor.name for factor in one.factors if factor.clear] == ["waiting for input"]
+    assert one.factor("waiting for input").value == Estimate(value=pytest.approx(0.88))  # type: ignore[union-attr]
+    assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
+
+
+def test_resident_input_that_failed_is_named(tmp_path: Path) -> None:
+    for place in ("shard_map/strong/1/resident", "shard_map/strong/2/resident"):
+        one = only(tmp_path / place, Loss(fed=0.8), without=(place,))
+        assert [factor.name for factor in one.factors] == ["not explained"]
+        assert len(one.missing) == 1 and one.missing[0].startswith(f"{place} (")
+
+
+def test_uneven_stages_are_no_smaller_share_and_no_extra_work(tmp_path: Path) -> None:
+    """In a pipeline's loop the count of products takes the dearest work of each tick, also of idle ones."""
+    loss = Loss(extra=0.8, share=0.9, idle=1 / 5)
+    one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4"})
+    assert [factor.name for factor in one.factors if factor.clear] == ["uneven stages", "pipeline bubble"]
+    assert one.factor("uneven stages").value.value == pytest.approx(0.72, abs=0.01)  # type: ignore[union-attr]
+    (said,) = loss_sentences.sentences([one])
+    assert "28 to uneven stages" in said
 
 
 def test_a_bubble_has_its_closed_form(tmp_path: Path) -> None:
@@ -80,11 +105,14 @@ def test_a_bubble_has_its_closed_form(tmp_path: Path) -> None:
 
 
 def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> None:
-    loss = Loss(extra=0.9, share=0.95, machine=0.8, waited=0.1, communication=0.8, collectives=0.25, rest=0.97)
+    loss = Loss(
+        extra=0.9, share=0.95, machine=0.8, slowest=0.95, fed=0.9, communication=0.8, collectives=0.25, rest=0.97
+    )
     for one in made(tmp_path, {2: loss, 4: loss}, scalings=("strong", "weak"), noise=0.01).values():
         assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
         if one.point.scaling == "strong":
-            assert [factor.name for factor in one.factors] == [name for name in NAMES if name != "pipeline bubble"]
+            others = ("uneven stages", "pipeline bubble")
+            assert [factor.name for factor in one.factors] == [name for name in NAMES if name not in others]
             assert one.efficiency.value == pytest.approx(loss.efficiency, rel=0.01)
 
 
@@ -254,7 +282,7 @@ def test_other_advice_has_its_number_too(tmp_path: Path) -> None:
     machine, bubble, waiting = advice.sentences(list(every.values()))
     assert "take 1.25 times as long as one alone" in machine
     assert "20 % of the schedule of 2 stages is idle with 4 micro-batches, and 6 % would be with 16" in bubble
-    assert "waits for input in 20 % of its time on 2 devices" in waiting
+    assert "are lost on 2 devices to waiting for input (the step waits in 20 % of its time)" in waiting
 
 
 def test_no_advice_within_the_noise(tmp_path: Path) -> None:

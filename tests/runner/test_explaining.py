@@ -54,6 +54,16 @@ def test_more_asks_what_a_larger_batch_would_do():
     assert larger == {"jit_auto/strong/1/batch=2x": 48, "jit_auto/strong/1/batch=4x": 96}
 
 
+def test_a_step_that_is_fed_is_explained_by_the_same_one_with_resident_input():
+    found = of(CPU, strategy="shard_map", **{"lever.input": "pipeline:2"})
+    names = [f"shard_map/{scaling}/{devices}/resident" for scaling in ("strong", "weak") for devices in (1, 2)]
+    resident = [found[name] for name in names]
+    assert [point.levers["input"] for point in resident] == ["device"] * 4
+    assert [point.global_batch for point in resident] == [24, 24, 24, 48]
+    assert all(explaining.is_plain(point) and point.point.startswith(point.explains) for point in resident)
+    assert not [name for name in of(CPU) if name.endswith("/resident")]
+
+
 @pytest.mark.parametrize(
     "changes",
     [

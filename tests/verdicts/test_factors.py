@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import fabricate
 import fabricate_losses as fab
+import jsonschema
 import pytest
 from fabricate_losses import Loss
 from rich.console import Console
 
+from jaxbench.report.drawing import canvas
+from jaxbench.report.figures import factors as side_by_side
+from jaxbench.report.verdicts import data
 from jaxbench.report.verdicts.markdown import markdown
 from jaxbench.report.verdicts.terminal import show
 from jaxbench.verdicts import comparison, factors
@@ -57,8 +62,37 @@ def test_both_tables_are_shown(tmp_path: Path) -> None:
         assert "B faster by it" in text and "smaller share" in text and "most of all by communication" in text
 
 
+def test_the_factors_are_in_the_json_too(tmp_path: Path) -> None:
+    found = compared(tmp_path, Loss(share=0.97, machine=0.93, communication=0.98))
+    document = data.as_json(found)
+    jsonschema.validate(document, json.loads(data.SCHEMA_FILE.read_text()))
+    told = {each["name"]: each for each in document["factors"]}
+    assert list(told) == [change.name for change in found.factors]
+    assert told["communication"]["point"] == "strong/2"
+    assert told["communication"]["a"]["value"] == pytest.approx(0.7, rel=0.02)
+    assert told["communication"]["b"]["value"] == pytest.approx(0.98, rel=0.02)
+    assert 1 < told["communication"]["faster"]["lo"] < told["communication"]["faster"]["hi"]
+
+
+def test_both_waterfalls_are_drawn_side_by_side(tmp_path: Path) -> None:
+    one = fab.folder(tmp_path / "a", {2: USUAL, 4: USUAL}, scalings=("strong", "weak"))
+    losses, both = {2: Loss(machine=0.8), 4: USUAL}, ("strong", "weak")
+    two = fab.folder(tmp_path / "b", losses, strategies=("fsdp",), scalings=both, noise=0.003)
+    found = comparison.compare(one, two, METRICS["step_s"], margin=0.02, across=("strategy",))
+    with canvas.style():
+        figure = side_by_side.draw(found)
+    assert figure is not None
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["A: shard_map strong", "B: fsdp strong", "A: shard_map weak", "B: fsdp weak"]
+    bars = [[patch.get_height() for patch in axes.patches] for axes in figure.axes]
+    for pair in found.waterfalls:
+        for side, one_of in ((0, pair.a), (1, pair.b)):
+            place = side + 2 * (one_of.point.scaling == "weak")
+            assert any(height == pytest.approx(100 * one_of.efficiency.value) for height in bars[place])
+
+
 def test_runs_without_such_points_have_no_table(tmp_path: Path) -> None:
     one, two = (fabricate.run_folder(tmp_path / name, seed=seed) for seed, name in enumerate("ab"))
     found, out = comparison.compare(one, two, METRICS["step_s"], margin=0.02), io.StringIO()
     show(found, Console(file=out, width=110))
-    assert found.factors == () and "B faster by it" not in out.getvalue()
+    assert found.factors == () and "B faster by it" not in out.getvalue() and side_by_side.draw(found) is None

@@ -267,9 +267,9 @@ def bar_style(place: int, *, hollow: bool = False) -> dict[str, Any]:
     return dict(facecolor=face, edgecolor=edge, hatch=hatch, linewidth=0.8)
 
 
-def bar_handle(place: int, label: str) -> Patch:
+def bar_handle(place: int, label: str, *, hollow: bool = False) -> Patch:
     """The legend entry of the bars at `place`."""
-    return Patch(label=label, **bar_style(place))
+    return Patch(label=label, **bar_style(place, hollow=hollow))
 
 
 def handle(place: int, label: str, *, between: Any = "-") -> Line2D:

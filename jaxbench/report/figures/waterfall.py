@@ -8,7 +8,15 @@ from typing import Any
 
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.waterfall import NAMES, Factor, Waterfall
+from jaxbench.analysis.waterfall import (
+    NAMES,
+    SHARED_MACHINE,
+    SLOWEST_PROCESS,
+    SMALLER_SHARE,
+    UNEVEN_STAGES,
+    Factor,
+    Waterfall,
+)
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, entitle, short
 from jaxbench.report.findings import TrainingFindings
@@ -24,6 +32,9 @@ CAPTION = (
 MOST = 3  # families of one scaling: more rows than this do not fit a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
+_KIN = {UNEVEN_STAGES: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # drawn like these, but hollow
+_PLACES = [name for name in NAMES if name not in _KIN]
+_LOOKS = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}  # (colour and hatch, hollow)
 _GAP, _LEAST = 1.2, 12.0  # in bars: between device counts, and of a panel
 
 
@@ -39,19 +50,24 @@ def draw(run: TrainingFindings) -> Figure | None:
     for line, strategy in zip(sheet.panels, shown, strict=True):
         for axes, scaling in zip(line, scalings, strict=True):
             members = [one for one in every if (_name(one), one.point.scaling) == (strategy, scaling)]
-            _panel(axes, members)
+            panel(axes, members)
             entitle(axes, f"{short(strategy, 26)}, {scaling}", y="efficiency, %" if axes is line[0] else "")
-    drawn = {factor.name for one in every if _name(one) in shown for factor in one.factors if not factor.negligible}
-    handles = [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if name in drawn]
-    remarks = [*_notes(every), *notes.rest(len(shown), len(strategies), "strategies, in the order of the table")]
-    return sheet.finish(f"{run.experiment}: why not 100 %", handles, remarks)
+    drawn = handles([one for one in every if _name(one) in shown])
+    rest = notes.rest(len(shown), len(strategies), "strategies, in the order of the table")
+    return sheet.finish(f"{run.experiment}: why not 100 %", drawn, [*remarks(every), *rest])
+
+
+def handles(every: Sequence[Waterfall]) -> list[Any]:
+    """The legend of the factors that have a bar."""
+    drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
+    return [marks.bar_handle(place, name, hollow=hollow) for name, (place, hollow) in _LOOKS.items() if name in drawn]
 
 
 def _name(one: Waterfall) -> str:
     return " ".join(filter(None, (one.point.strategy, one.point.arm)))
 
 
-def _panel(axes: Axes, members: Sequence[Waterfall]) -> None:
+def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
     """One group of bars for each device count."""
     axes.axhline(100, **marks.DASHES, zorder=1)
     start, centres = 0.0, []
@@ -92,7 +108,8 @@ def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
     """The bar of one factor from `level` down, or up where it gains, with the interval around its end."""
     lost = factor.lost
     low, high = sorted((level, level - lost.value))
-    axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(NAMES.index(factor.name)))
+    place, hollow = _LOOKS[factor.name]
+    axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(place, hollow=hollow))
     _interval(axes, at, Estimate(value=level - lost.value, lo=level - lost.hi, hi=level - lost.lo))
     text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.clear else "?"
     if lost.value < 0:
@@ -107,7 +124,8 @@ def _interval(axes: Axes, at: float, value: Estimate) -> None:
         axes.errorbar([at], [value.value], yerr=[[value.value - value.lo], [value.hi - value.value]], **_ERROR)
 
 
-def _notes(every: Sequence[Waterfall]) -> list[str]:
+def remarks(every: Sequence[Waterfall]) -> list[str]:
+    """What bars and marks mean, and which parts are missing."""
     found = ["points of efficiency; error bars: 95 % intervals of each step"]
     if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")

@@ -7,8 +7,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.verdicts.notes import levels, paired
 from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts.factors import Change
 from jaxbench.verdicts.judge import ALPHA, Answer
 
 SCHEMA = 1
@@ -40,6 +42,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "autocorrelation": _finite(answers.autocorrelation),
         "overall": _answer(answers.overall),
         "points": [_answer(each) for each in answers.points],
+        "factors": [_change(each) for each in comparison.factors],
         "across": list(comparison.across),
         "software": list(comparison.software),
         "left_out": [str(each) for each in comparison.left_out],
@@ -52,11 +55,20 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "verdict": answer.verdict,
         "a": _finite(answer.a),
         "b": _finite(answer.b),
-        "ratio": {name: _finite(getattr(answer.ratio, name)) for name in ("value", "lo", "hi")},
+        "ratio": _estimate(answer.ratio),
         "why": answer.why,
         "processes": {"a": answer.processes[0], "b": answer.processes[1]},
         "rounds": {"a": answer.rounds[0], "b": answer.rounds[1]},
     }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    estimates = {name: _estimate(getattr(change, name)) for name in ("a", "b", "faster")}
+    return {"point": change.point, "name": change.name, **estimates}
+
+
+def _estimate(estimate: Estimate) -> dict[str, float | None]:
+    return {name: _finite(getattr(estimate, name)) for name in ("value", "lo", "hi")}
 
 
 def _finite(value: float) -> float | None:
