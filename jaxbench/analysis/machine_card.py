@@ -112,7 +112,8 @@ def _launch(run: str, row: CaseRow) -> dict[str, Any]:
 
 def _link(run: str, fit: Fit) -> dict[str, Any]:
     """bus_bytes_per_s: beta as bus bandwidth; None for one device."""
-    facts = {name: getattr(fit.place, name) for name in ("op", "dtype", "devices", "mesh", "axis", "oversubscribed")}
+    names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
+    facts = {name: getattr(fit.place, name) for name in names}
     bus = fit.beta_bytes_per_s.value * fit.bus_factor
     return {
         **facts,
