@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import Point, hosts_of
 from jaxbench.records.schema import Collective, PointRecord
 
 # XLA's names, and those of the measured collectives of a card.
@@ -25,7 +25,7 @@ def communication_s(point: Point, card: dict[str, Any] | None, workers: Mapping[
     """
     if point.record is None or card is None:
         return math.nan
-    hosts = len(set((workers or {}).get(point.record.worker, {}).get("hosts", ()))) or 1
+    hosts = hosts_of(point, workers or {})
     return sum((_seconds(one, point.record, hosts, card) for one in point.record.passport.collectives), 0.0)
 
 
