@@ -56,7 +56,7 @@ FLAGS = flags.FLAGS
 
 def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
     from jaxbench.analysis import stopping
-    from jaxbench.machine_command import adopt
+    from jaxbench.machine_command import add_links, adopt
     from jaxbench.records.store import RunFolder
     from jaxbench.runner import compile_only
     from jaxbench.runner import run as runner
@@ -70,6 +70,8 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
     runner.run(experiment, FLAGS.config, workdir, console, stopping.look, crew)
+    if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
+        add_links(workdir, console)
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     return report(workdir, console)

@@ -69,6 +69,7 @@ class _Measured:
     platform: str = setting("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu"))
     devices: tuple[int, ...] | None = setting("mesh.devices", "auto", device_counts)
     max_devices: int | None = setting("mesh.devices", None, device_limit)
+    mesh_processes: str = setting("mesh.processes", "1", as_is)  # that run a point: a number, or per_device
     # None: as many as the machine needs for narrow intervals; docs/METRICS.md, Rounds.
     rounds: int | None = setting("measure.rounds", AUTO, integer_or_auto(1, 10_000, like=10), mixed=True)
     # The rounds are divided among so many processes, one after the other; only 3 or more show how much they differ.
@@ -103,7 +104,6 @@ class Settings(_Measured):
     # What grows with the device count in weak scaling; "model": by the experiment's own grow().
     weak: str = setting("weak", "batch", one_of("batch", "model"))
     oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)  # mesh.devices=auto may exceed the CPU cores
-    mesh_processes: str = setting("mesh.processes", "1", as_is)  # that run a point: a number, or per_device
     # "max": the largest batch that fits; "context": the longest sequence. search_bytes 0: the device's memory.
     search: str = setting("search", "", one_of("", "max", "context"))
     search_bytes: int = setting("search_bytes", 0, integer(0, 2**63 - 1))

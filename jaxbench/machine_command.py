@@ -48,6 +48,26 @@ def machine(workdir: Path, *, preset: str, console: Console) -> Outcome:
     return machine_page.write(workdir, folders, card, console)
 
 
+def add_links(workdir: Path, console: Console) -> None:
+    """Adds the links between processes or hosts that a run of collectives measured to the card beside its folder.
+
+    Without one, these links alone are the card. A card of another machine, such as one host of several, stays as it is.
+    """
+    manifest = RunFolder(workdir).manifest()
+    if manifest["plan"].get("view") != "collectives":
+        return
+    made = machine_card.build([RunFolder(workdir)])
+    made["links"] = [link for link in made["links"] if (link["group_processes"] or 1) > 1]
+    target = workdir.resolve().parent / CARD
+    before = machine_card.read(target)
+    if not made["links"]:
+        return
+    if before is not None and (mismatch := machine_card.matches(before, manifest)):
+        console.print(f"{target} stays without these links: {mismatch}", style="yellow", soft_wrap=True)
+        return
+    write_json(target, made if before is None else machine_card.with_links(before, made))
+
+
 def adopt(workdir: Path, console: Console) -> None:
     """Copies the card beside the run folder into it, if it is of this machine and the run has none yet."""
     source, target = workdir.resolve().parent / CARD, workdir / CARD

@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
+import fabricate_cases as fab
 import pytest
 from doorway import jaxbench, sketched
 from rich.console import Console
@@ -69,6 +70,40 @@ def test_a_damaged_card_is_one_sentence(measured: Path) -> None:
     (measured / "machine.json").write_text("{")
     with pytest.raises(UserError, match="machine.json"):
         machine_command.adopt(measured / "own", Console(quiet=True))
+
+
+SIZES = [4**k for k in range(5, 12)]
+
+
+def links(folder: Path, alpha_s: float, **of: int) -> Path:
+    made = fab.alpha_beta("all_reduce", 2, SIZES, alpha_s=alpha_s, beta=1e9, cores=2, **of)
+    fab.case_folder(folder, made, view="collectives", rounds=5)
+    machine_command.add_links(folder, Console(quiet=True))
+    return folder.parent / machine_command.CARD
+
+
+def test_links_between_processes_are_added_to_the_card_beside_a_run(tmp_path: Path) -> None:
+    card = links(tmp_path / "inside", 1e-5)
+    assert not card.exists()  # a card of one process is made by `jaxbench machine`
+    links(tmp_path / "processes", 1e-4, group_processes=2)
+    before = json.loads(card.read_text())
+    before["links"].append({name: value for name, value in before["links"][0].items() if "group" not in name})
+    card.write_text(json.dumps(before))
+    links(tmp_path / "hosts", 1e-3, group_processes=2, group_hosts=2)
+    links(tmp_path / "again", 2e-4, group_processes=2)
+    found = json.loads(card.read_text())["links"]
+    seen = {(link.get("group_processes"), link.get("group_hosts")): link["alpha_s"] for link in found}
+    assert len(found) == 3
+    assert seen == pytest.approx({(None, None): 1e-4, (2, 2): 1e-3, (2, 1): 2e-4}, rel=0.1)
+
+
+def test_another_machines_card_keeps_its_own_links(tmp_path: Path) -> None:
+    card = links(tmp_path / "one", 1e-4, group_processes=2)
+    other = json.loads(card.read_text())
+    other["machine"]["cores"] = other["machine"].get("cores", 2) + 1
+    card.write_text(text := json.dumps(other))
+    links(tmp_path / "other", 1e-3, group_processes=2)
+    assert card.read_text() == text
 
 
 WRONG = [

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxbench.analysis.case_rows import CaseRow, bus_factor
+from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
@@ -38,7 +39,7 @@ class Fit:
       why_not: a clause; "" when there is a fit.
     """
 
-    place: CasePlace
+    place: CasePoint
     alpha_s: Estimate = UNKNOWN
     beta_bytes_per_s: Estimate = UNKNOWN
     half_bytes: Estimate = UNKNOWN
@@ -54,6 +55,7 @@ class Fit:
         if p.source or p.target:
             return f"{p.op} {p.dtype} {p.source}->{p.target}"
         group = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
+        group += f" of {p.between}" if p.between else ""
         return f"{p.op} {p.dtype} on {devices_word(p.devices)}{group}"
 
     def seconds_at(self, payload_bytes: np.ndarray) -> np.ndarray:

@@ -160,6 +160,7 @@ def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
         row = min(compared, key=lambda row: row.busbw.value)
         p = row.point
         along = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
+        along += f" of {p.between}" if p.between else ""
         along += f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
         rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(p.payload_bytes or 0)}"
         fit = next((f for f in fits if not f.why_not and group_of(f.place) == group_of(p)), None)

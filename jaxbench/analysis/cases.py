@@ -17,6 +17,28 @@ from jaxbench.records.store import RunFolder
 class CasePoint(CasePlace, Measured[CaseRecord]):
     """One case in one place, with everything that the run recorded about it."""
 
+    @property
+    def group_processes(self) -> int | None:
+        """Of a collective, that own the devices of one group; None if unknown."""
+        return self.record.group_processes if self.record is not None and self.family == "collective" else None
+
+    @property
+    def group_hosts(self) -> int | None:
+        """Of a collective, the hosts of those processes; None if unknown."""
+        return self.record.group_hosts if self.record is not None and self.family == "collective" else None
+
+    @property
+    def between(self) -> str:
+        """What lies between the devices of a collective's group: "2 hosts", "2 processes"; "" inside one process."""
+        return between(self.group_processes or 1, self.group_hosts or 1)
+
+
+def between(processes: int, hosts: int) -> str:
+    """ "2 hosts", "2 processes" of one host, or "" for one process. They own the devices of one group."""
+    if hosts > 1:
+        return f"{hosts} hosts"
+    return f"{processes} processes" if processes > 1 else ""
+
 
 def load(run: RunFolder) -> list[CasePoint]:
     """Reads a run folder. Returns the planned points in the order of the plan, then any that are not in the plan.

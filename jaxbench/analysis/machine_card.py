@@ -112,7 +112,8 @@ def _launch(run: str, row: CaseRow) -> dict[str, Any]:
 
 def _link(run: str, fit: Fit) -> dict[str, Any]:
     """bus_bytes_per_s: beta as bus bandwidth; None for one device."""
-    facts = {name: getattr(fit.place, name) for name in ("op", "dtype", "devices", "mesh", "axis", "oversubscribed")}
+    names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
+    facts = {name: getattr(fit.place, name) for name in names}
     bus = fit.beta_bytes_per_s.value * fit.bus_factor
     return {
         **facts,
@@ -122,6 +123,19 @@ def _link(run: str, fit: Fit) -> dict[str, Any]:
         "misfit": fit.misfit,
         "run": run,
     }
+
+
+def with_links(card: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    """A card with the links of a newer one of the same machine, which replace its own of the same groups."""
+    groups = {_group(link) for link in newer["links"]}
+    links = [link for link in card["links"] if _group(link) not in groups] + newer["links"]
+    return {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
+
+
+def _group(link: dict[str, Any]) -> tuple[Any, ...]:
+    """What is sent, and between whom; links of older cards lie in one process."""
+    where = tuple(link.get(name) for name in ("op", "dtype", "devices", "mesh", "axis"))
+    return (*where, link.get("group_processes") or 1, link.get("group_hosts") or 1)
 
 
 def _transfer(run: str, row: CaseRow) -> dict[str, Any]:

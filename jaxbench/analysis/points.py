@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jaxbench.analysis import consistency, measured
 from jaxbench.analysis.measured import Measured
@@ -65,6 +67,12 @@ def load(run: RunFolder) -> list[Point]:
     consistency.require(run.path, run.manifest(), run.config(), points)
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
+
+
+def hosts_of(point: Point, workers: Mapping[str, Any]) -> int:
+    """How many hosts its processes were on. workers: of the manifest."""
+    about = workers.get(point.record.worker, {}) if point.record is not None else {}
+    return len(set(about.get("hosts", ()))) or 1
 
 
 def _require_asked(run: RunFolder, points: list[Point]) -> None:

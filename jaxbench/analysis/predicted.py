@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from jaxbench.analysis.points import Point
-from jaxbench.records.schema import Collective
+from jaxbench.analysis.points import Point, hosts_of
+from jaxbench.records.schema import Collective, PointRecord
 
 # XLA's names, and those of the measured collectives of a card.
 _OPS = {
@@ -16,28 +17,37 @@ _OPS = {
 }  # fmt: skip
 
 
-def communication_s(point: Point, card: dict[str, Any] | None) -> float:
+def communication_s(point: Point, card: dict[str, Any] | None, workers: Mapping[str, Any] | None = None) -> float:
     """Seconds of all collectives of one step, one after the other; NaN if the card lacks one of them.
 
-    The sum of count x alpha + wire bytes / bus bandwidth (docs/METRICS.md, Communication).
+    The sum of count x alpha + wire bytes / bus bandwidth (docs/METRICS.md, Communication). workers: of the manifest,
+    which has the hosts of a point's processes.
     """
     if point.record is None or card is None:
         return math.nan
-    return sum((_seconds(one, point.devices, card) for one in point.record.passport.collectives), 0.0)
+    hosts = hosts_of(point, workers or {})
+    return sum((_seconds(one, point.record, hosts, card) for one in point.record.passport.collectives), 0.0)
 
 
-def _seconds(collective: Collective, devices: int, card: dict[str, Any]) -> float:
-    group = collective.group or devices
+def _seconds(collective: Collective, record: PointRecord, hosts: int, card: dict[str, Any]) -> float:
+    group = collective.group or record.devices
     if group == 1 or not collective.bytes:
         return 0.0
-    link = _link(_OPS.get(collective.kind, ""), group, card)
+    if record.processes > 1 and group < record.devices:
+        return math.nan  # the record does not say in which processes such a group lies
+    link = _link(_OPS.get(collective.kind, ""), (group, record.processes, hosts), card)
     if link is None or not (collective.wire_bytes and link["bus_bytes_per_s"]):
         return math.nan
     return float(collective.count * link["alpha_s"] + collective.wire_bytes / link["bus_bytes_per_s"])
 
 
-def _link(op: str, group: int, card: dict[str, Any]) -> dict[str, Any] | None:
-    """Of a whole mesh of so many devices, in float32 where that was measured."""
-    whole = [link for link in card["links"] if (link["op"], link["devices"]) == (op, group)]
+def _link(op: str, group: tuple[int, int, int], card: dict[str, Any]) -> dict[str, Any] | None:
+    """Of a whole mesh of (devices, processes, hosts), in float32 where that was measured."""
+    whole = [link for link in card["links"] if link["op"] == op and _group(link) == group]
     whole = [link for link in whole if "x" not in str(link.get("mesh", "")) and link.get("bus_bytes_per_s")]
     return min(whole, key=lambda link: link["dtype"] != "float32", default=None)
+
+
+def _group(link: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Older cards were measured in one process."""
+    return link["devices"], link.get("group_processes", 1), link.get("group_hosts", 1)

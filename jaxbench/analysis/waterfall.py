@@ -13,7 +13,7 @@ What no factor explains is a factor of its own, so that the product is E exactly
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,10 +117,13 @@ class Waterfall:
         return Estimate(value=sum(factor.lost.value for factor in found if factor is not None) / 100)
 
 
-def find(rows: Sequence[Row], card: dict[str, Any] | None = None) -> list[Waterfall]:
+def find(
+    rows: Sequence[Row], card: dict[str, Any] | None = None, workers: Mapping[str, Any] | None = None
+) -> list[Waterfall]:
     """The waterfall of every row that has points to explain it, in the order of the rows.
 
     None of a row that is oversubscribed, refused or wrong, or whose base has more than one device. card: the machine's.
+    workers: of the manifest.
     """
     by_point = {row.point.point: row for row in rows}
     found = []
@@ -129,7 +132,7 @@ def find(rows: Sequence[Row], card: dict[str, Any] | None = None) -> list[Waterf
         explains = base is not None and base is not row and base.point.devices == 1
         judged = row.believed and row.gate != "refused" and not row.point.oversubscribed
         if base is not None and explains and judged and set(row.explained_by) & set(PARTS):
-            found.append(_of(base, row, predicted.communication_s(row.point, card)))
+            found.append(_of(base, row, predicted.communication_s(row.point, card, workers)))
     return found
 
 

@@ -48,11 +48,13 @@ def grid(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> Mesh:
     return Mesh(arranged(devices, shape), AXES[: len(shape)], axis_types=(AxisType.Explicit,) * len(shape))
 
 
-def groupings(count: int, shape_text: str) -> list[tuple[tuple[int, ...], str]]:
+def groupings(count: int, shape_text: str, *, parts: int = 1) -> list[tuple[tuple[int, ...], str]]:
     """The (mesh shape, axis) pairs on which collectives over `count` devices are measured. Touches no device.
 
-    shape_text: "" for all devices as one group; "auto" for that and both axes of the squarest 2-D mesh, if there is
-      one; "2x4" for the axes of exactly that mesh.
+    shape_text: "" for all devices as one group; "auto" for that and both axes of a 2-D mesh, if there is one; "2x4" for
+      the axes of exactly that mesh.
+    parts: hosts or processes that have an equal share of the devices each. The 2-D mesh is then parts x devices of a
+      part, so that one axis is between parts and the other inside them; of 1 part it is the squarest.
 
     Raises:
       UserError: the text is not a mesh, or its size is not `count`.
@@ -61,7 +63,9 @@ def groupings(count: int, shape_text: str) -> list[tuple[tuple[int, ...], str]]:
     if not shape_text:
         return one_group
     if shape_text == "auto":
-        square = squarest(count)
+        if 1 < parts < count and count % parts == 0:
+            return one_group + [((parts, count // parts), axis) for axis in AXES]
+        square = squarest(count) if parts == 1 else (count,)
         return one_group + [(square, axis) for axis in AXES[: len(square)] if len(square) > 1]
     shape = _read(shape_text)
     if math.prod(shape) != count:

@@ -134,6 +134,8 @@ class CaseRecord(CasePlace, Prepared):
     temp_bytes: int | None  # scratch of the compiled call, per device
     collectives: tuple[str, ...] = ()  # kinds in the compiled program of a collective; () in older records
     calls_library: bool | None = None  # the compiled program has a custom call; None in older records
+    group_processes: int = 1  # of a collective: the processes that own the devices of one group
+    group_hosts: int = 1  # the hosts of those processes
     kind: str = "case"
 
 

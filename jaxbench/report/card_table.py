@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from jaxbench.analysis import quantities
+from jaxbench.analysis.cases import between
 from jaxbench.analysis.headline import devices, seconds
 from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
@@ -54,6 +55,8 @@ def rows(card: dict[str, Any]) -> Iterator[Number]:
     for link in card["links"]:
         over = f"{devices(int(link['devices']))}{'°' if link['oversubscribed'] else ''}"
         along = f" along {link['axis']} of {link['mesh']}" if "x" in str(link.get("mesh") or "") else ""
+        held_by = between(int(link.get("group_processes", 1)), int(link.get("group_hosts", 1)))
+        along += f" of {held_by}" if held_by else ""
         alpha, alpha_ends = _value(link, "alpha_s", seconds)
         beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second)
         value, ends = f"{alpha} + S / ({beta})", ", ".join(filter(None, (alpha_ends, beta_ends)))

@@ -98,12 +98,13 @@ def _devices(entry: Entry) -> str:
 
 
 def _place(entry: Entry) -> str:
-    """Where a case ran: "8 of 2x4:x", "host→cpu:0", "1 core", "gpu"."""
+    """Where a case ran: "8 of 2x4:x", "2 devices, 2 hosts", "host→cpu:0", "1 core", "gpu"."""
     point: Any = entry.point
     over = "°" if point.oversubscribed else ""
     if point.family == "collective":
         count = devices(point.devices).replace(" ", f"{over} ")
-        return f"{point.devices}{over} {point.mesh}:{point.axis}" if "x" in point.mesh else count
+        group = f"{point.devices}{over} {point.mesh}:{point.axis}" if "x" in point.mesh else count
+        return f"{group}, {point.between}" if point.between else group
     if point.family == "transfer":
         return f"{point.source}→{point.target}{over}"
     return f"{point.cores} core{'s' if point.cores != 1 else ''}" if point.platform == "cpu" else point.platform
@@ -302,6 +303,8 @@ COLUMNS: tuple[Column, ...] = (
         Column("slowest_over_median", "stragglers.step.slowest_over_median", unit="1", bounds=True),
         Column("local_slowest_over_median", "stragglers.local.slowest_over_median", unit="1", bounds=True),
         Column("slow_process", "stragglers.clearest.slow")),
+    *_defined_in("collectives-conventions",
+        *(Column(name, f"point.{name}", unit="1") for name in ("group_processes", "group_hosts"))),
 )  # fmt: skip
 
 FILE = tuple(column for column in COLUMNS if column.csv)

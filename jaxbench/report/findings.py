@@ -198,7 +198,7 @@ def find(run: RunFolder) -> TrainingFindings:
         rows=rows,
         fits=fits.fit_all(rows),
         controls=controls,
-        waterfalls=waterfall.find(rows, common["card"]),
+        waterfalls=waterfall.find(rows, common["card"], common["manifest"].get("workers")),
     )
 
 

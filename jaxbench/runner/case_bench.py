@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,12 @@ from ml_collections import ConfigDict
 from jaxbench import discovery
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine import cores
+from jaxbench.machine.mesh import arranged, groups
+from jaxbench.machine.world import Members
 from jaxbench.measure import host_calls, kernel, runnable
 from jaxbench.measure.clock import Loops, Timer
 from jaxbench.measure.runnable import Facts, Runnable
-from jaxbench.parallel import collectives
+from jaxbench.parallel import collectives, multihost
 from jaxbench.parallel.chain import Chain
 from jaxbench.records.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.runner.placement import Placement
@@ -33,10 +36,11 @@ CHECKED_STEPS = 2  # the second step runs on the result of the first
 
 @dataclass(frozen=True)
 class Prepared:
-    """A case that is ready to be measured. steps: of one block. loop_steps: of one loop."""
+    """A case that is ready to be measured. timer: of its processes. steps: of one block. loop_steps: of one loop."""
 
     placement: Placement
     ready: Runnable
+    timer: Timer
     steps: int
     loop_steps: int
 
@@ -54,6 +58,11 @@ class CaseBench:
         self.cores = cores.available_cores()
         self.prepared: dict[str, Prepared] = {}
         self._launch_s: float | None = None
+        self.hosts = Members.of(devices).gathered(socket.gethostname())  # of each process, by number
+
+    def members(self, placement: Placement) -> Members:
+        """The processes that measure a case."""
+        return Members.of(self.devices[: placement.places]) if placement.family == "collective" else Members()
 
     def compile(self, placement: Placement) -> Runnable:
         """Raises StageError."""
@@ -100,8 +109,7 @@ class CaseBench:
     def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:
         if isinstance(case, KernelWorkload):
             return kernel.chain(case, self.devices[0])
-        mesh_shape = tuple(int(side) for side in placement.mesh.split("x"))
-        return collectives.build(case, self.devices, mesh_shape, placement.axis)
+        return collectives.build(case, self.devices, _shape(placement.mesh), placement.axis)
 
     def prepare(self, placed: dict[str, Any]) -> CaseRecord:
         """Compiles, checks the result, finds the block length. Raises StageError."""
@@ -111,8 +119,9 @@ class CaseBench:
 
     def _prepare(self, placement: Placement) -> CaseRecord:
         ready = self.compile(placement)
-        seed = self.config.seed
+        seed, members = self.config.seed, self.members(placement)
         with stage("check"), ready.context():
+            members.meet()  # some collectives wait for half a minute only, and one process may compile for longer
             state, batch = ready.draw(seed)
             for _ in range(CHECKED_STEPS):
                 state, _ = ready.step(state, batch)
@@ -120,21 +129,22 @@ class CaseBench:
             zeros = ready.zeros(seed)
         with stage("measure"), ready.context():
             least_s = block_s_of(placement, self.config.measure.block_s)
-            timer = dataclasses.replace(self.timer, fence=ready.fence)
+            timer = dataclasses.replace(self.timer, fence=ready.fence, meet=members.meet, decided=members.decided)
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0
             if ready.loop is not None and ready.place is not None:
-                loop_steps, _ = self.timer.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
+                together = dataclasses.replace(timer, fence=self.timer.fence)
+                loop_steps, _ = together.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
             del state, batch
         with stage("measure"):  # the empty program runs on one device, whatever mesh the case has
             launch_s = self.launch_s() if ready.loop is not None else None
-        self.prepared[placement.point] = Prepared(placement, ready, steps, loop_steps)
+        self.prepared[placement.point] = Prepared(placement, ready, timer, steps, loop_steps)
         return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s)
 
     def launch_s(self) -> float:
         """Seconds of a call of an empty program in this process, measured once."""
         if self._launch_s is None:
-            self._launch_s = runnable.launch_s(self.devices[0], self.timer)
+            self._launch_s = runnable.launch_s(multihost.first_here(self.devices), self.timer)
         return self._launch_s
 
     def round(self, point: str, number: int) -> RoundRecord:
@@ -144,11 +154,12 @@ class CaseBench:
         with stage("measure"), ready.context(), double_precision(known.placement.dtype):
             state, batch = ready.draw(self.config.seed)
             ready.fence((state, batch) if ready.loop is not None else state)
-            timer = dataclasses.replace(self.timer, fence=fence_of_blocks(ready))
+            timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
             measured, state = timer.round_and_state(ready.step, state, batch, known.steps, guard=ready.guard)
             loops = Loops(0, (), ())
             if ready.loop is not None and ready.place is not None:
-                loops, _ = self.timer.loops(ready.loop, state, batch, known.loop_steps, ready.place)
+                timer = dataclasses.replace(known.timer, fence=self.timer.fence)
+                loops, _ = timer.loops(ready.loop, state, batch, known.loop_steps, ready.place)
         return RoundRecord(
             point=point, round=number, steps=known.steps, worker=self.worker, loop_steps=loops.steps,
             loop_s=loops.single_s, double_loop_s=loops.double_s, **dataclasses.asdict(measured),
@@ -159,13 +170,27 @@ class CaseBench:
     ) -> CaseRecord:
         facts, device = ready.facts, self.devices[0]
         placed = {name: value for name, value in placement.to_json().items() if name not in ("case", "platform")}
+        members, group = self.members(placement), self._group(placement)
         return CaseRecord(
             experiment=self.config.experiment, platform=device.platform, device_kind=device.device_kind,
-            processes=jax.process_count(), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
+            processes=len(members.processes), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
             compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
             checks=verdicts(ready, wrong), worker=self.worker, collectives=facts.collectives,
-            calls_library=facts.calls_library, **placed,
+            calls_library=facts.calls_library, group_processes=len(group),
+            group_hosts=len({self.hosts[process] for process in group}), **placed,
         )  # fmt: skip
+
+    def _group(self, placement: Placement) -> set[int]:
+        """The processes that own the devices of one group of a collective, the group with the most of them."""
+        if placement.family != "collective":
+            return {0}
+        shape = _shape(placement.mesh)
+        devices = [device.process_index for device in arranged(self.devices[: placement.places], shape).flat]
+        return max(({devices[at] for at in group} for group in groups(shape, placement.axis)), key=len)
+
+
+def _shape(mesh: str) -> tuple[int, ...]:
+    return tuple(int(side) for side in mesh.split("x"))
 
 
 def double_precision(dtype: str) -> contextlib.AbstractContextManager[Any]:

@@ -70,9 +70,7 @@ def gathered(crew: Crew, machine: dict[str, Any], experiment: str, config: Confi
 
 
 def require_possible(config: ConfigDict) -> None:
-    """Raises UserError for what one process alone can measure."""
-    if config.get("measures") == "cases":
-        raise UserError(f"the cases of '{config.experiment}' are measured by one process: start it without a launcher.")
+    """Raises UserError for a training's settings that one process alone can find."""
     if any(study.asked(config_lib.plain(config)) for study in STUDIES):
         raise UserError(
             f"what '{config.experiment}' searches for is found by one process: start it without a launcher, or choose "

@@ -14,7 +14,7 @@ from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.measure import transfer
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
 from jaxbench.records.place import CasePlace
-from jaxbench.runner.plan import KEEP_MEMORY, device_counts
+from jaxbench.runner.plan import KEEP_MEMORY, device_counts, owners_of
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
 # The number formats that a backend multiplies natively; others would measure a conversion.
@@ -23,6 +23,7 @@ DTYPES = {
     "gpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
     "tpu": ("float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
 }
+SOCKET_BYTES = 2**27  # the same where CPU devices of several processes send through sockets, which are slower
 AUTO_BYTES = {"cpu": 2**30, "gpu": 2**33, "tpu": 2**33}  # limit for sizes that the user did not choose
 CPU_FLOPS = 2e10  # a further limit for these on a CPU, about a second
 CPU_TRANSFER_DEVICES = 4  # twelve pairs of fake devices show as much as fifty-six
@@ -35,42 +36,48 @@ HOST_SHARE = {"kernel": 8, "other": 5}
 
 @dataclass(frozen=True, kw_only=True)
 class Placement(CasePlace):
-    """One case in one place. case: its key in the case set."""
+    """One case in one place. case: its key in the case set. processes: that run it together."""
 
     case: str
     devices: int = 1
     oversubscribed: bool = False
     cores: int
     resident_bytes: int
-
-    @property
-    def processes(self) -> int:
-        return 1
+    processes: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """The fields that its worker needs, which counts the processes itself."""
+        return {name: value for name, value in asdict(self).items() if name != "processes"}
 
     def worker(self) -> tuple[str, dict[str, Any]]:
         """The name of the process that measures it, and the setup of that process."""
-        count = _places(self.mesh) or 1
+        count = self.places
         if self.family == "transfer":
             places = [p for p in (self.source, self.target) if p != "host"]
             count = max(int(p.split(":")[1]) for p in places) + 1
-        setup = {"platform": self.platform, "devices": count, "environment": KEEP_MEMORY}
+        setup: dict[str, Any] = {"platform": self.platform, "devices": count, "environment": KEEP_MEMORY}
+        setup |= {"processes": self.processes} if self.processes > 1 else {}
         if self.platform != "cpu":
             return self.platform, setup
         if self.family == "kernel":
             return f"cpu-cores{self.cores}", {**setup, "devices": 1, "cores": self.cores}
-        return "cpu-transfer" if self.family == "transfer" else f"cpu{count}", setup
+        if self.family == "transfer":
+            return "cpu-transfer", setup
+        return f"cpu{count}" + (f"-{self.processes}processes" if self.processes > 1 else ""), setup
 
     def failure(self) -> dict[str, Any]:
         """The fields by which a failure record names it."""
         return {"point": self.point, "devices": self.devices}
 
     @property
+    def places(self) -> int:
+        """The devices of its mesh."""
+        return places_of(self.mesh) or 1
+
+    @property
     def bytes_per_device(self) -> int:
         """One device's part of `resident_bytes`; for a transfer, all of them."""
-        return self.resident_bytes // (_places(self.mesh) or 1)
+        return self.resident_bytes // self.places
 
     @property
     def text(self) -> str:
@@ -101,22 +108,25 @@ class _Fit:
         why = f"measuring and checking it takes up to {share} times as much, of {_bytes(host)} of memory"
         return host // share, why
 
-    def __call__(self, case: Case, platform: str, resident: int) -> bool:
-        """Whether the case is measured. Raises UserError when the user chose its size and it does not fit."""
+    def __call__(self, case: Case, platform: str, resident: int, *, auto_bytes: int | None = None) -> bool:
+        """Whether the case is measured. auto_bytes: the limit for sizes that the user did not choose.
+
+        Raises UserError when the user chose its size and it does not fit.
+        """
         limit, reason = self.memory(case, platform)
         if self.typed and resident > limit:
             raise UserError(
                 f"{case.key} would hold {_bytes(resident)} at the same time ({_sum(case, resident)}), and {reason}: "
                 "use smaller --config.sizes."
             )
-        why = self._why_not(case, platform, resident, limit)
+        why = self._why_not(case, platform, resident, limit, auto_bytes or AUTO_BYTES[platform])
         if why:
             self.left_out.setdefault(why, []).append(case.key)
         return not why
 
-    def _why_not(self, case: Case, platform: str, resident: int, memory: int) -> str:
+    def _why_not(self, case: Case, platform: str, resident: int, memory: int, auto_bytes: int) -> str:
         max_bytes = self.settings.max_bytes
-        limit = min(memory, max_bytes or AUTO_BYTES[platform])
+        limit = min(memory, max_bytes or auto_bytes)
         if (max_bytes or not self.typed) and resident > limit:
             return f"they would hold more than {_bytes(limit)} at the same time (config.max_bytes)"
         flops = case.flops if isinstance(case, KernelWorkload) else None
@@ -150,6 +160,8 @@ def place(cases: CaseSet, settings: CaseSettings, machine: dict[str, Any]) -> tu
     kernels = [c for c in cases.cases if isinstance(c, KernelWorkload)]
     transfers = [c for c in cases.cases if isinstance(c, TransferWorkload)]
     collectives = [c for c in cases.cases if isinstance(c, CollectiveWorkload)]
+    if kernels or transfers:
+        _require_one_process(cases.name, settings, machine)
     points = [
         *_kernels(kernels, settings, machine, fits),
         *_transfers(transfers, settings, machine, fits),
@@ -158,6 +170,19 @@ def place(cases: CaseSet, settings: CaseSettings, machine: dict[str, Any]) -> tu
     if not points:
         raise NothingToMeasure(f"nothing is left to measure. {' '.join(fits.sentences())}".strip())
     return points, fits.sentences()
+
+
+def _require_one_process(name: str, settings: CaseSettings, machine: dict[str, Any]) -> None:
+    if "hosts" in machine:
+        raise UserError(
+            f"the kernels and transfers of '{name}' are measured by one process: start it without a launcher, or "
+            "choose collectives."
+        )
+    if (asked := str(settings.mesh_processes).strip()) != "1":
+        raise UserError(
+            f"--config.mesh.processes={asked}: the kernels and transfers of '{name}' are measured by one process: "
+            "use 1."
+        )
 
 
 def _kernels(
@@ -226,20 +251,35 @@ def _collectives(
         raise NothingToMeasure(
             "a collective needs at least 2 devices, and this machine has 1: --config.mesh.platform=cpu uses fake ones."
         )
+    processes = owners_of(settings, swept, machine) if collectives else {}
     for devices in swept:
         shape_text = settings.mesh_shape if devices == max(swept) else ""
+        owners = processes.get(devices, 1)
+        sockets = SOCKET_BYTES if platform == "cpu" and owners > 1 else None
         oversubscribed = platform == "cpu" and devices > machine["cores"]
         cases = fits.thinned(collectives) if oversubscribed else collectives
-        for mesh_shape, axis in groupings(devices, shape_text):
+        for mesh_shape, axis in groupings(devices, shape_text, parts=_parts(devices, owners, machine)):
             for case in cases:
                 _require_dtype(case, platform)
                 resident = resident_bytes(case, devices, mesh_shape[AXES.index(axis)], platform)
-                if fits(case, platform, resident if platform == "cpu" else resident // devices):
-                    yield _collective(case, mesh_shape, axis, machine, resident)
+                held = resident if platform == "cpu" else resident // devices
+                if fits(case, platform, held, auto_bytes=sockets):
+                    yield _collective(case, mesh_shape, axis, machine, resident, owners)
+
+
+def _parts(devices: int, owners: int, machine: dict[str, Any]) -> int:
+    """Into how many equal parts processes or, where there are several, hosts divide the devices; 1: one process."""
+    hosts = len(set(machine.get("hosts", ())[:owners]))
+    return hosts if hosts > 1 and devices % hosts == 0 else owners
 
 
 def _collective(
-    case: CollectiveWorkload, mesh_shape: tuple[int, ...], axis: str, machine: dict[str, Any], resident: int
+    case: CollectiveWorkload,
+    mesh_shape: tuple[int, ...],
+    axis: str,
+    machine: dict[str, Any],
+    resident: int,
+    owners: int,
 ) -> Placement:
     mesh = mesh_text(mesh_shape)
     participants = mesh_shape[AXES.index(axis)]
@@ -248,11 +288,13 @@ def _collective(
         op=case.op, dtype=case.dtype, impl=instruction(case.op, machine["platform"]),
         payload_bytes=payload(case, participants), devices=participants, mesh=mesh, axis=axis,
         platform=machine["platform"], cores=machine["cores"],
-        resident_bytes=resident, oversubscribed=machine["platform"] == "cpu" and _places(mesh) > machine["cores"],
+        resident_bytes=resident, oversubscribed=machine["platform"] == "cpu" and places_of(mesh) > machine["cores"],
+        processes=owners,
     )  # fmt: skip
 
 
-def _places(mesh: str) -> int:
+def places_of(mesh: str) -> int:
+    """The devices of a mesh: "2x4" -> 8; "" -> 0."""
     return math.prod(int(side) for side in mesh.split("x")) if mesh else 0
 
 

@@ -141,8 +141,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     """All points of the sweep. Raises UserError when a batch does not divide over a device count that was chosen."""
     points = []
     counts = divisible(settings, device_counts(settings, machine))
-    launched = "hosts" in machine
-    processes = (launched_of if launched else processes_of)(settings, counts, machine)
+    processes = owners_of(settings, counts, machine)
     for devices in counts:
         for strategy in settings.strategies:
             for scaling in settings.scalings:
@@ -171,7 +170,12 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     return points
 
 
-def launched_of(settings: Settings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+def owners_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+    """How many processes run a point of each device count, in a launch or here. Raises UserError."""
+    return (launched_of if "hosts" in machine else processes_of)(settings, counts, machine)
+
+
+def launched_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
     """How many processes of a launch run a point of each device count: the first ones, each with an equal share on a
     CPU, or with all its accelerators.
 
@@ -194,7 +198,7 @@ def launched_of(settings: Settings, counts: Sequence[int], machine: dict[str, An
     return {count: min(started, count) for count in counts}
 
 
-def processes_of(settings: Settings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+def processes_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
     """How many processes run a point of each device count: as many as asked for, but none without a device.
 
     Raises UserError for what is no number of processes, for more of them than devices, for devices that do not divide

@@ -60,20 +60,20 @@ class Asked:
 
 def ask(experiment: str, config: ConfigDict, console: Console, crew: Crew | None = None) -> Asked:
     """Parses the config and probes the machine, with a crew those of all its processes. Raises UserError."""
-    if crew:
-        launched.require_possible(config)
     if config.get("measures") == "cases":
         chosen = config_lib.parse_cases(config)
         cases = build_cases(config, experiment)
         machine = look(chosen.platform, console)
+        machine = launched.gathered(crew, machine, experiment, config) if crew else machine
         placed, left_out = placement.place(cases, chosen, machine)
         about = {"measures": "cases", "view": cases.view, "left_out": left_out}
         return Asked(chosen, machine, placed, left_out, about)
+    if crew:
+        launched.require_possible(config)
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
     machine = look(settings.platform, console)
-    if crew:
-        machine = launched.gathered(crew, machine, experiment, config)
+    machine = launched.gathered(crew, machine, experiment, config) if crew else machine
     config_lib.settle_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)

@@ -21,6 +21,7 @@ does, even in the middle of a measurement: no worker outlives its parent, howeve
 from __future__ import annotations
 
 import json
+import math
 import os
 import queue
 import signal
@@ -90,7 +91,8 @@ def concerns(bench: Any, request: dict[str, Any], counts: dict[str, int]) -> boo
 
     point = request.get("point")
     if isinstance(point, dict):
-        counts[point["point"]] = point["devices"]
+        sides = point.get("mesh") or str(point["devices"])  # of a collective, the mesh has all groups of devices
+        counts[point["point"]] = math.prod(map(int, sides.split("x")))
         point = point["point"]
     return Members.of(bench.devices[: counts.get(str(point), len(bench.devices))]).include_this
 

@@ -140,3 +140,12 @@ def test_groups_are_told_apart(tmp_path: Path) -> None:
 def test_few_rounds_give_no_interval(tmp_path: Path) -> None:
     fit = fit_one(tmp_path, line(), rounds=2)
     assert fit.alpha_s.known and not fit.alpha_s.has_interval
+
+
+def test_a_line_is_named_after_what_lies_between_its_devices(tmp_path: Path) -> None:
+    processes = line(group_processes=2)
+    hosts = fab.alpha_beta("all_reduce", 2, SIZES, alpha_s=2e-5, beta=5e9, mesh="2x4", group_processes=2, group_hosts=2)
+    fits = alpha_beta.fit_all(passed_rows.rows(tmp_path, [*processes, *hosts], view="collectives"))
+    assert [fit.name for fit in fits] == [
+        "all_reduce float32 on 4 devices of 2 processes", "all_reduce float32 on 2 devices along x of 2x4 of 2 hosts"
+    ]  # fmt: skip

@@ -220,8 +220,31 @@ def test_what_alpha_and_beta_predict(tmp_path: Path) -> None:
     assert predicted.communication_s(one.point, card) == pytest.approx(12 * 2e-5 + 4e5 / 2e9)
     (told,) = loss_sentences.communication([dataclasses.replace(one, predicted_s=0.00044)])
     assert "the collectives alone take" in told and told.endswith("of the machine's card predict 440 µs.")
+    wide = {**LINK, "devices": 2, "bus_bytes_per_s": 1.0}
+    others = [{**wide, "group_processes": 2}, {**wide, "group_processes": 2, "group_hosts": 2}, LINK]
+    with_others = fabricate_cases.card(links=others)
+    assert predicted.communication_s(one.point, with_others) == predicted.communication_s(one.point, card)
     elsewhere = fabricate_cases.card(links=[{**LINK, "devices": 4}])
     assert not np.isfinite([predicted.communication_s(one.point, each) for each in (None, elsewhere)]).any()
+
+
+@pytest.mark.parametrize(("hosts", "bandwidth"), [(("a", "a"), 1e9), (("a", "b"), 1e8), ((), 1e9)])
+def test_two_hosts_are_predicted_by_the_link_between_hosts(
+    tmp_path: Path, hosts: tuple[str, ...], bandwidth: float
+) -> None:
+    of_processes = {**LINK, "group_processes": 2, "bus_bytes_per_s": 1e9}
+    card = fabricate_cases.card(links=[LINK, of_processes, {**of_processes, "group_hosts": 2, "bus_bytes_per_s": 1e8}])
+    one = only(tmp_path, USUAL, sent=(400_000,)).point
+    assert one.record is not None
+    record = dataclasses.replace(one.record, processes=2)
+    workers = {record.worker: {"hosts": list(hosts)} if hosts else {}}
+    found = predicted.communication_s(dataclasses.replace(one, record=record), card, workers)
+    assert found == pytest.approx(12 * 2e-5 + 4e5 / bandwidth)
+    passport = dataclasses.replace(
+        record.passport, collectives=(dataclasses.replace(record.passport.collectives[0], group=2),)
+    )
+    of_four = dataclasses.replace(record, devices=4, passport=passport)
+    assert np.isnan(predicted.communication_s(dataclasses.replace(one, record=of_four), card, workers))
 
 
 def test_a_point_that_explains_is_named_after_its_point(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ GPUS = {
 
 def settings(**changes: Any) -> CaseSettings:
     facts: dict[str, Any] = dict(
-        experiment="x", seed=0, platform="auto", devices=None, max_devices=None, mesh_shape="auto", cores=("all",),
-        max_bytes=0, rounds=3, processes=1, blocks=1, block_s=0.01,
+        experiment="x", seed=0, platform="auto", devices=None, max_devices=None, mesh_processes="1", mesh_shape="auto",
+        cores=("all",),        max_bytes=0, rounds=3, processes=1, blocks=1, block_s=0.01,
     )  # fmt: skip
     return CaseSettings(**{**facts, **changes})
 
@@ -143,6 +143,45 @@ def test_collectives_run_in_each_count_and_along_the_axes_of_a_mesh() -> None:
     ]  # fmt: skip
     assert list(plan.groups(points)) == ["cpu2", "cpu4", "cpu8"]
     assert plan.groups(place(cases(case), settings(), GPUS)[0])["gpu"][1]["devices"] == 4
+
+
+def places(points: list[Placement]) -> list[tuple[str, int, int]]:
+    return [(p.point.rpartition("/")[2], p.devices, p.processes) for p in points]
+
+
+def test_of_several_processes_one_axis_is_between_them_and_the_other_inside() -> None:
+    case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
+    points, _ = place(cases(case), settings(mesh_processes="2", devices=(2, 8)), CPU)
+    assert places(points) == [("2", 2, 2), ("8", 8, 2), ("2x4:x", 2, 2), ("2x4:y", 4, 2)]
+    assert {name: known["processes"] for name, (_, known) in plan.groups(points).items()} == {
+        "cpu2-2processes": 2, "cpu8-2processes": 2
+    }  # fmt: skip
+    each = place(cases(case), settings(mesh_processes="per_device", devices=(4,)), CPU)[0]
+    assert places(each) == [("4", 4, 4)]
+
+
+def test_of_several_hosts_one_axis_is_between_them_whatever_processes_they_have() -> None:
+    case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
+    hosts = {**CPU, "cores": 4, "hosts": ["a", "a", "b", "b"]}
+    assert places(place(cases(case), settings(devices=(4,)), hosts)[0]) == [
+        ("4", 4, 4), ("2x2:x", 2, 4), ("2x2:y", 2, 4)
+    ]  # fmt: skip
+    assert places(place(cases(case), settings(devices=(2,)), hosts)[0]) == [("2", 2, 2)]
+
+
+def test_sizes_that_nobody_chose_are_smaller_between_processes() -> None:
+    sizes = [CollectiveWorkload(op="all_reduce", payload_bytes=2**n) for n in (24, 26)]
+    assert len(place(cases(*sizes), settings(devices=(2,)), CPU)[0]) == 2
+    points, left_out = place(cases(*sizes), settings(devices=(2,), mesh_processes="2"), CPU)
+    assert [p.payload_bytes for p in points] == [2**24] and "134 MB" in left_out[0]
+
+
+@pytest.mark.parametrize("case", [copy(8), TransferWorkload(op="device_to_host", payload_bytes=8)])
+def test_kernels_and_transfers_have_one_process(case: Any) -> None:
+    with pytest.raises(UserError, match=r"mesh.processes=2: the kernels and transfers of 'x' .* use 1"):
+        place(cases(case), settings(mesh_processes="2"), CPU)
+    with pytest.raises(UserError, match="start it without a launcher, or choose collectives"):
+        place(cases(case), settings(), {**CPU, "hosts": ["a", "b"]})
 
 
 def test_one_accelerator_has_no_collectives() -> None:

@@ -10,8 +10,11 @@ from jaxbench import discovery, parallel
 from jaxbench.levers import DEFAULTS
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
+from jaxbench.runner import placement
+from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import Worker
 from jaxbench.runner.plan import Point
+from jaxbench.workloads.payloads import COLLECTIVES
 
 MOE = {"model.experts": 2}
 # (experiment, changes of its config, strategy, levers)
@@ -112,3 +115,38 @@ def test_a_run_says_of_each_point_how_many_processes_it_had(tmp_path):
     header, *rows = (run.path / "summary.csv").read_text().splitlines()
     column = header.split(",").index("processes")
     assert sorted(row.split(",")[column] for row in rows) == ["1", "2"]
+
+
+@pytest.fixture(scope="module")
+def collective_world(tmp_path_factory):
+    """Two processes of two devices each."""
+    words = {"mesh.devices": "4", "mesh.processes": "2", "sizes": "4Ki", "measure.block_s": 0.001}
+    config = config_lib.compose("collectives", discovery.load_experiment("collectives"), discovery.load_preset("smoke"))
+    with config.unlocked():
+        config.update_from_flattened_dict(words)
+    machine = {"platform": "cpu", "devices": 1, "cores": 2, "memory_bytes": 2**34}
+    points, _ = placement.place(build_cases(config, "collectives"), config_lib.parse_cases(config), machine)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment().items():
+            patch.setenv(name, value)
+        patch.delenv("NPROC", raising=False)
+        (_, setup) = points[0].worker()
+        setup = {**setup, "experiment": "collectives", "config": config.to_dict(), "worker": "test"}
+        worker = Worker(setup, tmp_path_factory.mktemp("collectives") / "log")
+    yield {point.point: point for point in points}, worker
+    worker.close()
+
+
+WHERE = {"4": (4, 2), "2x2:x": (2, 2), "2x2:y": (2, 1)}  # mesh and axis: devices and processes of a group
+
+
+@pytest.mark.parametrize(("op", "where"), thin([(op, where) for op in COLLECTIVES for where in WHERE]))
+def test_collectives_are_right_between_processes_and_inside_them(collective_world, op, where):
+    points, worker = collective_world
+    point = points[f"{op}/float32/4096B/{where}"]
+    record = schema.from_json(worker.ask({"do": "prepare", "point": point.to_json()})["record"])
+    assert (record.devices, record.group_processes) == WHERE[where]
+    assert (record.processes, record.group_hosts) == (2, 1)
+    assert record.wrong == 0 and all(check.ok for check in record.checks)
+    about = schema.from_json(worker.ask({"do": "round", "point": point.point, "round": 0})["record"])
+    assert len(about.process_block_s) == 2 and about.compilations == 0 and about.loop_s

@@ -154,11 +154,11 @@ def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: flo
         write(axes, max(start, mark.end), mark.at, mark.text)
 
 
-def vbars(axes: Axes, marks: Sequence[Mark]) -> None:
+def vbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:
     """Vertical bars from 0 with intervals, and texts above both."""
     for mark in _believed(axes, marks, upright=True):
         axes.bar(
-            [mark.at], [mark.value.value], width=THICK, yerr=_reach(mark, column=True),
+            [mark.at], [mark.value.value], width=thick, yerr=_reach(mark, column=True),
             error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.look, hollow=mark.state == "hollow"),
         )  # fmt: skip
         write(axes, mark.at, mark.end, mark.text, above=True)

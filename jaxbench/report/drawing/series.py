@@ -128,9 +128,10 @@ def _cores(row: CaseRow) -> str:
 
 
 def group(row: CaseRow) -> str:
-    """The participants of a collective: "8 devices", "4 devices along x of 2x4"."""
+    """The participants of a collective: "8 devices", "4 devices along x of 2x4", "2 devices of 2 hosts"."""
     point = row.point
     along = f" along {point.axis} of {point.mesh}" if "x" in point.mesh else ""
+    along += f" of {point.between}" if point.between else ""
     return f"{devices(point.devices)}{along}" if point.family == "collective" else ""
 
 
