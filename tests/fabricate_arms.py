@@ -15,7 +15,7 @@ from jaxbench.records import schema, store
 
 DEFAULTS = dict(
     precision="default", remat="none", accumulate="1", freeze="none", batch="0", part="step", execution="donated",
-    input="device",
+    input="device", trainings="1",
 )  # fmt: skip
 
 
@@ -35,6 +35,7 @@ class Made:
     steps: int = 20
     blocks: int = 2
     slowest: float = 0.0  # every hundredth block takes this much longer, as a share
+    others: Sequence[float] = ()  # the time of each other training that runs at once, over this one's, the slowest's
     by_devices: dict[int, float] = field(default_factory=dict)  # step_s at other device counts
 
     @property
@@ -128,6 +129,7 @@ def _records(
                 settled=True,
                 compilations=0,
                 worker=f"session0/w0#{r}",  # a process a round: rounds are independent
+                process_block_s=tuple(tuple((each * blocks).tolist()) for each in (1, *made.others) if made.others),
             )  # fmt: skip
         )
     return found
@@ -206,6 +208,16 @@ def inputs() -> list[Made]:
     ]
 
 
+def sharing() -> list[Made]:
+    """Alone a step takes 10 ms. Of two at once one takes 16 and the other 12 ms, of four all take 40."""
+    others: tuple[tuple[int, float, tuple[float, ...]], ...] = (
+        (1, 0.010, ()),
+        (2, 0.016, (0.75,)),
+        (4, 0.040, (1, 1, 1)),
+    )
+    return [arm(step_s, trainings=count, others=each) for count, step_s, each in others]
+
+
 def inference(*, blocks: int = 40) -> list[Made]:
     return [
         arm(4e-4 + 1e-5 * n, batch=n, part="inference", steps=1, blocks=blocks, slowest=1.5)
@@ -228,6 +240,7 @@ RUNS: dict[str, tuple[Any, list[str]]] = {
     "phases": (parts, ["part"]),
     "inputs": (inputs, ["input"]),
     "inference": (inference, ["batch"]),
+    "sharing": (sharing, ["trainings"]),
     "arms": (combined, ["precision", "remat"]),
 }
 SEARCH = {

@@ -39,7 +39,7 @@ def test_the_order_of_levers_is_that_of_their_columns():
     """Of names of arms and of summary.csv, which other people's scripts read: a new lever comes last."""
     assert list(levers.LEVERS) == [
         "precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction", "mesh",
-        "schedule", "sequence_parallel", "compiler",
+        "schedule", "sequence_parallel", "compiler", "trainings",
     ]  # fmt: skip
 
 
@@ -82,6 +82,8 @@ def test_each_rung_of_a_ladder_keeps_those_below():
         ({"batch": "-1"}, "batch=-1 is not a whole number of at least 0"),
         ({"input": "pipeline"}, "use device, host or pipeline:2"),
         ({"input": "grain:2"}, "use device, host or pipeline:2"),
+        ({"trainings": "0"}, "trainings=0 is no number of trainings: use 2, or 2:mps"),
+        ({"trainings": "2:mpi"}, "trainings=2:mpi is no number of trainings"),
         ({"part": " , "}, "lever.part is empty: use step"),
         ({"ladder": "execution=jit"}, "has one rung"),
         ({"ladder": "execution=jit; precison=bfloat16"}, "did you mean 'precision'"),

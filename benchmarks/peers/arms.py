@@ -24,7 +24,8 @@ STEPS_CHECKED = 4  # losses before the first and after each of three updates
 class Arm:
     """The parent's side of an arm. Raises SystemExit if it does not start; its error is on stderr."""
 
-    def __init__(self, name: str, module: str, *words: str):
+    def __init__(self, name: str, module: str, *words: str, ready: bool = True):
+        """ready: waits until it is. Else `hello` does: of arms that start together."""
         command = [sys.executable, "-m", f"benchmarks.{module}", *words]
         self._process = subprocess.Popen(
             command,
@@ -35,10 +36,15 @@ class Arm:
             text=True,
         )
         self.name = name
-        hello = self._answer()
-        self.what: str = hello["what"]
-        self.losses: list[float] = hello["losses"]
         self.steps = 1
+        if ready:
+            self.hello()
+
+    def hello(self) -> None:
+        """Waits until it has started."""
+        about = self._answer()
+        self.what: str = about["what"]
+        self.losses: list[float] = about["losses"]
 
     def block_s(self) -> float:
         """Seconds per step, over `steps` steps."""

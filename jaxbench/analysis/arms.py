@@ -86,7 +86,7 @@ class Place:
     @staticmethod
     def speedup(arm: Arm, over: Arm) -> Estimate:
         """Examples per second of `arm` over those of `over`, from the rounds that both share."""
-        return paired_ratio.ratio(arm, over).under(arm.point.global_batch / over.point.global_batch)
+        return paired_ratio.ratio(arm, over).under(arm.point.examples / over.point.examples)
 
 
 def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
@@ -136,7 +136,7 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Arm:
         why = f"its baseline {baseline.point.point} has no times"
         return Arm(row=row, label=name, baseline=baseline, verdict="cannot tell", why=why)
     ratio = paired_ratio.ratio(row, baseline)
-    work_ratio = row.point.global_batch / baseline.point.global_batch
+    work_ratio = row.point.examples / baseline.point.examples
     speedup = ratio.under(work_ratio)
     same_part = row.point.levers.get("part") == baseline.point.levers.get("part")
     verdict, why = judge(row, baseline, speedup) if same_part else ("", "")

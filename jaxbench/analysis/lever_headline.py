@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from jaxbench.analysis import sharing
 from jaxbench.analysis.arms import Arm, Place, arms_of
 from jaxbench.analysis.batches import Knee, Latency
 from jaxbench.analysis.intervals import Estimate
@@ -38,6 +39,8 @@ def headlines(
         sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
     elif view == "ladder":
         sentences = [_prefix(place) + text for place in shown if (text := _ladder(place))]
+    elif view == "sharing":
+        sentences = [_prefix(place) + text for place in shown for text in sharing.sentences(pairs(place))]
     elif view == "compiler":
         sentences = [_prefix(place) + text for place in shown if (text := _ranking(place))]
     else:
@@ -94,7 +97,7 @@ def arm_name(arm: Arm) -> str:
 
 def _time(arm: Arm, base: str) -> str:
     """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without a full stop."""
-    same = arm.point.global_batch == arm.baseline.point.global_batch
+    same = arm.point.examples == arm.baseline.point.examples
     value, quantity = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
     ratio = _ratio(value)
     if arm.verdict == "cannot tell":

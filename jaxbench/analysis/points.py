@@ -11,6 +11,7 @@ from typing import Any
 from jaxbench.analysis import consistency, measured
 from jaxbench.analysis.measured import Measured
 from jaxbench.errors import UserError
+from jaxbench.levers.trainings import TRAININGS
 from jaxbench.records.place import StepPlace
 from jaxbench.records.schema import FailureRecord, PointRecord
 from jaxbench.records.store import RunFolder
@@ -35,6 +36,16 @@ class Point(StepPlace, Measured[PointRecord]):
     def part(self) -> str:
         """Which part of the step it is, or of the loss that it explains: alone, local, communication, peak."""
         return self.levers.get("part", "step")
+
+    @property
+    def trainings(self) -> int:
+        """How many of them run at once, each with the whole batch."""
+        return TRAININGS.of(self.levers).at_once
+
+    @property
+    def examples(self) -> int:
+        """Of one step of all its trainings."""
+        return self.global_batch * self.trainings
 
     def outcome(self, name: str) -> float:
         """One number of its short training; NaN without one."""

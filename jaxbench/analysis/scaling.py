@@ -105,7 +105,7 @@ def analyse(
     machine: the machine's card (`machine_card.read`), or None. spread: between processes (`spread.read`).
     """
     draws = draws_of(points, spread)
-    timed = [Row(point=point, timing=measure(point, draws, examples=point.global_batch)) for point in points]
+    timed = [Row(point=point, timing=measure(point, draws, examples=point.examples)) for point in points]
     explaining = [_explaining(row) for row in timed if row.point.explains]
     products = {
         (row.point.devices, dtype_of(row.point, config)): row

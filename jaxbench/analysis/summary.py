@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis import stragglers
+from jaxbench.analysis import sharing, stragglers
 from jaxbench.analysis.alpha_beta import Fit, group_of
 from jaxbench.analysis.arms import Arm
 from jaxbench.analysis.batches import Latency
@@ -14,6 +14,7 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import Point
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.sharing import Sharing
 from jaxbench.analysis.stragglers import Stragglers
 from jaxbench.analysis.timing import Timing
 from jaxbench.analysis.waterfall import Waterfall
@@ -27,7 +28,7 @@ class Entry:
     Attributes:
       arm: its comparison with the baseline, in a sweep of levers. latency: of its single calls, if it infers.
       fit: alpha and beta of its collective or transfer. waterfall: why its efficiency is not 100 %.
-      stragglers: of a step of several processes, which of them is slow.
+      stragglers: of a step of several processes, which of them is slow. sharing: of several trainings at once.
     """
 
     row: Row | CaseRow
@@ -36,6 +37,7 @@ class Entry:
     latency: Latency | None = None
     waterfall: Waterfall | None = None
     stragglers: Stragglers | None = None
+    sharing: Sharing | None = None
 
     @property
     def point(self) -> Point | CasePoint:
@@ -78,6 +80,7 @@ def entries(
         Entry(
             row=row, arm=compared.get(row.point.point), fit=_fit(row, lines), latency=calls.get(row.point.point),
             waterfall=explained.get(row.point.point), stragglers=stragglers.of(row) if isinstance(row, Row) else None,
+            sharing=sharing.of(row) if isinstance(row, Row) else None,
         )
         for row in rows
     ]  # fmt: skip

@@ -108,7 +108,7 @@ def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:
     flops = record.passport.flops_per_step
     if not flops > 0:
         return Utilisation(note="no MFU: the experiment states no FLOPs per step")
-    flop_per_s = flops / step_s
+    flop_per_s = point.trainings * flops / step_s
     unknown = Utilisation(flops_per_step=flops, flop_per_s=flop_per_s)
     if not dtype:
         return dataclasses.replace(unknown, note="no MFU: the config has no model.dtype, so its peak is unknown")

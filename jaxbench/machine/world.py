@@ -127,7 +127,19 @@ class Members:
 
     @property
     def include_this(self) -> bool:
-        return self.alone and jax.process_count() == 1 or jax.process_index() in self.processes
+        return self.alone and jax.process_count() == 1 or self.here in self.processes
+
+    @property
+    def here(self) -> int:
+        """The number of this process."""
+        return jax.process_index()
+
+    @property
+    def service(self) -> Any:
+        """The client of the coordination service. JAX has no public name for it; it is asked for here only."""
+        from jax._src import distributed
+
+        return distributed.global_state.client
 
     def meet(self) -> None:
         """Waits until all members are here. Raises TimeoutError, which names a missing one, after MEETING_LIMIT_S."""
@@ -139,12 +151,12 @@ class Members:
         if self.alone:
             return [value]
         name = self._next()
-        service = _service()
-        service.key_value_set(f"{name}/{jax.process_index():08}", json.dumps(value))
+        service = self.service
+        service.key_value_set(f"{name}/{self.here:08}", json.dumps(value))
         self._wait(f"{name}/given")
         values = [json.loads(text) for _, text in sorted(service.key_value_dir_get(f"{name}/"))]
         self._wait(f"{name}/taken")
-        if jax.process_index() == self.processes[0]:
+        if self.here == self.processes[0]:
             service.key_value_delete(f"{name}/")
         return values
 
@@ -170,7 +182,7 @@ class Members:
 
     def _wait(self, name: str) -> None:
         try:
-            _service().wait_at_barrier(name, int(1000 * MEETING_LIMIT_S), process_ids=list(self.processes))
+            self.service.wait_at_barrier(name, int(1000 * MEETING_LIMIT_S), process_ids=list(self.processes))
         except jax.errors.JaxRuntimeError as error:
             if missing := re.findall(r"^(\d+)$", str(error), re.MULTILINE):
                 limit = f"within {MEETING_LIMIT_S:.0f} s to where the others wait for it"
@@ -178,8 +190,36 @@ class Members:
             raise
 
 
-def _service() -> Any:
-    """The client of the coordination service. JAX has no public name for it; it is asked for here only."""
-    from jax._src import distributed
+@dataclass(frozen=True)
+class Trainings(Members):
+    """Trainings of a process each that run at once. They agree like the members of a world, but join no devices."""
 
-    return distributed.global_state.client
+    number: int = 0
+    client: Any = None
+
+    @property
+    def here(self) -> int:
+        return self.number
+
+    @property
+    def service(self) -> Any:
+        return self.client
+
+
+def beside(place: Mapping[str, Any]) -> Trainings:
+    """Connects this process to the trainings that run at once with it. place: as for `join`, without a device.
+
+    Raises UserError if the port is taken.
+    """
+    from jax._src.lib import _jax  # no public name: `jax.distributed` would join the devices as well
+
+    address, count, number = str(place["address"]), place["processes"], place["process"]
+    if number == 0:
+        require_free(address)
+        _services.append(_jax.get_distributed_runtime_service(address, count))
+    client = _jax.get_distributed_runtime_client(address, number, shutdown_on_destruction=False)
+    client.connect()
+    return Trainings(tuple(range(count)), number, client)
+
+
+_services: list[Any] = []  # it would end with its last reference

@@ -194,7 +194,8 @@ class RoundRecord(Line):
     cpus: int = 0  # how many CPUs it may use; 0: unknown
     checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first round, else the failed ones
     loss_after: float | None = None  # of that state on the timed batch, after a point's first round
-    # block_s as each process of the point timed it, process x block; block_s has the slowest. (): one process
+    # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run it
+    # together or, with lever.trainings, each trains for itself at the same time. (): one process
     process_block_s: tuple[tuple[float, ...], ...] = ()
     counted: int = 0  # updates that the state counted in all of these blocks; 0 in older records, and if it counts none
     kind: str = "round"

@@ -298,13 +298,16 @@ COLUMNS: tuple[Column, ...] = (
         Column("communication_hidden", "waterfall.hidden", unit="1", bounds=True),
         Column("communication_predicted_s", "waterfall.predicted_s", unit="s")),
     *_defined_in("work-and-utilisation", Column("product_share", "row.use.product_share", unit="1", bounds=True)),
-    *_defined_in("levers", *(_lever(name) for name in LEVERS if name not in (*_FIRST_LEVERS, "mesh"))),
+    *_defined_in("levers", *(_lever(name) for name in LEVERS if name not in (*_FIRST_LEVERS, "mesh", "trainings"))),
     *_defined_in("stragglers",
         Column("slowest_over_median", "stragglers.step.slowest_over_median", unit="1", bounds=True),
         Column("local_slowest_over_median", "stragglers.local.slowest_over_median", unit="1", bounds=True),
         Column("slow_process", "stragglers.clearest.slow")),
     *_defined_in("collectives-conventions",
         *(Column(name, f"point.{name}", unit="1") for name in ("group_processes", "group_hosts"))),
+    *_defined_in("sharing",
+        _lever("trainings"),
+        Column("fairness", "sharing.fairness", share, unit="1", bounds=True, heading="fairness", on=L)),
 )  # fmt: skip
 
 FILE = tuple(column for column in COLUMNS if column.csv)

@@ -51,6 +51,7 @@ TITLES = {
     "inputs": "whether the step waits for data",
     "inference": "latency and throughput",
     "arms": "what each setting changes",
+    "sharing": "what several trainings at once pay",
     "compiler": "which compiler options change the step's time",
 }
 MAX_LINES = 40  # of the terminal's table; the page has all

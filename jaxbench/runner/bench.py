@@ -19,6 +19,7 @@ from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
 from jaxbench.machine.mesh import on_host
+from jaxbench.machine.world import Members
 from jaxbench.measure import (
     explained,
     first_step,
@@ -56,7 +57,12 @@ class Prepared:
 
 
 class Bench(Compiler):
-    """Measures points of one experiment on the devices of this process."""
+    """Measures points of one experiment on the devices of this process.
+
+    others: the trainings that run at once with it, of which each block begins at the same moment.
+    """
+
+    others = Members()
 
     def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
         super().__init__(config, experiment, devices, keep=worker == "try")
@@ -206,7 +212,8 @@ class Bench(Compiler):
     def profile(self, point: str, folder: str) -> ProfileRecord:
         """Traces one block of a prepared point into `folder`. Raises StageError."""
         ready = self.prepared[point]
-        here = f"-process{jax.process_index()}" if jax.process_index() else ""
+        number = jax.process_index() or self.others.here
+        here = f"-process{number}" if number else ""
         with stage("profile"), self._running(ready) as (call, state, supply):
             _, state = self._timer(ready).block(call, state, supply, 2)
             return profile.trace(
@@ -249,7 +256,7 @@ class Bench(Compiler):
 
     def _timer(self, ready: Prepared) -> Timer:
         """A latency is the time of one call, so its blocks have one step, and there are enough for a percentile."""
-        members = ready.program.members
+        members = ready.program.members if self.others.alone else self.others
         timer = dataclasses.replace(self.timer, meet=members.meet, decided=members.decided)
         if ready.point.oversubscribed:  # its times claim nothing
             timer = dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)

@@ -25,6 +25,7 @@ from jaxbench.levers.mesh import MESH
 from jaxbench.levers.part import PART
 from jaxbench.levers.precision import PRECISION
 from jaxbench.levers.reduction import REDUCTION
+from jaxbench.levers.trainings import TRAININGS
 from jaxbench.measure import timed_state
 from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
 from jaxbench.parallel.program import Program, TrainState
@@ -65,8 +66,10 @@ def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
 
 
 def _whole(point: Point) -> bool:
-    """Whether it is a whole, compiled step whose gradients are averaged as usual."""
+    """Whether it is a whole, compiled step whose gradients are averaged as usual, with the devices to itself."""
     levers = point.levers
+    if TRAININGS.of(levers).at_once > 1:
+        return False
     return PART.of(levers) == "step" and EXECUTION.of(levers) == "donated" and REDUCTION.of(levers) is None
 
 

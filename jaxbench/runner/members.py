@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The processes of a world as one worker: the setup of each, and one answer made of all of theirs."""
+"""The processes of a world, or of trainings at once, as one worker: the setup of each, one answer of all of theirs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ ADDED = ("cpu_s", "switches")
 def setups(setup: dict[str, Any]) -> list[dict[str, Any]]:
     """The setup of each process. setup: of the worker; "processes": how many it is made of.
 
-    Each has an equal share of the devices; of accelerators, one.
+    Each has an equal share of the devices; of accelerators, one. Instead, "trainings": how many processes train at
+    once, each on all of the devices.
     """
+    if "trainings" in setup:
+        beside = {"address": world.free_address(), "processes": setup["trainings"]}
+        return [{**setup, "beside": {**beside, "process": i}} for i in range(setup["trainings"])]
     count = setup.get("processes", 1)
     if count == 1:
         return [setup]

@@ -19,6 +19,7 @@ from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.mesh import EVERY_MESH, MESH
 from jaxbench.parallel import axes
 from jaxbench.records.place import StepPlace
+from jaxbench.runner import sharing
 
 CPU_DEVICES = (1, 2, 4, 8)
 PER_DEVICE = "per_device"
@@ -42,27 +43,29 @@ class Point(StepPlace):
     platform: str = ""
     processes: int = 1  # that run it together
     part_of: int = 0  # the devices of the program of which one device does its share; 0: its own program
+    memory_share: float = 0.0  # of an accelerator, for each process; 0: as JAX takes it
 
     def to_json(self) -> dict[str, Any]:
         """The point's fields as in its record."""
-        own = ("platform", "processes", "part_of")
+        own = ("platform", "processes", "part_of", "memory_share")
         return {name: value for name, value in asdict(self).items() if name not in own}
 
     def worker(self) -> tuple[str, dict[str, Any]]:
         """The name of the process that measures it, and the setup of that process.
 
         A CPU process keeps one device count, pinned to as many cores. An accelerator belongs to one process at a time,
-        so one worker measures every count on a part of the devices.
+        so one worker measures every count on a part of the devices. Trainings that share devices have processes apart.
         """
-        setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices}
+        shared, further = sharing.group(self.levers, self.memory_share)
+        setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices, **further}
         setup |= {"processes": self.processes} if self.processes > 1 else {}
         if self.platform != "cpu":
-            return self.platform, setup
+            return self.platform + shared, setup
         if self.part_of > self.devices:  # one core does its share of a program that was traced for several devices
             alone = {"platform": "cpu", "devices": self.part_of, "cores": 1, "environment": KEEP_MEMORY}
             return f"cpu1of{self.part_of}", alone
         # As few threads as data parallelism needs; a program that needs more requests them.
-        name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else "")
+        name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else shared)
         return name, {**setup, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
 
     def failure(self) -> dict[str, Any]:
@@ -142,6 +145,8 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     points = []
     counts = divisible(settings, device_counts(settings, machine))
     processes = owners_of(settings, counts, machine)
+    sharing.require_possible(settings, machine)
+    memory_share = sharing.memory_share(settings.arms, machine["platform"])
     for devices in counts:
         for strategy in settings.strategies:
             for scaling in settings.scalings:
@@ -165,6 +170,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                             levers=arm.levers,
                             platform=machine["platform"],
                             processes=processes[devices],
+                            memory_share=memory_share,
                         )
                     )
     return points

@@ -4,7 +4,8 @@
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it also has
 "cores": how many cores the one device may use. "order": the cores to take first. "concurrent_collectives" is explained
 at `start.threads`. "world": the place of this process in a world (`machine.world.join`), which has the "devices" all
-together. With "target" the process compiles for absent hardware, and accepts only "compile_for". The requests are
+together. "beside": its place among trainings at once (`machine.world.beside`). With "target" the process compiles for
+absent hardware, and accepts only "compile_for". The requests are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
                                                       to "prepare" optionally "loss", its kind, which takes a second
@@ -65,7 +66,12 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
             from jaxbench.runner.case_bench import CaseBench as Bench
         else:
             from jaxbench.runner.bench import Bench  # type: ignore[assignment]
-        return Bench(setup["config"], setup["experiment"], devices, setup["worker"])
+        bench: Any = Bench(setup["config"], setup["experiment"], devices, setup["worker"])
+        if "beside" in setup:
+            from jaxbench.machine.world import beside
+
+            bench.others = beside(setup["beside"])
+        return bench
 
     bench, answer = _attempt(begin)
     _send(answers, {**(answer or {"ready": True, **surroundings()}), "source": source.HERE})

@@ -78,7 +78,7 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     store.write_json(explained / "machine.json", card)
     found.append(findings.find(RunFolder(explained)))
     found.append(findings.find(RunFolder(fabricate_ranks.folder(tmp_path / "ranks", (1.0, 1.3)))))
-    for kind in ("precision", "inputs", "inference"):
+    for kind in ("precision", "inputs", "inference", "sharing"):
         found.append(lever_findings.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
     for view in ("matmul", "collectives", "transfer", "curves"):
         run = RunFolder(runs.folder(tmp_path / view, view, machine=machine if view == "matmul" else None))

@@ -44,7 +44,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 def cost(arm: Arm) -> Estimate:
     """Time per example over the baseline's."""
-    return arm.ratio.times(arm.baseline.point.global_batch / arm.point.global_batch)
+    return arm.ratio.times(arm.baseline.point.examples / arm.point.examples)
 
 
 def _text(arm: Arm, value: Estimate) -> str:

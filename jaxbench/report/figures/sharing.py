@@ -1,0 +1,61 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Trainings at once on the same devices: the throughput of all, the time of each, and how fair that is."""
+
+from __future__ import annotations
+
+from jaxbench.analysis import sharing
+from jaxbench.analysis.arms import Arm
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.levers.trainings import TRAININGS
+from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain
+from jaxbench.report.lever_findings import LeverFindings
+
+VIEWS = ("levers/sharing",)
+CAPTION = (
+    "Left: the throughput of all trainings together over that of one after the other, which is 1. Middle: the time of "
+    "a step over that of a training alone; small dots are the single trainings, and the dashed line is taking turns. "
+    "Right: Jain's index, 1 if all are equally fast, and the least that it can be."
+)
+
+
+def draw(run: LeverFindings) -> Figure | None:
+    """Three panels. None when nothing was measured."""
+    if not places.timed(run.places):
+        return None
+    sheet = Sheet(1, 3)
+    rate, time, fair = sheet.panels[0]
+    places.line(rate, run.places, trainings, lambda arm: arm.speedup)
+    marks.unity(rate, along="y")
+    places.line(time, run.places, trainings, lambda arm: arm.ratio)
+    for number, place in enumerate(run.places):
+        for arm in place.arms:
+            _each(time, arm, number)
+    counts = sorted({trainings(arm) for arm in run.arms})
+    marks.guide(time, counts, counts)
+    places.line(fair, run.places, trainings, fairness)
+    marks.guide(fair, counts, [1 / count for count in counts])
+    fair.set_ylim(0, 1.08)
+    for axes, title in ((rate, "throughput over one after the other"), (time, "time over alone"), (fair, "fairness")):
+        log_axis(axes, "x", base=2, show=plain)
+        entitle(axes, title, x="trainings at once")
+    handles = [*places.handles(run.places), marks.guide_handle("taking turns; least fairness")]
+    return sheet.finish(f"{run.experiment}: trainings that share devices", handles, places.remarks(run.places))
+
+
+def trainings(arm: Arm) -> float:
+    return float(TRAININGS.of(arm.point.levers).at_once)
+
+
+def fairness(arm: Arm) -> Estimate:
+    """A training alone is fair to itself."""
+    found = sharing.of(arm.row)
+    return found.fairness if found is not None else Estimate(value=1.0)
+
+
+def _each(axes: Axes, arm: Arm, number: int) -> None:
+    """A small dot for each of several trainings."""
+    found = sharing.of(arm.row)
+    if found is not None and arm.ratio.known:
+        x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * one for one in found.relative]
+        axes.plot(x, y, ".", color=marks.look(number)[0], markersize=3, linestyle="none", alpha=0.6)
