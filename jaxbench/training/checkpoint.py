@@ -57,6 +57,10 @@ class Restored:
     progress: dict[str, Any]
     notes: tuple[str, ...]
 
+    @property
+    def step(self) -> int:
+        return 0 if self.state is None else int(self.state.step)
+
 
 class _Damaged(Exception):
     """A checkpoint that cannot be used; the message says why."""

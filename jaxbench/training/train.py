@@ -112,17 +112,16 @@ def train(
     with locked_folder(folder, config.to_dict(), members) as checkpoints, _account(folder, session, part) as account:
         restored = _restore(checkpoints, workload, console, part)
         rows: list[Row] = restored.progress.get("rows", [])
-        step = 0 if restored.state is None else int(restored.state.step)
         facts = _facts(data, session, restored.progress, members)
         with _metric_log(folder, rows, plan, members) as log:
-            if restored.state is not None and plan.finished(step, rows):
+            if restored.state is not None and plan.finished(restored.step, rows):
                 account.discard()
-                _record(folder, session, members, step=step)
+                _record(folder, session, members, step=restored.step)
                 result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
             else:
                 program = _build(program_builder, workload, plan)
-                account.from_step = step
-                _record(folder, session, members, step=step)
+                account.from_step = restored.step
+                _record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 loop = Loop(workload, program, account, plan=plan, data=data, restored=restored, session=session)
                 result = _looped(loop, log, checkpoints, facts, console, part, notes=restored.notes)

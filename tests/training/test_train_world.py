@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from doorway import command, environment
 
+from jaxbench.machine import world
 from jaxbench.records import account
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.watch import Watch
@@ -189,7 +191,7 @@ def test_the_same_number_ends_with_the_same_bits_whatever_is_killed(points, tmp_
     points.order(1, "kill 9")
     code, out, err = points.train(2)
     assert code == 2 and gone(), out + err
-    assert re.fullmatch(r"jaxbench: process 1 of 2 \(on .*\) was killed by SIGKILL .* at step 6\.\n", err)
+    assert re.fullmatch(r"jaxbench: process 1 of 2 \(on .*\) was killed by SIGKILL .* at step [36]\.\n", err)
     whole_job = points.start("--config.mesh.processes=2", "--config.mesh.devices=2")
     while points.steps[0] < 9:
         time.sleep(0.02)
@@ -218,8 +220,8 @@ def test_a_fault_is_one_sentence_that_names_the_process(points, process, what, w
     points.order(process, what)
     begun = time.monotonic()
     code, out, err = points.train(2, "--fault_timeout=6")
-    assert code == 2 and gone() and points.steps[0] == 6, out + err
-    assert re.fullmatch(f"jaxbench: {words}.* from the checkpoint at step 6\\.\n", err), err
+    assert code == 2 and gone() and points.steps[0] in (3, 6), out + err
+    assert re.fullmatch(f"jaxbench: {words}.* from the checkpoint at step [36]\\.\n", err), err
     assert time.monotonic() - begun < 60
 
 
@@ -264,7 +266,7 @@ def test_a_launch_whose_rank_is_killed(points, alone, elastic):
     assert gone()
     if not elastic:
         assert leader[0] == follower[0] == 2 and follower[1:] == ("", ""), (leader, follower)
-        assert re.fullmatch(r"jaxbench: process 1 of 2 \(on .*\) was killed by SIGKILL .* at step 6\.\n", leader[2])
+        assert re.fullmatch(r"jaxbench: process 1 of 2 \(on .*\) was killed by SIGKILL .* at step [36]\.\n", leader[2])
         return
     assert leader[0] == follower[0] == 1, (leader, follower)
     assert "was killed by SIGKILL" in leader[1] and "continuing with 1 process from the checkpoint" in leader[1]
