@@ -185,7 +185,7 @@ def test_another_number_of_processes_continues_to_the_same_losses(points, alone)
 
 @pytest.mark.full
 def test_the_same_number_ends_with_the_same_bits_whatever_is_killed(points, tmp_path):
-    """A process, then the whole job, then a signal asks for the end; the same command ends as if nothing had been."""
+    """A process, then the whole job; the same command ends as if nothing had been."""
     (tmp_path / "whole").mkdir()
     _, expected, err = Points(tmp_path / "whole").train(2)
     points.order(1, "kill 9")
@@ -198,11 +198,22 @@ def test_the_same_number_ends_with_the_same_bits_whatever_is_killed(points, tmp_
     whole_job.kill()
     assert gone()
     ended(whole_job)
-    stopped = points.start("--config.mesh.processes=2", "--config.mesh.devices=2", "--config.train.epochs=100")
-    assert stopped.stdout is not None and "continuing" in stopped.stdout.readline() + stopped.stdout.readline()
+    code, out, err = points.train(2)
+    assert code == 1 and out.splitlines()[-1] == expected.splitlines()[-1], out + err
+    assert out.splitlines()[-1].startswith("params_sha256: ")
+
+
+@pytest.mark.full
+def test_a_signal_ends_all_after_the_same_step(points):
+    words = ("--config.mesh.processes=2", "--config.mesh.devices=2", "--config.train.epochs=1000")
+    stopped = points.start(*words)
+    while not points.steps:
+        time.sleep(0.1)
     stopped.terminate()
     code, out, err = ended(stopped)
-    assert code == 130 and "stopped by SIGTERM after step" in out and gone(), out + err
+    assert code == 130 and gone(), out + err
+    step = re.search(r"stopped by SIGTERM after step (\d+); it is saved", out)
+    assert step and points.steps[0] == int(step[1])
 
 
 @pytest.mark.full
