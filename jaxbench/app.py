@@ -22,7 +22,8 @@
 Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry_run, --verbosity=1 (stack traces),
 --share_machine (measure although another measurement runs here: one at a time is the rule),
 --dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
---coordinator=host:port --processes=2 --process=0 (run, started once per process; srun and mpirun need no flags),
+--coordinator=host:port --processes=2 --process=0 (started once per process; srun and mpirun need no flags),
+--elastic --fault_timeout=60 (train in several processes: go on without one that is lost; seconds until it is),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field.
 
@@ -83,11 +84,12 @@ def trial(experiment: str, console: Console) -> int:
     return 0 if runner.run(experiment, FLAGS.config, console) else 1
 
 
-def train(experiment: str, workdir: Path, console: Console) -> int:
+def train(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
     from jaxbench.report import training as page
     from jaxbench.training import run as runner
 
-    code = runner.train(experiment, FLAGS.config, workdir, console)
+    faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)
+    code = runner.train(experiment, FLAGS.config, workdir, console, faults, crew)
     page.write(workdir)
     return code
 
@@ -206,7 +208,7 @@ def dispatch(argv: list[str]) -> int:
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
     try:
         if launch := launch_of(verb):
-            return launched(launch, arguments, workdir, console)
+            return launched(launch, verb, arguments, workdir, console)
         with alone(verb, arguments, workdir):
             return carry_out(verb, arguments, workdir, console)
     except KeyboardInterrupt:
@@ -224,8 +226,8 @@ def launch_of(verb: str) -> Launch | None:
     return launch.of(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
 
 
-def launched(launch: Launch, arguments: list[str], workdir: Path, console: Console) -> int:
-    """`run` as one process of a launch."""
+def launched(launch: Launch, verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
+    """`run` or `train` as one process of a launch."""
     from jaxbench.runner import launched as parts
     from jaxbench.runner import run as runner
 
@@ -235,12 +237,13 @@ def launched(launch: Launch, arguments: list[str], workdir: Path, console: Conso
         machine = runner.look(FLAGS.config.mesh.platform, Console(quiet=True))
         return parts.mine(launch, machine, experiment, FLAGS.config)
 
+    lead = {"run": run, "train": train}[verb]
     return parts.take_part(
         launch,
-        lambda crew: run(experiment, workdir, console, crew),
+        lambda crew: lead(experiment, workdir, console, crew),
         say,
         runner.absolute(experiment),
-        lambda: alone("run", arguments, workdir, launch.address),
+        lambda: alone(verb, arguments, workdir, launch.address),
     )
 
 

@@ -37,9 +37,11 @@ flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of pr
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
-flags.DEFINE_string("coordinator", None, "run: where process 0 of several is reached, host:port; see --process.")
-flags.DEFINE_integer("processes", None, "run: how often this command is started, where no launcher says so.")
-flags.DEFINE_integer("process", None, "run: the number of this process of several, from 0.")
+flags.DEFINE_bool("elastic", False, "train in several processes: when one is lost, the others go on by themselves.")
+flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent one is lost.")
+flags.DEFINE_string("coordinator", None, "run, train: where process 0 of several is reached, host:port; see --process.")
+flags.DEFINE_integer("processes", None, "run, train: how often this command is started, where no launcher says so.")
+flags.DEFINE_integer("process", None, "run, train: the number of this process of several, from 0.")
 
 flags.DEFINE_string("nodes", "1", "launch: how many hosts; several counts, such as 1,2,4, are a job each.")
 flags.DEFINE_string("devices", "gpu:1", "launch: what one host gives: gpu:8, tpu:4 or cpu:2.")
@@ -75,7 +77,7 @@ VERBS = {
         "experiment", ("preset", "workdir", "dry_run", "target", "share_machine", *OF_A_LAUNCH), configured=True
     ),
     "try": Verb("experiment", ("preset",), configured=True),
-    "train": Verb("experiment", ("preset", "workdir"), configured=True),
+    "train": Verb("experiment", ("preset", "workdir", "elastic", "fault_timeout", *OF_A_LAUNCH), configured=True),
     "new": Verb("file to write", ("from",)),
     "machine": Verb("", ("preset", "workdir", "share_machine")),
     "first-run": Verb("", ("workdir", "dry_run", "share_machine")),

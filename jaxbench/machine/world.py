@@ -141,10 +141,20 @@ class Members:
 
         return distributed.global_state.client
 
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the first member."""
+        return self.alone or jax.process_index() == self.processes[0]
+
     def meet(self) -> None:
         """Waits until all members are here. Raises TimeoutError, which names a missing one, after MEETING_LIMIT_S."""
         if not self.alone:
             self._wait(f"{self._next()}/met")
+
+    def meet_at(self, name: str) -> None:
+        """The same, for a thread of its own. name: each is used for one meeting."""
+        if not self.alone:
+            self._wait(f"jaxbench/at/{name}")
 
     def gathered(self, value: Any) -> list[Any]:
         """The value of each member, in their order. value: JSON."""
@@ -163,6 +173,19 @@ class Members:
     def decided(self, value: Any) -> Any:
         """The value of the first member."""
         return self.gathered(value)[0]
+
+    def led(self, call: Callable[[], Any]) -> Any:
+        """What `call` returns on the first member, which alone calls it: JSON. Raises its UserError on all."""
+        told: dict[str, Any] = {}
+        if self.leads:
+            try:
+                told = {"value": call()}
+            except UserError as error:
+                told = {"error": str(error)}
+        told = self.decided(told)
+        if "error" in told:
+            raise UserError(told["error"])
+        return told["value"]
 
     def all(self, value: bool) -> bool:
         """Whether it is true for every member."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -15,8 +16,38 @@ from jaxbench.parallel.program import jit_once
 from jaxbench.workloads.base import PyTree
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a host array, which a process reads only where it needs them.
+
+    numbers: of the rows, in any shape: the array has it in place of its leading axis.
+    """
+
+    array: np.ndarray
+    numbers: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (*self.numbers.shape, *self.array.shape[1:])
+
+    def reshape(self, *shape: int) -> Rows:
+        """Another shape of the numbers; the other axes stay."""
+        leading = len(shape) - self.array.ndim + 1
+        return Rows(self.array, self.numbers.reshape(shape[:leading]))
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """index: a slice for each axis."""
+        numbers = self.numbers[index[: self.numbers.ndim]]
+        others = index[self.numbers.ndim :]
+        return self.array[numbers][(*(slice(None),) * numbers.ndim, *others)]
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        return np.asarray(self.array[self.numbers], *args, **kwargs)
+
+
 def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyTree:
-    """Lays out arrays, which every process has whole, over the devices of `sharding`, a sharding or a tree of them.
+    """Lays out arrays over the devices of `sharding`, a sharding or a tree of them. Every process has them whole, or as
+    `Rows`, of which it reads its own.
 
     `jax.device_put` would compare the values of all processes, which is a collective of its own, and a feed's thread
     would run it at any moment.
@@ -25,12 +56,13 @@ def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyT
     def each(x: Any, on: Sharding) -> Any:
         if isinstance(x, jax.core.Tracer):
             return x  # only its shape is asked for
-        host = np.asarray(x)
+        host = x if isinstance(x, Rows) else np.asarray(x)
         return jax.make_array_from_callback(host.shape, on, lambda index: np.array(host[index]))
 
     shardings = jax.tree.broadcast(sharding, tree)
     if all(on.is_fully_addressable for on in jax.tree.leaves(shardings)):
-        return jax.device_put(tree, sharding, may_alias=may_alias)
+        whole = jax.tree.map(lambda x: np.asarray(x) if isinstance(x, Rows) else x, tree)
+        return jax.device_put(whole, sharding, may_alias=may_alias)
     return jax.tree.map(each, tree, shardings)
 
 
@@ -49,6 +81,11 @@ def _whole(x: Any) -> Any:
 
 def _same(x: jax.Array) -> jax.Array:
     return x
+
+
+def here(x: Any) -> np.ndarray:
+    """The part of an array that lies on the first device of this process, as a host array."""
+    return np.asarray(x.addressable_shards[0].data if isinstance(x, jax.Array) else x)
 
 
 def first_here(devices: Iterable[jax.Device]) -> jax.Device:

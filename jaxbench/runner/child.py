@@ -40,9 +40,11 @@ class Lines:
 
 
 class Child(Lines):
-    """A process of `module`, by default `worker`, whose first line is `setup`. Its stderr goes to `log`."""
+    """A process of `module`, by default the one that `setup` names, or `worker`. Its first line is `setup`, and its
+    stderr goes to `log`."""
 
-    def __init__(self, setup: dict[str, Any], log: Path, module: str = "jaxbench.runner.worker"):
+    def __init__(self, setup: dict[str, Any], log: Path, module: str = ""):
+        module = module or setup.get("module", "jaxbench.runner.worker")
         self.log = log
         copy = source.environment(setup["source"]) if "source" in setup else {}
         with open(log, "ab") as stderr:

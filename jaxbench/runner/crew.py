@@ -98,15 +98,21 @@ class Crew:
             require_same(mine, about, process)
         return self._about
 
-    def setups(self, setup: dict[str, Any]) -> list[dict[str, Any]]:
-        """The setup of each process of a worker, the first on process 0, as `members.setups` makes those here."""
+    def setups(self, setup: dict[str, Any], among: Sequence[int] = ()) -> list[dict[str, Any]]:
+        """The setup of each process of a worker, the first on process 0, as `members.setups` makes those here.
+
+        among: the processes of the launch that take part; (): the first ones, as many as it needs.
+        """
         count = self.launch.processes if setup["platform"] != "cpu" else setup.get("processes", 1)
+        if among:
+            count = len(among)
         if count == 1:
             return [setup]
-        hosts = self.hosts[:count]
+        among = among or range(count)
+        hosts = [self.hosts[process] for process in among]
         address = world.free_address("127.0.0.1" if len(set(self.hosts)) == 1 else self.launch.host)
         setups = []
-        for process, (host, about) in enumerate(zip(hosts, self._about, strict=False)):
+        for process, (host, about) in enumerate(zip(hosts, (self._about[i] for i in among), strict=True)):
             place: dict[str, Any] = {"address": address, "processes": count, "process": process}
             if about["device"] is not None:
                 place["device"] = about["device"]
@@ -157,6 +163,10 @@ class Crew:
         for worker in list(self._workers.values()):
             if worker.process == process:
                 worker.lost()
+
+    def has(self, process: int) -> bool:
+        """Whether a process of the launch is still there."""
+        return process == 0 or process in self._present
 
     @property
     def missing(self) -> str:

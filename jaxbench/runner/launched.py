@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench run` as one process of a launch: process 0 measures with all of them, the others follow it."""
+"""`jaxbench run` or `train` as one process of a launch: process 0 measures with all of them, the others follow it."""
 
 from __future__ import annotations
 

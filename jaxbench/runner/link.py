@@ -144,7 +144,8 @@ def _say(answers: TextIO, message: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the app decides what it means
+    for number in (signal.SIGINT, signal.SIGTERM):  # a launcher may send it to all its processes
+        signal.signal(number, signal.SIG_IGN)  # the app decides what it means, and this ends with it
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     requests = follow(sys.stdin)

@@ -41,32 +41,46 @@ class Account:
       step: completed steps, set by whoever trains.
       from_step: that was restored, 0 of a fresh training; None before.
       finished: the training has come to its end, so that time until it is asked for more is no loss.
+      kind, turns: what the process is doing, and how often that has changed.
     """
 
     def __init__(
-        self, folder: Path, *, begun_ns: int, wall: Clock = time.time_ns, clock: Clock = time.monotonic_ns
+        self,
+        folder: Path,
+        *,
+        begun_ns: int,
+        kept: bool = True,
+        wall: Clock = time.time_ns,
+        clock: Clock = time.monotonic_ns,
     ) -> None:
-        """begun_ns: Unix time at which this start began. Raises UserError when the folder cannot be written."""
-        before = account.read(folder)
+        """begun_ns: Unix time at which this start began. kept: whether it is written: of several processes, one does.
+
+        Raises UserError when the folder cannot be written.
+        """
+        before = account.read(folder) if kept else []
         self._folder, self._clock, self._lock = folder, clock, threading.Lock()
         self._number = len(before) + 1
         self._begun_ns = max([begun_ns, *(start.end_ns for start in before[-1:])])
         self._ns = dict.fromkeys(KINDS, 0)
         self._ns["start"] = max(0, wall() - self._begun_ns)
-        self._kind, self._since = "start", clock()
+        self.kind, self.turns, self._since = "start", 0, clock()
         self.step = 0
         self.from_step: int | None = None
         self.finished = False
         self._sealed, self._sealing_ns = 0, 0
-        self._path, self._discarded = folder / ACCOUNT, False
-        with writing(folder), open(self._path, "a+b") as file:
+        self._path, self._silent = folder / ACCOUNT, not kept
+        self._ended = threading.Event()
+        if kept:
+            self._open()
+        self._thread = threading.Thread(target=self._beat, name="account", daemon=True)
+        self.write()
+
+    def _open(self) -> None:
+        with writing(self._folder), open(self._path, "a+b") as file:
             self._at = file.tell()  # what this start writes begins here
             file.seek(max(0, self._at - 1))
             if file.read() not in (b"", b"\n"):
                 file.write(b"\n")  # after a line that a crash cut off
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="account", daemon=True)
-        self.write()
 
     def __enter__(self) -> Account:
         self._thread.start()
@@ -92,14 +106,15 @@ class Account:
     def rename(self, kind: str) -> None:
         """The time since the current context began is of `kind` after all."""
         with self._lock:
-            self._kind = kind
+            self.kind = kind
 
     def _turn(self, kind: str) -> str:
         """Begins a context of `kind`. Returns the kind of the one that was left."""
         with self._lock:
-            now, before = self._clock(), self._kind
+            now, before = self._clock(), self.kind
             self._ns[before] += now - self._since
-            self._kind, self._since = kind, now
+            self.kind, self._since = kind, now
+            self.turns += 1
             return before
 
     def sealed(self, seconds: float) -> None:
@@ -111,15 +126,16 @@ class Account:
     def discard(self) -> None:
         """Takes back what was written: there was nothing to train."""
         with self._lock, writing(self._folder):
-            os.truncate(self._path, self._at)
-            self._discarded = True
+            if not self._silent:
+                os.truncate(self._path, self._at)
+            self._silent = True
 
     def write(self, *, saving: bool = False) -> None:
         """Appends a line. saving: a checkpoint of `step` begins. Raises UserError when the disk is full."""
         with self._lock:
-            if self._discarded:
+            if self._silent:
                 return
-            ns = {**self._ns, self._kind: self._ns[self._kind] + self._clock() - self._since}
+            ns = {**self._ns, self.kind: self._ns[self.kind] + self._clock() - self._since}
             line = {
                 "start": self._number, "begun_ns": self._begun_ns, "from_step": self.from_step, "step": self.step,
                 "saving": saving, "sealed": self._sealed, "sealing_ns": self._sealing_ns, "finished": self.finished,

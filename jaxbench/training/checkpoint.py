@@ -2,7 +2,8 @@
 """Checkpoints of a training: saved in the background, verified on reading, the same for any strategy and device count.
 
 A checkpoint is a folder named by its step: the canonical state as orbax writes it, a flat {name: array}, and a seal
-with the sha256 of each file and of all values. Orbax alone would read some flipped bits as numbers.
+with the sha256 of each file and of all values. Orbax alone would read some flipped bits as numbers. Of
+several processes each writes its part of the arrays, and the first seals. Any number of processes may read it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from typing import Any
 import absl.logging
 import jax
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from orbax.checkpoint import v1 as ocp
 
 from jaxbench.errors import UserError
+from jaxbench.machine.world import Members
 from jaxbench.parallel.program import TrainState
 from jaxbench.records.store import write_atomic
 from jaxbench.training.digest import named_leaves, sha256, shapes
@@ -54,6 +57,10 @@ class Restored:
     progress: dict[str, Any]
     notes: tuple[str, ...]
 
+    @property
+    def step(self) -> int:
+        return 0 if self.state is None else int(self.state.step)
+
 
 class _Damaged(Exception):
     """A checkpoint that cannot be used; the message says why."""
@@ -66,13 +73,24 @@ class Writer:
     `restore_latest` first, so that damaged checkpoints are not counted.
     """
 
-    def __init__(self, folder: Path, *, keep: int, on_sealed: Callable[[float], None] = lambda seconds: None):
-        """on_sealed: told how many seconds after `save` had returned a checkpoint was sealed, by another thread."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        keep: int,
+        on_sealed: Callable[[float], None] = lambda seconds: None,
+        members: Members = Members(),  # noqa: B008
+    ):
+        """on_sealed: told how many seconds after `save` had returned a checkpoint was sealed, by another thread.
+        members: the processes that save together, each of which has a Writer."""
         self._folder, self._keep, self._on_sealed = folder.absolute(), keep, on_sealed
-        with _writing(self._folder):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            for path in _unfinished(self._folder):
-                shutil.rmtree(path)
+        self._members, self._saves = members, 0
+        if members.leads:
+            with _writing(self._folder):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                for path in _unfinished(self._folder):
+                    shutil.rmtree(path)
+        members.meet()
         self._quiet = contextlib.ExitStack()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._saving: Future[None] | None = None
@@ -90,13 +108,17 @@ class Writer:
     def save(self, state: TrainState, progress: dict[str, Any]) -> None:
         """Starts saving a canonical state in host memory (`to_host`); waits only for the previous save.
 
-        progress: JSON, such as the rows measured so far.
+        progress: JSON, such as the rows measured so far; that of the first member is kept.
         """
         leaves = named_leaves(state)
-        header = {"format": FORMAT, "shapes": shapes(leaves), "sha256": sha256(leaves), "progress": progress}
+        header = {"format": FORMAT, "shapes": shapes(leaves), "progress": progress}
+        header |= {"sha256": sha256(leaves)} if self._members.leads else {}
         text = json.dumps(header)  # now, because the caller may change `progress` later
-        stored = {name: leaf for name, leaf in leaves.items() if leaf.size}  # orbax refuses arrays without elements
+        stored: dict[str, Any] = {name: leaf for name, leaf in leaves.items() if leaf.size}  # orbax refuses empty ones
         self.wait()
+        if not self._members.alone:
+            stored = _shared_out(stored, self._members)
+        self._saves += 1
         part = self._folder / f"{int(state.step)}{PART}"
         with _writing(self._folder):
             written = ocp.save_async(part / STATE, stored, checkpointable_name=STATE)
@@ -104,12 +126,14 @@ class Writer:
 
     def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, saved: float) -> None:
         written.result()
-        files = {name: _file_sha256(part / name) for name in _files(part)}
-        _write_seal(part, {**json.loads(header), "files": files})
-        os.rename(part, part.with_suffix(""))
-        self._on_sealed(time.perf_counter() - saved)
-        for step in saved_steps(self._folder)[self._keep :]:
-            shutil.rmtree(self._folder / str(step))
+        if self._members.leads:
+            files = {name: _file_sha256(part / name) for name in _files(part)}
+            _write_seal(part, {**json.loads(header), "files": files})
+            os.rename(part, part.with_suffix(""))
+            self._on_sealed(time.perf_counter() - saved)
+            for step in saved_steps(self._folder)[self._keep :]:
+                shutil.rmtree(self._folder / str(step))
+        self._members.meet_at(f"sealed/{self._saves}")
 
     def wait(self) -> None:
         """Returns when the newest checkpoint is on the disk. Raises UserError when it could not be written."""
@@ -119,29 +143,45 @@ class Writer:
                 saving.result()
 
 
-def restore_latest(folder: Path, like: TrainState) -> Restored:
+def _shared_out(leaves: dict[str, np.ndarray], members: Members) -> dict[str, jax.Array]:
+    """The arrays split over one device of each member along the first dimension that divides: each writes its part."""
+    count = len(members.processes)
+    firsts = [next(d for d in jax.devices() if d.process_index == process) for process in members.processes]
+    mesh = Mesh(np.array(firsts), ("process",))
+
+    def split(x: np.ndarray) -> jax.Array:
+        dim = next((dim for dim, length in enumerate(x.shape) if length % count == 0), None)
+        spec = PartitionSpec() if dim is None else PartitionSpec(*[None] * dim, "process")
+        return jax.make_array_from_callback(x.shape, NamedSharding(mesh, spec), lambda index: x[index])
+
+    return {name: split(leaf) for name, leaf in leaves.items()}
+
+
+def restore_latest(folder: Path, like: TrainState, members: Members = Members()) -> Restored:  # noqa: B008
     """Reads the newest intact checkpoint of `folder`; damaged newer ones are moved aside and noted.
 
     Args:
       folder: where a `Writer` saved.
       like: the canonical state to restore, as arrays or as jax.ShapeDtypeStruct.
+      members: the processes that restore together. All return the same.
 
     Raises:
       UserError: no checkpoint is intact, or the newest intact one is of another model or optimizer.
     """
-    notes = [f"{path} is incomplete and is removed." for path in _unfinished(folder)]
+    notes = members.led(lambda: [f"{path} is incomplete and is removed." for path in _unfinished(folder)])
     damaged: list[Path] = []
-    for step in saved_steps(folder):
+    for step in members.led(lambda: saved_steps(folder)):
         path = folder.absolute() / str(step)
         try:
             with _quiet_orbax():
-                state, progress = _read(path, like)
+                state, progress = _read(path, like, members)
         except _Damaged as error:
             damaged.append(path)
             notes.append(f"checkpoint {folder / str(step)} is damaged ({error}) and is skipped.")
             continue
-        for bad in damaged:
-            _move_aside(bad)
+        if members.leads:
+            for bad in damaged:
+                _move_aside(bad)
         return Restored(state, progress, tuple(notes))
     if damaged:
         raise UserError(
@@ -173,23 +213,43 @@ def _unfinished(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{PART}"))
 
 
-def _read(path: Path, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
+def _read(path: Path, like: TrainState, members: Members) -> tuple[TrainState, dict[str, Any]]:
     """Checks the files first: orbax and its threads log errors about damaged files that cannot all be caught."""
     leaves = named_leaves(like)
+    header = members.led(lambda: _checked(path, leaves))
+    if "damaged" in header:
+        raise _Damaged(header["damaged"])
+    values = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in leaves.items()}
+    stored = {name: leaf for name, leaf in values.items() if leaf.size}
+    try:
+        values.update(ocp.load(path / STATE, stored, checkpointable_name=STATE))
+        same = sha256(values) == header["sha256"]
+    except OSError as error:
+        same = False
+        if members.alone:
+            raise _on_disk(path, error) from error
+    if not members.all(same):
+        raise _Damaged("its arrays are not those that were saved")
+    return jax.tree.unflatten(jax.tree.structure(like), [values[name] for name in leaves]), header["progress"]
+
+
+def _checked(path: Path, leaves: dict[str, np.ndarray]) -> Header:
+    """The header of a checkpoint whose files are those that were saved; else {"damaged": why}."""
     try:
         header = _read_seal(path)
         for name, digest in header["files"].items():
             if _file_sha256(path / name) != digest:
                 raise _Damaged(f"{name} is not the file that was saved")
-        _require_same_shapes(path, header["shapes"], shapes(leaves))
-        values = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in leaves.items()}
-        stored = {name: leaf for name, leaf in values.items() if leaf.size}
-        values.update(ocp.load(path / STATE, stored, checkpointable_name=STATE))
     except OSError as error:
-        raise _Damaged(f"{Path(error.filename or path).name}: {error.strerror}") from error
-    if sha256(values) != header["sha256"]:
-        raise _Damaged("its arrays are not those that were saved")
-    return jax.tree.unflatten(jax.tree.structure(like), [values[name] for name in leaves]), header["progress"]
+        return {"damaged": str(_on_disk(path, error))}
+    except _Damaged as error:
+        return {"damaged": str(error)}
+    _require_same_shapes(path, header["shapes"], shapes(leaves))
+    return header
+
+
+def _on_disk(path: Path, error: OSError) -> _Damaged:
+    return _Damaged(f"{Path(error.filename or path).name}: {error.strerror}")
 
 
 def _write_seal(path: Path, header: Header) -> None:

@@ -7,16 +7,20 @@ import contextlib
 import errno
 import json
 import os
+import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
+from jaxbench.machine.world import Members
 from jaxbench.records import store
 from jaxbench.records.store import CONFIG, RECORDS, RunFolder, flatten, write_json
 
 CHECKPOINTS = "checkpoints"
+SEEN_LIMIT_S = 5.0  # for a file system of several hosts to show a new file on all of them
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # Fields that change the result at most by the order of sums, and fields that only measurements read.
@@ -30,18 +34,50 @@ MAY_GROW = ("train.epochs", "train.target")
 
 
 @contextlib.contextmanager
-def locked_folder(folder: Path, config: dict[str, Any]) -> Iterator[Path]:
+def locked_folder(folder: Path, config: dict[str, Any], members: Members = Members()) -> Iterator[Path]:  # noqa: B008
     """Creates `folder` or continues it, locks it against other processes, and yields the folder of its checkpoints.
 
+    members: the processes that train together, the first of which locks it.
+
     Raises:
-      UserError: it cannot be written, is in use, holds measurements, or holds a training with another config.
+      UserError: it cannot be written, is in use, holds measurements, holds a training with another config, or is not on
+        a file system that all members see.
     """
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = store.lock_folder(folder)
-    with lock:
+
+    def begin() -> None:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(store.lock_folder(folder))
         _claim(folder, json.loads(json.dumps(config, default=str)))
+
+    with contextlib.ExitStack() as stack:
+        members.led(begin)
+        _require_shared(folder, members)
         yield folder / CHECKPOINTS
+
+
+def _require_shared(folder: Path, members: Members) -> None:
+    """Raises UserError, on all members, if one of them does not see what the first writes into `folder`."""
+
+    def write() -> str:
+        name = f"seen-{uuid.uuid4().hex}"
+        with writing(folder):
+            (folder / name).touch()
+        return name
+
+    if members.alone:
+        return
+    token, deadline = folder / members.led(write), time.monotonic() + SEEN_LIMIT_S
+    while not (seen := token.exists()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    all_seen = members.gathered(seen)
+    if members.leads:
+        token.unlink()
+    if not all(all_seen):
+        raise UserError(
+            f"process {members.processes[all_seen.index(False)]} does not see what process 0 wrote into '{folder}': "
+            "choose a WORKDIR on a file system that all hosts share, because all of them write the checkpoints."
+        )
 
 
 @contextlib.contextmanager

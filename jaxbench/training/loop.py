@@ -1,14 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The training loop: steps, an evaluation after each epoch, checkpoints, and a clean end on a signal."""
+"""The training loop: steps, an evaluation after each epoch, checkpoints, and a clean end on a signal.
+
+Several processes run it together. Each reads its own rows of a batch; the first evaluates, and decides when to end.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jaxbench.machine.start import require_threads
 from jaxbench.measure.concurrency import concurrent_collectives
+from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.arm import compiler_options
 from jaxbench.training.account import Account
@@ -27,6 +28,7 @@ from jaxbench.training.evaluate import Evaluator
 from jaxbench.training.metrics import EpochMeans, MetricLog
 from jaxbench.training.plan import Plan
 from jaxbench.training.session import Session
+from jaxbench.training.stop import Agreed, Stop
 from jaxbench.workloads.base import Dataset, TrainWorkload
 from jaxbench.workloads.data import order
 
@@ -52,33 +54,6 @@ class Clock:
         return {"elapsed_s": self.elapsed_s, "compile_s": self.compile_s}
 
 
-class Stop:
-    """Turns the first SIGTERM or Ctrl-C into a request, checked after each step; the second acts at once."""
-
-    def __init__(self) -> None:
-        self.name: str | None = None
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Stop:
-        if threading.current_thread() is threading.main_thread():  # elsewhere Python sets no handlers
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, self._request)
-        return self
-
-    def _request(self, number: int, frame: FrameType | None) -> None:
-        self.name = signal.Signals(number).name
-        self._restore()
-
-    def _restore(self) -> None:
-        while self._before:
-            signal.signal(*self._before.popitem())
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._restore()
-
-
 class Loop:
     """One training on one program, from a restored or a fresh state to its end or to a signal."""
 
@@ -100,6 +75,7 @@ class Loop:
         options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
         self.program, self.plan, self.data, self.account = program, plan, data, account
+        self.members = program.members
         self.means = EpochMeans(**restored.progress.get("means", {}))
         with jax.set_mesh(program.mesh):
             if restored.state is not None:
@@ -108,8 +84,7 @@ class Loop:
             else:
                 with self.clock.compiling(), account.doing("compile"):
                     self.state = jax.block_until_ready(program.init(jax.random.PRNGKey(plan.seed)))
-            first: Any = {name: array[: plan.batch] for name, array in data.train.items()}
-            batch = program.put(first)
+            batch = program.put(self._rows(np.arange(plan.batch)))
             with self.clock.compiling(), account.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
@@ -120,23 +95,26 @@ class Loop:
         self._newest: Any = None  # something that the newest step returned
         device = program.mesh.devices.flat[0]
         with self.clock.compiling(), account.doing("compile"):
-            self.evaluate = Evaluator(
-                workload, data.test, params=host.params, model_state=host.model_state, device=device
-            )
+            if self.members.leads:
+                self.evaluate = Evaluator(
+                    workload, data.test, params=host.params, model_state=host.model_state, device=device
+                )
+            self.members.meet()  # after compiling: some collectives wait for half a minute only
 
     def run(
-        self, log: MetricLog, writer: Writer, *, facts: dict[str, Any], console: Console
-    ) -> tuple[TrainState, Stop]:
-        """Returns the canonical state in host memory, and the `Stop`, once the last checkpoint is on the disk.
+        self, log: MetricLog, writer: Writer, *, facts: dict[str, Any], console: Console, stop: Stop
+    ) -> tuple[TrainState, str | None]:
+        """Returns the canonical state in host memory, and the signal that ended the training, once the last checkpoint
+        is on the disk.
 
         facts: JSON that every checkpoint carries in addition to the loop's progress.
         """
-        account = self.account
-        with Stop() as stop, _progress(console) as bar, account.doing("steps"):
+        account, agreed = self.account, Agreed(stop, self.members)
+        with stop, _progress(console) as bar, account.doing("steps"):
             task = bar.add_task("", total=self.plan.steps, completed=self.step)
             while True:
                 # Ends with the epoch, with a signal, or when a checkpoint is due, so that only one place saves.
-                for metrics in self._steps(stop):
+                for metrics in self._steps(agreed):
                     self.means.add(self.step, metrics)
                     epoch = (self.step - 1) // self.plan.steps_per_epoch + 1
                     bar.update(task, completed=self.step, description=f"epoch {epoch}")
@@ -147,16 +125,19 @@ class Loop:
                 if self.step % self.plan.steps_per_epoch == 0:
                     with account.doing("evaluation"):
                         self._end_epoch(host, log)
+                        self.members.meet()  # with those that did not evaluate
                     bar.refresh()
-                    console.print(_sentence(log.rows[-1]), highlight=False, soft_wrap=True)
+                    if self.members.leads:
+                        console.print(_sentence(log.rows[-1]), highlight=False, soft_wrap=True)
                 means = self.means.to_json()
                 with account.doing("checkpoint"):
                     writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
-                    if stop.name or self.plan.finished(self.step, log.rows):
+                    finished = self.members.decided(self.plan.finished(self.step, log.rows))
+                    if agreed.name or finished:
                         writer.wait()
-                        return host, stop
+                        return host, agreed.name
 
-    def _steps(self, stop: Stop) -> Iterator[dict[str, jax.Array]]:
+    def _steps(self, agreed: Agreed) -> Iterator[dict[str, jax.Array]]:
         per_epoch, every = self.plan.steps_per_epoch, self.plan.checkpoint_every
         epoch, position = divmod(self.step, per_epoch)
         batches = order(self.plan.examples, self.plan.batch, seed=self.plan.seed, epoch=epoch)
@@ -169,22 +150,29 @@ class Loop:
             self.step += 1
             self.account.step = self.step
             yield metrics
-            if stop.name or (every and self.step % every == 0):
+            if agreed.at(self.step) or (every and self.step % every == 0):
                 return
 
     def _batch(self, rows: np.ndarray) -> Any:
         """Reads a batch and places it. The devices wait for it if they have done the step before by then."""
         with self.account.doing("input"):
-            host: Any = {name: array[rows] for name, array in self.data.train.items()}
-            batch = self.program.put(host)
+            batch = self.program.put(self._rows(rows))
             if self._newest is not None and not self._newest.is_ready():
                 self.account.rename("steps")
             return batch
+
+    def _rows(self, rows: np.ndarray) -> Any:
+        """The examples of these numbers, as the input of `Program.put`. Of several processes each reads its own."""
+        if self.members.alone:
+            return {name: array[rows] for name, array in self.data.train.items()}
+        return {name: multihost.Rows(array, rows) for name, array in self.data.train.items()}
 
     def _end_epoch(self, host: TrainState, log: MetricLog) -> None:
         trained = {f"train_{name}": value for name, value in self.means.means().items()}
         self.means = EpochMeans()
         epoch = self.step // self.plan.steps_per_epoch
+        if not self.members.leads:
+            return
         tested = {f"test_{name}": value for name, value in self.evaluate(host.params, host.model_state).items()}
         log.add({"epoch": epoch, "step": self.step, **trained, **tested, **self.clock.to_json()})
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from jaxbench.errors import UserError
+from jaxbench.parallel import multihost
 from jaxbench.records.store import write_atomic
 from jaxbench.training.folder import writing
 from jaxbench.workloads.base import Metrics
@@ -44,7 +43,7 @@ class EpochMeans:
             return
         step, metrics = self._newest
         self._newest = None
-        values = {name: float(np.asarray(value).flat[0]) for name, value in metrics.items()}
+        values = {name: float(multihost.here(value).flat[0]) for name, value in metrics.items()}
         if not math.isfinite(values["loss"]):
             raise UserError(
                 f"the loss became {values['loss']} at step {step}: lower --config.optimizer.learning_rate and choose a "

@@ -1,113 +1,185 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench train`: from an experiment and a config to a trained model in a folder."""
+"""`jaxbench train`: from an experiment and a config to a trained model in a folder, in one process or in several."""
 
 from __future__ import annotations
 
 import sys
+import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import config as config_lib
-from jaxbench import discovery, parallel
+from jaxbench import parallel
 from jaxbench.errors import MoreCollectives, UserError
-from jaxbench.levers import LEVERS
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
-from jaxbench.parallel.program import Program
-from jaxbench.runner import known_options, pieces, plan
-from jaxbench.runner.arm import Arms, build_program, inspected
-from jaxbench.runner.proof import Proof
-from jaxbench.training import restart
+from jaxbench.runner import launched, plan
+from jaxbench.runner.crew import Crew
+from jaxbench.runner.run import free_cores
+from jaxbench.training import part, restart
 from jaxbench.training.account import process_begun_ns
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
-from jaxbench.training.session import Session
-from jaxbench.training.train import train as train_workload
-from jaxbench.workloads.base import TrainWorkload
+from jaxbench.training.stop import of_signals
+from jaxbench.training.team import Lost, Team
+from jaxbench.training.train import Part
 
 
-def train(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> int:
+@dataclass(frozen=True)
+class Faults:
+    """timeout_s: after which a process that is silent, or for which all wait, counts as lost. elastic: the others then
+    go on by themselves."""
+
+    timeout_s: float = 60.0
+    elastic: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.timeout_s < float("inf"):
+            raise UserError(f"--fault_timeout={self.timeout_s:g} is too short: use seconds, at least 1, such as 60.")
+
+
+def train(
+    experiment: str,
+    config: ConfigDict,
+    workdir: Path,
+    console: Console,
+    faults: Faults = Faults(),  # noqa: B008
+    crew: Crew | None = None,
+) -> int:
     """Trains to ``config.train.target`` on ``config.mesh.devices`` devices. Raises UserError.
 
-    Returns the exit code: 0 when the target is reached, 1 when it is not, 130 when stopped by a signal.
+    crew: the processes of a launch, which all take part. Returns the exit code: 0 when the target is reached, 1 when it
+    is not, 130 when stopped by a signal.
     """
-    strategy = str(config.train.strategy)
-    parallel.load(strategy)
+    parallel.load(str(config.train.strategy))
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
-    levers = levers_of(settings)
+    part.levers_of(settings)
     machine, before = manifest_lib.probe(settings.platform), restart.Before()
-    count, collectives = device_count(settings, machine, config.train.batch), restart.concurrent_collectives()
-    devices = start.start(machine["platform"], count, concurrent_collectives=collectives)
-    known_options.require(levers, devices[0])
-    source = discovery.experiment_path(experiment)
-    session = Session(
-        command=["jaxbench", *sys.argv[1:]],
-        devices=len(devices),
-        strategy=strategy,
-        levers=levers,
-        experiment_file=source.name,
-        experiment_sha256=discovery.digest(experiment),
-        machine=machine,
-        begun_ns=process_begun_ns(),
-    )
-    arms = Arms(config, experiment, devices[0])
-    plain = inspected(arms.config({}), experiment)
-    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
-
-    def build(workload: TrainWorkload) -> Program:
-        program = build_program(workload, strategy, devices, levers)
-        pieces.require(workload, program, proof.loss_kind)
-        return program
-
-    about: dict[str, Any] = {"config": config, "folder": workdir, "console": console, "session": session}
+    if crew:
+        machine = launched.gathered(crew, {**machine, "free_cores": free_cores()}, experiment, config)
+    devices, processes = devices_and_processes(settings, machine, config.train.batch)
+    setup = {
+        "platform": machine["platform"],
+        "devices": devices,
+        "concurrent_collectives": restart.concurrent_collectives(),
+        "experiment": experiment,
+        "config": config_lib.plain(config),
+        "workdir": str(workdir),
+        "machine": machine,
+        "command": ["jaxbench", *sys.argv[1:]],
+        "begun_ns": process_begun_ns(),
+    }
     try:
-        result = train_workload(arms.workload(levers), build, **about)
+        if processes > 1:
+            return _together(setup, range(processes), console, faults, crew)
+        if faults.elastic:
+            raise UserError("--elastic is for several processes: add --config.mesh.processes=2, for example.")
+        return part.code_of(part.take(setup, console, Part()))
     except MoreCollectives as error:
         before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
         console.print(_interrupted(workdir), highlight=False, soft_wrap=True)
         return 130
-    console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
-    if result.stopped_by:
-        return 130
-    return 0 if result.reached else 1
 
 
-def levers_of(settings: config_lib.Settings) -> dict[str, str]:
-    """The levers of the training. Raises UserError for several values, or for one that training cannot use."""
-    if settings.swept:
-        raise UserError(
-            f"--config.lever.{settings.swept[0]} has several values: a training takes one, jaxbench run several."
-        )
-    levers = settings.arms[0].levers
-    for name, lever in LEVERS.items():
-        if lever.untrained and levers[name] != lever.default:
-            raise UserError(
-                f"--config.lever.{name}={levers[name]} is not for training, as {lever.untrained}: leave it at "
-                f"{lever.default}."
-            )
-    return levers
+def _together(setup: dict[str, Any], slots: Any, console: Console, faults: Faults, crew: Crew | None) -> int:
+    """Trains in several processes. With `elastic` those that are left train on, until none is lost."""
+    start.only_cpu_here()
+    workdir = Path(setup["workdir"]).absolute()
+    shown = {"width": console.width, "terminal": console.is_terminal}
+    setup = {**setup, "workdir": str(workdir), "shown": shown, "order": free_cores()}
+    share, slots, losses = setup["devices"] // len(slots), tuple(slots), 0
+    most = len(slots)
+    with of_signals() as stop, tempfile.TemporaryDirectory(prefix="jaxbench-train-") as logs:
+        while True:
+            try:
+                with Team(setup, slots, limit_s=faults.timeout_s, logs=Path(logs), crew=crew) as team:
+                    return team.run(stop, console)
+            except MoreCollectives as error:
+                setup["concurrent_collectives"] = error.count
+            except Lost as lost:
+                losses += 1
+                left = _left(slots, lost, crew, batch=setup["config"]["train"]["batch"], share=share)
+                if not faults.elastic or not lost.again or losses >= most or not left or stop.name:
+                    raise UserError(f"{lost}{_again(workdir, lost)}") from Detail(lost.detail)
+                slots = left
+                setup |= {"devices": share * len(slots), "begun_ns": time.time_ns()}
+                text = f"{lost}: continuing with {len(slots)} process{'es' if len(slots) > 1 else ''}{_from(workdir)}."
+                console.print(text, style="yellow", highlight=False, soft_wrap=True)
+
+
+class Detail(Exception):
+    """The stack trace or the output of a process that failed, which --verbosity=1 shows."""
+
+
+def _left(slots: tuple[int, ...], lost: Lost, crew: Crew | None, *, batch: int, share: int) -> tuple[int, ...]:
+    """The processes that can go on; () if there are none. share: the devices of each.
+
+    The first of a launch leads it, so it must go on, and can: only what it had started was lost.
+    """
+    left = [slot for slot in slots if slot != lost.slot or (crew is not None and slot == 0)]
+    left = [slot for slot in left if crew is None or crew.has(slot)]
+    count = next((n for n in range(len(left), 0, -1) if batch % (n * share) == 0), 0)
+    return tuple(left[:count])
+
+
+def _again(workdir: Path, lost: Lost) -> str:
+    if lost.slot is None:
+        return "."
+    steps = saved_steps(workdir / CHECKPOINTS)
+    where = f"continues{_from(workdir)}" if steps else "starts again"
+    return f": the same command with WORKDIR={workdir} {where}."
+
+
+def _from(workdir: Path) -> str:
+    steps = saved_steps(workdir / CHECKPOINTS)
+    return f" from the checkpoint at step {steps[0]}" if steps else " from the start"
 
 
 def _interrupted(workdir: Path) -> str:
-    steps = saved_steps(workdir / CHECKPOINTS)
-    if not steps:
+    if not saved_steps(workdir / CHECKPOINTS):
         return f"stopped before the first checkpoint: the same command with WORKDIR={workdir} starts again."
-    return f"stopped at once: the same command with WORKDIR={workdir} continues from the checkpoint at step {steps[0]}."
+    return f"stopped at once: the same command with WORKDIR={workdir} continues{_from(workdir)}."
 
 
-def device_count(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> int:
-    """The chosen device count, or the largest that divides the batch and has a core or an accelerator per device."""
-    if settings.mesh_processes != "1":
-        raise UserError(f"--config.mesh.processes={settings.mesh_processes}: training runs in one process: use 1.")
+def devices_and_processes(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> tuple[int, int]:
+    """(the device count, how many processes have an equal share of them). Raises UserError.
+
+    Without a device count: the largest that divides the batch and has a core or an accelerator per device.
+    """
+    if settings.devices is not None and len(settings.devices) > 1:
+        *_, last = words = [str(count) for count in settings.devices]
+        raise UserError(f"--config.mesh.devices={','.join(words)}: training uses one device count, such as {last}.")
     if settings.devices is not None:
-        if len(settings.devices) > 1:
-            *_, last = words = [str(count) for count in settings.devices]
-            raise UserError(f"--config.mesh.devices={','.join(words)}: training uses one device count, such as {last}.")
-        return plan.device_counts(settings, machine)[0]
-    limit = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
-    return max(n for n in plan.device_counts(settings, machine) if n == 1 or (n <= limit and batch % n == 0))
+        count = plan.device_counts(settings, machine)[0]
+    else:
+        limit = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
+        least = _least(settings, machine)
+        counts = [n for n in plan.device_counts(settings, machine) if n <= limit and batch % n == 0 and n % least == 0]
+        count = max(counts, default=least)
+    if "hosts" in machine:
+        return count, _of_launch(settings, count, machine)
+    return count, plan.processes_of(settings, (count,), machine)[count]
+
+
+def _least(settings: config_lib.Settings, machine: dict[str, Any]) -> int:
+    """The number of processes that must have a device each."""
+    if "hosts" in machine:
+        return len(machine["hosts"])
+    return max(1, int(settings.mesh_processes)) if settings.mesh_processes.strip().isdecimal() else 1
+
+
+def _of_launch(settings: config_lib.Settings, count: int, machine: dict[str, Any]) -> int:
+    """All its processes. Raises UserError if one of them would have no device."""
+    used, started = plan.launched_of(settings, (count,), machine)[count], len(machine["hosts"])
+    if used < started:
+        raise UserError(
+            f"--config.mesh.devices={count} leaves some of the {started} processes that were started without a device: "
+            f"use {started}, for example."
+        )
+    return used

@@ -22,7 +22,7 @@ class Session:
 
     Attributes:
       command: as it was typed.
-      devices, strategy: other values give the same training up to the order of sums.
+      devices, strategy, processes: other values give the same training up to the order of sums.
       experiment_file, experiment_sha256: the name of the experiment's source, and its hash.
       machine: `manifest.probe`.
       levers: of the workload and of the program; an absent one is at its default.
@@ -37,6 +37,7 @@ class Session:
     machine: dict[str, Any]
     levers: dict[str, str] = field(default_factory=dict)
     begun_ns: int = field(default_factory=time.time_ns)
+    processes: int = 1
 
     @property
     def layout(self) -> str:
@@ -46,12 +47,13 @@ class Session:
 
     @property
     def place(self) -> str:
-        return _place(self.devices, self.strategy, self.layout)
+        return _place(self.devices, self.strategy, self.layout, processes=self.processes)
 
     def facts(self) -> dict[str, Any]:
         """What a checkpoint stores about the start that saved it."""
         return {
             "devices": self.devices,
+            "processes": self.processes,
             "strategy": self.strategy,
             "layout": self.layout,
             "experiment_file": self.experiment_file,
@@ -68,12 +70,16 @@ class Session:
 
     def moved_from(self, progress: dict[str, Any]) -> str:
         """Where the checkpoint was trained, if not on the same devices, strategy and layout; else ''."""
-        before = _place(*(progress.get(name, getattr(self, name)) for name in ("devices", "strategy", "layout")))
+        if not progress:
+            return ""
+        facts = [progress.get(name, getattr(self, name)) for name in ("devices", "strategy", "layout")]
+        before = _place(*facts, processes=progress.get("processes", 1))
         return "" if before == self.place else before
 
 
-def _place(devices: int, strategy: str, layout: str) -> str:
-    where = f"on {devices} device{'s' if devices > 1 else ''}, strategy {strategy}"
+def _place(devices: int, strategy: str, layout: str, *, processes: int) -> str:
+    several = f" in {processes} processes" if processes > 1 else ""
+    where = f"on {devices} device{'s' if devices > 1 else ''}{several}, strategy {strategy}"
     return f"{where}, {layout}" if layout else where
 
 

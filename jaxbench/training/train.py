@@ -7,16 +7,19 @@ that was killed and restarted ends with the same bits as an uninterrupted one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+import io
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jax
 from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench.errors import UserError
+from jaxbench.machine.world import Members
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.plan import require_equal_parts
@@ -28,6 +31,7 @@ from jaxbench.training.loop import Loop
 from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
 from jaxbench.training.session import Session, record
+from jaxbench.training.stop import Stop, of_signals
 from jaxbench.workloads import needs
 from jaxbench.workloads.base import Dataset, TrainWorkload
 
@@ -63,6 +67,18 @@ class TrainResult:
     notes: tuple[str, ...]
 
 
+@dataclass
+class Part:
+    """The part of this process in a training: all of it, or together with others, of which the first writes and prints.
+
+    stop: the request to end. account: what the process is doing, once the training has begun.
+    """
+
+    members: Members = Members()
+    stop: Stop = field(default_factory=of_signals)
+    account: Account | None = None
+
+
 def train(
     workload: TrainWorkload,
     program_builder: Callable[[TrainWorkload], Program],
@@ -71,6 +87,7 @@ def train(
     folder: Path,
     console: Console,
     session: Session,
+    part: Part | None = None,
 ) -> TrainResult:
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
@@ -81,61 +98,99 @@ def train(
       folder: for config.json, manifest.json, metrics.jsonl, checkpoints/ and, on request, tensorboard/.
       console: for the live progress, one line per epoch, notes and the closing sentences.
       session: this start, for the manifest and the checkpoints.
+      part: of this process, if there are several. All return the same but for the clocks.
 
     Raises:
       UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
-        finite, a full disk.
+        finite, a full disk, a folder that not all processes see.
     """
-    if jax.process_count() > 1:
-        raise UserError(f"training runs in one process, but there are {jax.process_count()}: start it on one host.")
+    members = (part := part or Part()).members
+    console = console if members.leads else Console(file=io.StringIO())
     needs.require(workload)
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
-    with locked_folder(folder, config.to_dict()) as checkpoints, Account(folder, begun_ns=session.begun_ns) as account:
-        restored = _restore(checkpoints, workload, console, account)
+    with locked_folder(folder, config.to_dict(), members) as checkpoints, _account(folder, session, part) as account:
+        restored = _restore(checkpoints, workload, console, part)
         rows: list[Row] = restored.progress.get("rows", [])
-        facts = _facts(data, session, restored.progress)
-        with MetricLog(folder, rows, tensorboard=plan.tensorboard) as log:
-            if restored.state is not None and plan.finished(int(restored.state.step), rows):
+        facts = _facts(data, session, restored.progress, members)
+        with _metric_log(folder, rows, plan, members) as log:
+            if restored.state is not None and plan.finished(restored.step, rows):
                 account.discard()
-                record(folder, session, step=int(restored.state.step))
+                _record(folder, session, members, step=restored.step)
                 result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
             else:
                 program = _build(program_builder, workload, plan)
-                account.from_step = 0 if restored.state is None else int(restored.state.step)
-                record(folder, session, step=account.from_step)
+                account.from_step = restored.step
+                _record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 loop = Loop(workload, program, account, plan=plan, data=data, restored=restored, session=session)
-                result = _looped(loop, log, checkpoints, facts=facts, console=console, notes=restored.notes)
+                result = _looped(loop, log, checkpoints, facts, console, part, notes=restored.notes)
                 account.finished = result.finished
-    _print_end(console, result, plan.target, spent=summary(folder))
+    if members.leads:
+        _print_end(console, result, plan.target, spent=summary(folder))
     return result
 
 
+def _account(folder: Path, session: Session, part: Part) -> Account:
+    part.account = Account(folder, begun_ns=session.begun_ns, kept=part.members.leads)
+    return part.account
+
+
+@contextlib.contextmanager
+def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: Members) -> Iterator[MetricLog]:
+    """The log, which the first process writes: of the others only the rows are used."""
+    with contextlib.ExitStack() as stack:
+        if members.leads:
+            yield stack.enter_context(MetricLog(folder, rows, tensorboard=plan.tensorboard))
+        else:
+            scratch = stack.enter_context(tempfile.TemporaryDirectory())
+            yield stack.enter_context(MetricLog(Path(scratch), rows, tensorboard=False))
+
+
+def _record(folder: Path, session: Session, members: Members, *, step: int) -> None:
+    if members.leads:
+        record(folder, session, step=step)
+
+
 def _looped(
-    loop: Loop, log: MetricLog, checkpoints: Path, *, facts: dict[str, Any], console: Console, notes: Any
+    loop: Loop,
+    log: MetricLog,
+    checkpoints: Path,
+    facts: dict[str, Any],
+    console: Console,
+    part: Part,
+    *,
+    notes: tuple[str, ...],
 ) -> TrainResult:
     """Runs the loop, whose checkpoints are written meanwhile."""
-    with Writer(checkpoints, keep=loop.plan.keep, on_sealed=loop.account.sealed) as writer:
-        state, stop = loop.run(log, writer, facts=facts, console=console)
-    return _result(loop.plan, state, log.rows, notes=notes, stopped_by=stop.name, clock=loop.clock.to_json())
+    with Writer(checkpoints, keep=loop.plan.keep, on_sealed=loop.account.sealed, members=part.members) as writer:
+        state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=part.stop)
+        rows = part.members.decided(log.rows)
+    return _result(loop.plan, state, rows, notes=notes, stopped_by=stopped_by, clock=loop.clock.to_json())
 
 
-def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, account: Account) -> Restored:
+def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part: Part) -> Restored:
     """Reads the newest intact checkpoint, and prints what is wrong with others."""
-    with account.doing("restore"):
-        restored = restore_latest(checkpoints, canonical_avals(workload))
+    assert part.account is not None
+    with part.account.doing("restore"):
+        restored = restore_latest(checkpoints, canonical_avals(workload), part.members)
     for note in restored.notes:
         console.print(note, style="yellow", highlight=False, soft_wrap=True)
     return restored
 
 
-def _facts(data: Dataset, session: Session, progress: dict[str, Any]) -> dict[str, Any]:
-    """What checkpoints store about this training. Raises UserError if the newest has other data or another file."""
+def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: Members) -> dict[str, Any]:
+    """What checkpoints store about this training. Raises UserError if the newest has other data or another file, and if
+    another process has."""
     session.require_same_experiment(progress)
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
     if progress.get("data_sha256", digest) != digest:
         raise UserError(f"the data '{data.name}' have changed since this training started: choose a new WORKDIR.")
+    others = members.gathered(digest)
+    if wrong := [process for process, other in zip(members.processes, others, strict=True) if other != others[0]]:
+        raise UserError(
+            f"process {wrong[0]} reads other data '{data.name}' than process 0: give all hosts the same files."
+        )
     return {"data_sha256": digest, **session.facts()}
 
 

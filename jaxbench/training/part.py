@@ -1,0 +1,89 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What one process does in a training: it starts its devices, builds model and program, and trains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, parallel
+from jaxbench.errors import UserError
+from jaxbench.levers import LEVERS
+from jaxbench.machine import start
+from jaxbench.machine.world import Members
+from jaxbench.parallel import multihost
+from jaxbench.parallel.program import Program
+from jaxbench.runner import known_options, pieces
+from jaxbench.runner.arm import Arms, build_program, inspected
+from jaxbench.runner.proof import Proof
+from jaxbench.training.session import Session
+from jaxbench.training.train import Part, TrainResult
+from jaxbench.training.train import train as train_workload
+from jaxbench.workloads.base import TrainWorkload
+
+
+def take(setup: dict[str, Any], console: Console, part: Part) -> TrainResult:
+    """Trains. Raises UserError, and MoreCollectives when this process needs more threads.
+
+    setup: "platform", "devices", "concurrent_collectives" and "world" as `worker` has them; "experiment", "config",
+    "workdir"; "machine", "command", "begun_ns": of the `Session`.
+    """
+    config, experiment = ConfigDict(setup["config"]), setup["experiment"]
+    strategy = str(config.train.strategy)
+    levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
+    threads, place = setup["concurrent_collectives"], setup.get("world")
+    devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
+    part.members, mine = Members.of(devices), multihost.first_here(devices)
+    known_options.require(levers, mine)
+    session = Session(
+        command=setup["command"],
+        devices=len(devices),
+        processes=len(part.members.processes),
+        strategy=strategy,
+        levers=levers,
+        experiment_file=discovery.experiment_path(experiment).name,
+        experiment_sha256=discovery.digest(experiment),
+        machine=setup["machine"],
+        begun_ns=setup["begun_ns"],
+    )
+    arms = Arms(config, experiment, mine)
+    plain = inspected(arms.config({}), experiment)
+    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
+
+    def build(workload: TrainWorkload) -> Program:
+        program = build_program(workload, strategy, devices, levers)
+        pieces.require(workload, program, proof.loss_kind)
+        return program
+
+    about: dict[str, Any] = {"config": config, "folder": Path(setup["workdir"]), "console": console}
+    result = train_workload(arms.workload(levers), build, **about, session=session, part=part)
+    console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
+    return result
+
+
+def code_of(result: TrainResult) -> int:
+    """The exit code: 0 when the target is reached, 1 when it is not, 130 when stopped by a signal."""
+    if result.stopped_by:
+        return 130
+    return 0 if result.reached else 1
+
+
+def levers_of(settings: config_lib.Settings) -> dict[str, str]:
+    """The levers of the training. Raises UserError for several values, or for one that training cannot use."""
+    if settings.swept:
+        raise UserError(
+            f"--config.lever.{settings.swept[0]} has several values: a training takes one, jaxbench run several."
+        )
+    levers = settings.arms[0].levers
+    for name, lever in LEVERS.items():
+        if lever.untrained and levers[name] != lever.default:
+            raise UserError(
+                f"--config.lever.{name}={levers[name]} is not for training, as {lever.untrained}: leave it at "
+                f"{lever.default}."
+            )
+    return levers

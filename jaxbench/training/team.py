@@ -1,0 +1,153 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The processes of one start of a training, as their parent sees them: what they say, and which of them fails."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rich.console import Console
+
+from jaxbench.errors import MoreCollectives
+from jaxbench.runner import members
+from jaxbench.runner.child import Child, ready
+from jaxbench.runner.crew import Crew, Remote
+from jaxbench.training.stop import Stop
+from jaxbench.training.watch import Watch
+
+MODULE = "jaxbench.training.rank"
+TURN_S, BEATS = 0.2, 5  # BEATS: signs of life within the limit
+# When one process complains of the others, so long is waited for a better reason; of other hosts it is heard later.
+EXPLAINED_S, EXPLAINED_BY_CREW_S = 3.0, 20.0
+
+
+class Lost(Exception):
+    """The training has ended; the message says which process failed, where, and why.
+
+    slot: of that process, which `Team` was given; None where all of them say the same. again: whether the others could
+    go on without it. detail: its stack trace or its output.
+    """
+
+    def __init__(self, message: str, *, slot: int | None, again: bool, detail: str):
+        super().__init__(message)
+        self.slot, self.again, self.detail = slot, again, detail
+
+
+class Team:
+    """Processes of `rank`. They are killed when the context ends."""
+
+    def __init__(
+        self,
+        setup: dict[str, Any],
+        slots: Sequence[int],
+        *,
+        limit_s: float,
+        logs: Path,
+        crew: Crew | None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        """Starts them. setup: of `rank`. slots: the processes of the launch that take part; without one, numbers."""
+        beat_s = min(1.0, limit_s / BEATS)
+        setup = {**setup, "module": MODULE, "processes": len(slots), "beat_s": beat_s}
+        self._slots, self._crew, self._beat_s, self._clock = tuple(slots), crew, beat_s, clock
+        setups = crew.setups(setup, slots) if crew else members.setups(setup)
+        self._children: list[Child | Remote] = []
+        for number, (slot, each) in enumerate(zip(slots, setups, strict=True)):
+            remote = crew is not None and slot > 0
+            self._children.append(crew.start(slot, each) if remote else Child(each, logs / f"rank{number}"))  # type: ignore[union-attr]
+        self._watch = Watch(len(slots), limit_s, clock())
+        self._done: dict[int, int] = {}
+        self._failed: dict[int, dict[str, Any]] = {}  # what each said, or how it ended, "explains": least is best
+        self._first_failed = 0.0
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for child in self._children:
+            child.let_go() if error[0] is None else child.kill()
+        for child in self._children:
+            child.close()
+
+    def run(self, stop: Stop, console: Console) -> int:
+        """The exit code of the first process, once all have ended well. Raises Lost and MoreCollectives."""
+        told = False
+        while len(self._done) < len(self._children):
+            if stop.name and not told:
+                told = True
+                for child in self._children:
+                    child.send({"stop": stop.name})
+            open_ = [child for i, child in enumerate(self._children) if i not in self._done and i not in self._failed]
+            for child in ready(open_, TURN_S) if open_ else ():
+                self._hear(self._children.index(child), child.read(), console)
+            self._look()
+        return self._done[0]
+
+    def _hear(self, number: int, message: dict[str, Any] | None, console: Console) -> None:
+        if message is None:
+            code, how = self._children[number].end()
+            explains = 2 if code in (-signal.SIGABRT, 1) and "gone" not in how else 0
+            self._fail(number, {"reason": how, "explains": explains, "detail": self._children[number].log_tail()})
+        elif "beat" in message:
+            self._watch.heard(number, message["beat"], self._clock())
+        elif "say" in message:
+            console.file.write(message["say"])
+            console.file.flush()
+        elif "done" in message:
+            self._done[number] = message["done"]
+            self._watch.done(number)
+        elif "concurrent_collectives" in message:
+            raise MoreCollectives(message["concurrent_collectives"])
+        else:
+            failed = message["failed"]
+            self._fail(number, {**failed, "explains": 1 if failed["own"] else 3})
+
+    def _fail(self, number: int, about: dict[str, Any]) -> None:
+        if not self._failed:
+            self._first_failed = self._clock()
+        self._failed[number] = about
+        self._watch.done(number)
+
+    def _look(self) -> None:
+        """Raises Lost once it is known which process failed."""
+        now = self._clock()
+        if not self._failed:
+            if fault := self._watch.fault(now):
+                number, reason = fault
+                raise self._lost(number, f"{reason}{self._stopped(number)}")
+            return
+        number = min(self._failed, key=lambda i: self._failed[i]["explains"])  # of equals the first
+        about = self._failed[number]
+        if len(self._failed) == len(self._children) and len({each["reason"] for each in self._failed.values()}) == 1:
+            raise Lost(about["reason"].rstrip("."), slot=None, again=False, detail=about["detail"])
+        waited = now - self._first_failed
+        if about["explains"] > 1:
+            if waited < (EXPLAINED_BY_CREW_S if self._crew else EXPLAINED_S):
+                return
+            if (silent := self._watch.silent(now, 3 * self._beat_s)) is not None:
+                raise self._lost(silent, f"gave no sign of life{self._stopped(silent)}")
+        elif about["explains"] == 1 and waited < EXPLAINED_S and len(self._failed) < len(self._children):
+            return  # the others may say the same
+        raise self._lost(number, about["reason"], about)
+
+    def _lost(self, number: int, reason: str, about: Mapping[str, Any] = MappingProxyType({})) -> Lost:
+        host = self._crew.hosts[self._slots[number]] if self._crew else socket.gethostname()
+        return Lost(
+            f"process {number} of {len(self._children)} (on {host}) {_verb(reason)}{reason.rstrip('.')}",
+            slot=self._slots[number],
+            again=not about.get("user", False),
+            detail=about.get("detail", ""),
+        )
+
+    def _stopped(self, number: int) -> str:
+        return ": it was stopped, as by SIGSTOP" if self._children[number].stopped else ""
+
+
+def _verb(reason: str) -> str:
+    """What stands before a reason that is no clause."""
+    return "" if reason.startswith(("was ", "ended ", "is gone", "gave ", "did not ")) else "failed: "
