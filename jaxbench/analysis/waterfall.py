@@ -36,6 +36,7 @@ NAMES = (
 PARTS = ("alone", "local", "communication")
 RESIDENT = "resident"  # the part of a step that is fed: the same step with its input on the devices
 COUNTED = 0.005  # FLOPs of two programs that differ by less are the same work
+SHARE = 0.05  # the share of a batch is a device's share unless its FLOPs differ by more
 SMALL = 0.5  # points of efficiency
 EXACTLY_1 = 1e-9  # a factor whose every draw is as near to 1 is left out
 
@@ -159,7 +160,22 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
 
 
 def _measured(row: Row, part: str) -> bool:
-    return part in row.explained_by and not fault(row.explained_by[part])
+    return part in row.explained_by and not _fault(row, part)
+
+
+def _fault(row: Row, part: str) -> str:
+    """Why a part explains nothing, as a clause; "" if it does. A loss that compares all examples of the global batch
+    has less work for a share of the batch than a device has for its share of the loss."""
+    found = row.explained_by[part]
+    if why := fault(found):
+        return why
+    counts = [each.point.record.passport.product_flops_per_step for each in (found, row) if each.point.record]
+    plain = part == "alone" and found.point.global_batch != row.point.global_batch
+    if plain and len(counts) == 2 and all(counts):
+        share = row.point.devices * float(counts[0] or 0) / float(counts[1] or 0)
+        if abs(share - 1) > SHARE:
+            return f"a smaller batch has {share:.2f} times the products of a device's share"
+    return ""
 
 
 def _usable(base: Row, row: Row) -> dict[str, Row]:
@@ -252,5 +268,5 @@ def _estimate(shared: SharedTimes, value: np.ndarray) -> Estimate:
 
 
 def _why_missing(row: Row, part: str) -> str:
-    found = row.explained_by.get(part)
-    return f"{row.point.point}/{part} ({fault(found) if found is not None else 'it is not planned'})"
+    why = _fault(row, part) if part in row.explained_by else "it is not planned"
+    return f"{row.point.point}/{part} ({why})"

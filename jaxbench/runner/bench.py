@@ -92,8 +92,11 @@ class Bench(Compiler):
         self._checked.add(point.point)  # the process that has the references compares the timed state, too
         return True
 
-    def prepare(self, placed: dict[str, Any]) -> PointRecord:
-        """Compiles, checks against one device, and finds the block length. Raises StageError."""
+    def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
+        """Compiles, checks against one device, and, if `paced`, finds the block length. Raises StageError.
+
+        Without it `pace` must follow, unless `round` is told the length.
+        """
         point = Point(**placed)
         workload, program, compiled = self.compile(point)
         program_sha256 = compiled.sha256
@@ -106,16 +109,22 @@ class Bench(Compiler):
             if EXECUTION.of(point.levers) == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
                 compiled = CompiledStep(call, passport)
-        ready = Prepared(point, workload, program, compiled, 1)
-        with stage("measure"), self._running(ready) as (call, state, supply):
-            least_s = block_s_of(point, self.config.measure.block_s)
-            steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
-            outcome = self._waiting(ready, call, state, supply, steps)
+        self.prepared[point.point] = Prepared(point, workload, program, compiled, 1)
+        outcome = self.pace(point.point) if paced else {}
         with stage("train"):
             outcome |= self._outcome(workload, program, point)
-        self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
         record = self._record(point, passport, checks, program, outcome=outcome, facts=facts)
         return dataclasses.replace(record, program_sha256=program_sha256)
+
+    def pace(self, point: str) -> dict[str, float]:
+        """Finds the block length of a prepared point. Returns the share of a block in which a fed step waits, if it
+        is one. Raises StageError."""
+        ready = self.prepared[point]
+        with stage("measure"), self._running(ready) as (call, state, supply):
+            least_s = block_s_of(ready.point, self.config.measure.block_s)
+            steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
+            self.prepared[point] = dataclasses.replace(ready, steps=steps)
+            return self._waiting(ready, call, state, supply, steps)
 
     def _verdicts(
         self,

@@ -21,9 +21,10 @@ from jaxbench.records.schema import RoundRecord
 from jaxbench.runner.so_far import SoFar
 
 AGAIN = "prepare again"  # a point that another process has checked
+PACE = "pace"  # find the length of the blocks of a point that was prepared while others were
 
 # First guesses, seconds; replaced by measured times.
-GUESS_S = {"prepare": 5.0, AGAIN: 2.0, "round": 0.6, "profile": 5.0}
+GUESS_S = {"prepare": 5.0, AGAIN: 2.0, PACE: 0.5, "round": 0.6, "profile": 5.0}
 
 
 # Lines of a terminal that the table of points leaves free: for its heading, its note and the bar.

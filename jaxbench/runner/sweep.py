@@ -17,7 +17,7 @@ from jaxbench.records.schema import FailureRecord, PointRecord, RoundRecord
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.job import Job
 from jaxbench.runner.plan import Placed, Point, rounds_of
-from jaxbench.runner.progress import AGAIN, SweepProgress
+from jaxbench.runner.progress import AGAIN, PACE, SweepProgress
 from jaxbench.runner.workers import Workers, note_workers
 
 
@@ -109,8 +109,9 @@ class _Sweep:
                 self.measure(name, number)
 
     def prepare_all(self, names: Iterable[str]) -> None:
-        """Processes work at the same time on what was checked before, and on points whose times claim nothing; the
-        others are prepared one by one, because finding the length of their blocks times a step."""
+        """Processes work at the same time on what was checked before, on points that only explain others, and on
+        points whose times claim nothing. The others are prepared one by one, because their compile times are recorded
+        and finding the length of their blocks times a step."""
         names = [name for name in names if name not in self.failed]
         again = [name for name in names if name in self.checked and name in self.steps]
         for name in again:
@@ -118,17 +119,27 @@ class _Sweep:
         for name in again:
             self.prepare_again(name)
         new = [name for name in names if name not in self.ready and name not in self.failed]
-        sharing = [name for name in new if self.points[name].oversubscribed]
+        together = [name for name in new if self.points[name].oversubscribed or self.unpaced(name)]
         for name in new:
-            if name not in sharing:
+            if name not in together:
                 self.prepare(name)
-        requests = {name: self.new(name) for name in sharing}
+        requests = {name: self.new(name) | self.unpaced(name) for name in together}
         for name, request in requests.items():
             self.workers.send_ahead(name, request)
         for name, request in requests.items():
             self.prepare(name, request)
+        for name in together:
+            lost = name not in self.ready  # with its process: it will be prepared by itself
+            if self.unpaced(name) and not lost and name not in self.steps:
+                self.attempt(PACE, name, f"time {self.points[name].text}", {"do": "pace", "point": name})
         self.report_failures()
         note_workers(self.job.run, self.workers)
+
+    def unpaced(self, name: str) -> dict[str, Any]:
+        """What asks to prepare a point without timing its steps, which is done later, alone; {} unless it only
+        explains another."""
+        explains = getattr(self.points[name], "explains", "") and not self.points[name].oversubscribed
+        return {"paced": False} if explains else {}
 
     def new(self, name: str) -> dict[str, Any]:
         """The request to prepare a point for the first time. Every point has the loss of the first."""

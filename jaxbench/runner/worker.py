@@ -8,7 +8,9 @@ together. "beside": its place among trainings at once (`machine.world.beside`). 
 absent hardware, and accepts only "compile_for". The requests are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
-                                                      to "prepare" optionally "loss", its kind, which takes a second
+                                                      to "prepare" optionally "loss", its kind, which takes a second;
+                                                      and "paced": false, then no step is timed until
+    {"do": "pace", "point": id}
     {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
     {"do": "describe"}
     {"do": "run_within", "point": {...}, "limit_bytes": n}
@@ -123,9 +125,12 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
         return bench.compile_only(request["point"])
     if request["do"] == "prepare_again":
         return {"same": bench.prepare_again(request["point"], request["program_sha256"], request["steps"])}
+    if request["do"] == "pace":
+        return bench.pace(request["point"])
     if "loss" in request:
         bench.proof.take(request["loss"])
-    return {"record": schema.to_json(bench.prepare(request["point"]))}
+    how = {"paced": request["paced"]} if "paced" in request else {}
+    return {"record": schema.to_json(bench.prepare(request["point"], **how))}
 
 
 def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:

@@ -94,6 +94,21 @@ def test_uneven_stages_are_no_smaller_share_and_no_extra_work(tmp_path: Path) ->
     assert "28 to uneven stages" in said
 
 
+def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_path: Path) -> None:
+    """As of a contrastive loss, whose similarity matrix is a quarter for half of the batch."""
+    base, row = rows_of(fab.folder(tmp_path, {2: Loss(machine=0.9)}))
+    alone = row.explained_by["alone"]
+    record = alone.point.record
+    passport = dataclasses.replace(record.passport, product_flops_per_step=0.35 * fab.FLOPS)
+    point = dataclasses.replace(alone.point, record=dataclasses.replace(record, passport=passport))
+    parts = {**row.explained_by, "alone": dataclasses.replace(alone, point=point)}
+    (one,) = waterfall.find([base, dataclasses.replace(row, explained_by=parts)])
+    assert [factor.name for factor in one.factors if factor.clear] == ["not explained"]
+    assert one.missing == (
+        "shard_map/strong/2/alone (a smaller batch has 0.70 times the products of a device's share)",
+    )
+
+
 def test_a_bubble_has_its_closed_form(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 5, machine=0.9)  # two stages, four micro-batches
     one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4", "schedule": "1f1b"})

@@ -29,6 +29,7 @@ class Scripted:
         self.of = {point.point: point for point in points}
         self.number, self.other, self.dies = dict.fromkeys(self.of, 0), other, dies
         self.asked, self.ahead, self.gone = [], [], set()
+        self.waiting = {}  # how many requests were sent ahead when a point's answer came
 
     def name(self, point):
         return f"session0/cpu{self.of[point].devices}#{self.number[point]}"
@@ -52,6 +53,9 @@ class Scripted:
         self.asked.append((request["do"], point, number, request.get("steps")))
         if self.ahead:
             assert self.ahead.pop(0) == request
+        if request["do"] == "pace":
+            assert not self.ahead  # nobody else works while steps are timed
+            return {}
         if request["do"] == "prepare_again":
             if number == self.dies and devices == 1:
                 self.dies, self.gone = -1, {"p2"}
@@ -64,15 +68,20 @@ class Scripted:
             )  # fmt: skip
             return {"record": schema.to_json(record)}
         known = {} if (point, number) == ("p1", 0) else {"loss": "a mean over examples"}
+        known |= {"paced": False} if self.of[point].explains else {}
         assert request == {"do": "prepare", "point": self.of[point].to_json(), **known}
+        self.waiting[point] = len(self.ahead)
         facts = {"loss": "a mean over examples", "program_sha256": self.program(number), "worker": self.name(point)}
         return {"record": schema.to_json(fabricate.point_record(devices=devices, point=point, **facts))}
 
 
-def swept(folder, rounds=6, processes=3, **how):
-    """The processes of a sweep over one device, two, and eight that share cores; and what it recorded."""
+def swept(folder, rounds=6, processes=3, explained=False, **how):
+    """The processes of a sweep over one device, two, and eight that share cores; and what it recorded. explained: with
+    a point that explains the one on two devices."""
     about = {"strategy": "shard_map", "scaling": "strong", "global_batch": 8, "platform": "cpu"}
     asked = [Point(point=f"p{n}", devices=n, oversubscribed=n == 8, **about) for n in (1, 2, 8)]
+    if explained:
+        asked.append(Point(point="p2/local", devices=2, oversubscribed=False, explains="p2", **about))
     config = {"measure": {"rounds": rounds, "processes": processes}, "seed": 0, "experiment": "mlp"}
     run = RunFolder.begin(folder / "run", config)
     write_json(run.path / MANIFEST, {})
@@ -94,6 +103,14 @@ def test_later_processes_only_compile_and_use_the_same_blocks(tmp_path):
     assert {record.steps for record in rounds} == {8}
     assert [(r.point, r.worker[-1]) for r in rounds if r.point == "p1"] == [("p1", n) for n in "001122"]
     assert [(r.round, r.worker[-1]) for r in rounds if r.point == "p8"] == [(0, "0"), (1, "0"), (2, "0")]
+
+
+def test_points_that_explain_are_prepared_beside_those_that_share_cores_and_timed_alone(tmp_path):
+    workers, _ = swept(tmp_path, explained=True)
+    first = [(do, point) for do, point, number, _ in workers.asked if number == 0 and do != "round"]
+    assert first == [*(("prepare", point) for point in ("p1", "p2", "p8", "p2/local")), ("pace", "p2/local")]
+    assert workers.waiting == {"p1": 0, "p2": 0, "p8": 1, "p2/local": 0}  # p8's answer came while another worked
+    assert not [do for do, _, number, _ in workers.asked if do == "pace" and number]  # the others know the length
 
 
 def test_their_records_say_who_checked_them(tmp_path):
