@@ -92,7 +92,10 @@ def read(folder: Path) -> list[Measured]:
 
 
 def _measured(folder: Path) -> Measured:
-    (path,) = (path for path in folder.glob("*") if path.name != "collectives" and (path / "records.jsonl").exists())
+    trainings = [path.parent for path in sorted(folder.glob("*/records.jsonl")) if path.parent.name != "collectives"]
+    if len(trainings) != 1:
+        raise SystemExit(f"{folder} has {len(trainings)} trainings: put one beside its run of collectives.")
+    (path,) = trainings
     run = findings.find(RunFolder(path))
     found = max(run.waterfalls, key=lambda one: one.point.devices, default=None)
     if found is None or not (found.predicted_s > 0 and found.local_s.known):
