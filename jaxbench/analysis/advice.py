@@ -22,6 +22,7 @@ from jaxbench.analysis.waterfall import (
 WORTH = 1.0  # points: a factor that loses less gets no advice
 HARDLY = 0.1  # of the communication: less is hardly hidden
 MORE = 4  # times as many micro-batches
+FEW = 3  # arrays: joining fewer of them saves little
 
 
 def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
@@ -47,7 +48,7 @@ def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterf
     if factor == SMALLER_SHARE:
         return _larger_share(members, last)
     if factor == COMMUNICATION:
-        found = "; ".join(filter(None, (_overlap(last), _fewer_bytes(last, waterfalls))))
+        found = "; ".join(filter(None, (_overlap(last), _fewer_bytes(last, waterfalls), _one_payload(last))))
         return f"{found}." if found else ""
     return {SHARED_MACHINE: _shared_machine, BUBBLE: _micro_batches, INPUT: _batches_ahead}[factor](last)
 
@@ -153,6 +154,21 @@ def _fewer_bytes(last: Waterfall, waterfalls: Sequence[Waterfall]) -> str:
     if _sent(least) < mine:
         return f"{text}, {least.point.strategy} would send {scaled(_sent(least), 'B')}"
     return f"{text}, no other strategy of this run saves any"
+
+
+def _one_payload(last: Waterfall) -> str:
+    """Of processes on CPUs that sum every gradient by itself: XLA joins all-reduces for accelerators only."""
+    record = last.point.record
+    if record is None or record.processes == 1 or record.platform != "cpu":
+        return ""
+    sums = [each for each in record.passport.collectives if each.kind == "all-reduce"]
+    arrays = sum(each.count - each.scalars for each in sums)
+    if arrays < FEW or len(sums) < len(record.passport.collectives):
+        return ""
+    return (
+        f"between processes on CPUs each of its {arrays} arrays of gradients has an all-reduce of its own, and each of "
+        "those a start that costs: --config.strategy=shard_map --config.lever.reduction=fused sends them as one"
+    )
 
 
 def _sent(one: Waterfall) -> int:

@@ -314,6 +314,24 @@ def test_advice_on_communication(tmp_path: Path) -> None:
     assert said.endswith("of the 1.50 MB that a device sends in a step, no other strategy of this run saves any.")
 
 
+@pytest.mark.parametrize(
+    ("processes", "arrays", "said"), [(2, 10, "each of its 10 arrays of gradients"), (1, 10, ""), (2, 2, "")]
+)
+def test_gradients_between_processes_on_cpus_are_to_be_sent_as_one(
+    tmp_path: Path, processes: int, arrays: int, said: str
+) -> None:
+    one = only(tmp_path, Loss(communication=0.8))
+    record = one.row.point.record
+    assert record is not None
+    sums = dataclasses.replace(record.passport.collectives[0], count=arrays + 2, scalars=2)
+    passport = dataclasses.replace(record.passport, collectives=(sums,))
+    point = dataclasses.replace(
+        one.row.point, record=dataclasses.replace(record, processes=processes, passport=passport)
+    )
+    found = " ".join(advice.sentences([dataclasses.replace(one, row=dataclasses.replace(one.row, point=point))]))
+    assert ("--config.lever.reduction=fused" in found) == bool(said) and said in found
+
+
 def test_other_advice_has_its_number_too(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 5, machine=0.8, waited=0.2)
     every = made(tmp_path, {2: loss}, strategies=("pipeline",), levers={"accumulate": "4"})

@@ -1,0 +1,164 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Efficiency against the rate of the link between two hosts, beside what alpha, beta and the gradient's bytes predict.
+
+FOLDER has a folder for each rate, named as `tc` has it (unlimited, 1gbit, 300mbit, 100mbit), with two runs that both
+hosts made together, in this order (docs/CLUSTERS.md; both with --coordinator, --processes=2 and --process):
+
+  jaxbench run collectives --workdir=FOLDER/RATE/collectives --config.mesh.devices=2 --config.ops=all_reduce
+      --config.sizes=1Ki,16Ki,512Ki,2Mi
+  jaxbench run cnn --workdir=FOLDER/RATE/cnn --config.mesh.devices=1,2 --config.scaling=weak
+
+The hosts are network namespaces of one machine, joined by a pair of virtual interfaces: `tc qdisc add dev eth0 root tbf
+rate 100mbit burst 16kb latency 50ms` on both sets the rate. A larger burst would let the first part of every gradient
+pass at once, which no wire does. Each host has a core of its own (taskset).
+
+The predicted step is the measured one without its collectives (the part "local"), and the communication that the
+machine's card predicts, which the first run made: nothing is hidden. Goal: within 15 % of the measured step at every
+rate. The exit code is 1 where it is not.
+
+Run: python -m benchmarks.links FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import interval, percent, seconds
+from jaxbench.analysis.waterfall import Waterfall
+from jaxbench.records.store import RunFolder
+from jaxbench.report import findings
+from jaxbench.report.drawing import canvas, marks
+from jaxbench.report.drawing.kit import (
+    Axes,
+    Figure,
+    Mark,
+    Sheet,
+    efficiency_axis,
+    entitle,
+    exact,
+    seconds_tick,
+    zero_axis,
+)
+
+GOAL = 0.15
+WHERE = "two network namespaces of one machine, a core each; tc limits the rate of the link between them"
+UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A training at one rate. step_s, efficiency: measured. predicted_s: the whole step."""
+
+    rate: str
+    experiment: str
+    step_s: Estimate
+    efficiency: Estimate
+    local_s: float
+    communication_s: float
+    predicted_s: float
+
+    @property
+    def over(self) -> float:
+        """The predicted step over the measured one."""
+        return self.predicted_s / self.step_s.value
+
+    @property
+    def predicted_efficiency(self) -> float:
+        return self.efficiency.value / self.over
+
+
+def bits_per_s(rate: str) -> float:
+    """Of "100mbit"; infinity for "unlimited", NaN for anything else."""
+    if rate == "unlimited":
+        return float("inf")
+    found = re.fullmatch(r"(\d+)([kmg]bit)", rate)
+    return float(found[1]) * UNITS[found[2]] if found else float("nan")
+
+
+def read(folder: Path) -> list[Measured]:
+    """The rates of a folder, the fastest first. Exits where there is none, or one cannot be predicted."""
+    rates = [path.name for path in folder.glob("*") if bits_per_s(path.name) > 0]
+    if not rates:
+        raise SystemExit(f"'{folder}' has no rates: name its folders unlimited, 1gbit or 100mbit.")
+    return [_measured(folder / rate) for rate in sorted(rates, key=bits_per_s, reverse=True)]
+
+
+def _measured(folder: Path) -> Measured:
+    trainings = [path.parent for path in sorted(folder.glob("*/records.jsonl")) if path.parent.name != "collectives"]
+    if len(trainings) != 1:
+        raise SystemExit(f"{folder} has {len(trainings)} trainings: put one beside its run of collectives.")
+    (path,) = trainings
+    run = findings.find(RunFolder(path))
+    found = max(run.waterfalls, key=lambda one: one.point.devices, default=None)
+    if found is None or not (found.predicted_s > 0 and found.local_s.known):
+        raise SystemExit(
+            f"{path} cannot be predicted: it needs an efficiency, its part 'local' and, from a run of collectives "
+            f"before it, {folder / 'machine.json'}."
+        )
+    return of(found, folder.name, run.experiment)
+
+
+def of(found: Waterfall, rate: str, experiment: str) -> Measured:
+    local_s, predicted_s = found.local_s.value, found.predicted_s
+    return Measured(
+        rate, experiment, found.row.timing.step_s, found.row.efficiency, local_s, predicted_s, local_s + predicted_s
+    )
+
+
+def draw(every: list[Measured]) -> Figure:
+    """Two panels over the rates: efficiency and time per step."""
+    sheet = Sheet(1, 2)
+    shares, times = sheet.panels[0]
+    for axes in (shares, times):
+        axes.set_xticks(range(len(every)), [one.rate for one in every])
+        axes.set_xlim(-0.4, len(every) - 0.6)
+        entitle(axes, x="rate of the link")
+    marks.unity(shares, at=100, along="y")
+    _line(shares, [one.efficiency.times(100) for one in every], [100 * one.predicted_efficiency for one in every])
+    top = _line(times, [one.step_s for one in every], [one.predicted_s for one in every])
+    efficiency_axis(shares)
+    zero_axis(times, "y", top, show=seconds_tick)
+    entitle(shares, "efficiency on 2 hosts, %")
+    entitle(times, "time per step")
+    handles = [marks.handle(0, "measured"), marks.handle(1, "predicted: local + alpha + bytes / beta", between="--")]
+    remarks = [WHERE, "error bars: 95 % intervals", "local: the step without its collectives, measured"]
+    return sheet.finish(f"{every[0].experiment}, weak scaling: what the link costs", handles, remarks)
+
+
+def _line(axes: Axes, measured: list[Estimate], predicted: list[float]) -> float:
+    """Draws both. Returns where the highest ends."""
+    seen = [Mark(at=at, value=value) for at, value in enumerate(measured)]
+    marks.line(axes, seen, place=0)
+    marks.line(axes, [Mark(at=at, value=exact(value)) for at, value in enumerate(predicted)], place=1, between="--")
+    return max(*predicted, *(mark.end for mark in seen))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    every = read(folder)
+    canvas.write(canvas.render(lambda: draw(every)), folder, "links")
+    headings = ("link", "efficiency", "predicted", "step", "local", "communication, predicted", "predicted / measured")
+    table = Table(*headings, title=WHERE)
+    for one in every:
+        table.add_row(
+            one.rate, percent(one.efficiency), f"{100 * one.predicted_efficiency:.0f} %", interval(one.step_s, seconds),
+            seconds(one.local_s), seconds(one.communication_s), f"{one.over:.2f}",
+        )  # fmt: skip
+    console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False)
+    console.print(table)
+    console.print(f"Figure: {folder / 'links.svg'}", soft_wrap=True)
+    raise SystemExit(int(any(abs(one.over - 1) > GOAL for one in every)))
+
+
+if __name__ == "__main__":
+    main()
