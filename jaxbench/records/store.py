@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import fcntl
 import json
 import os
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,13 +24,22 @@ LAUNCH = "launch.json"  # of a folder whose jobs have run folders of their own: 
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
-    """Replaces `path` atomically: a reader, or a crash, leaves the old file or the new one, never half of it."""
+    """Replaces `path` atomically: a reader, or a crash, leaves the old file or the new one, never half of it.
+
+    Raises UserError if the disk is full.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with open(part, "wb") as file:
-        file.write(text if isinstance(text, bytes) else text.encode())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    try:
+        with open(part, "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(f"cannot write '{path}' ({error.strerror}): make room and continue.") from error
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -56,7 +67,7 @@ class RunFolder:
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
         self.notes: list[str] = []  # sentences to show, such as a repaired file
-        self._file: TextIO | None = None
+        self._file: FileIO | None = None
         self._lock: TextIO | None = None
         self._models: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # a passport of each point
 
@@ -79,7 +90,7 @@ class RunFolder:
             run._claim(config)
             (run.path / "figures").mkdir(exist_ok=True)
             write_json(run.path / CONFIG, config)
-            run._file = open(run.path / RECORDS, "a", encoding="utf-8")
+            run._file = FileIO(run.path / RECORDS, "a")  # without a buffer, which a full disk would leave to `close`
         except OSError as error:
             run.close()
             raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another WORKDIR.") from error
@@ -137,13 +148,15 @@ class RunFolder:
         line = schema.to_json(record)
         line["time"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         try:
-            self._file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
-            self._file.flush()
+            data = f"{json.dumps(line, separators=(',', ':'), allow_nan=False)}\n".encode()
+        except ValueError as error:
+            raise UserError(f"{record.point} has a number that is not finite ({error}): check its FLOPs.") from error
+        try:
+            while data:
+                data = data[self._file.write(data) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             raise UserError(f"cannot write to '{self.path}' ({error.strerror}): make room and continue.") from error
-        except ValueError as error:
-            raise UserError(f"{record.point} has a number that is not finite ({error}): check its FLOPs.") from error
 
     def _require_same_model(self, record: schema.Record) -> None:
         """Two models under the name of one point would end in one median."""

@@ -4,13 +4,9 @@
 import os
 import re
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
-from doorway import QUICK_MLP, environment
+from launched import children_of, ended, is_measuring, started, until
 
 from jaxbench.errors import UserError
 from jaxbench.machine import launch, lock, world
@@ -18,24 +14,6 @@ from jaxbench.machine.launch import Launch
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 from jaxbench.runner import crew, plan
-
-WORDS = (*QUICK_MLP, "--config.measure.rounds=2", "--config.measure.processes=1", "--config.mesh.devices=1,2")
-
-
-def started(folder: Path, address: str, process: int, *words: str) -> subprocess.Popen[str]:
-    """`jaxbench run mlp` as one of two processes. Each has its own folder, as on hosts without a common file system."""
-    place = (f"--coordinator={address}", "--processes=2", f"--process={process}")
-    command = [sys.executable, "-m", "jaxbench", "run", "mlp", f"--workdir={folder / f'run{process}'}", *WORDS]
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*command, *place, *words], env=environment(), cwd=folder, **output)
-
-
-def ended(process: subprocess.Popen[str], limit_s: float = 90) -> tuple[int, str, str]:
-    try:
-        out, err = process.communicate(timeout=limit_s)
-    finally:
-        process.kill()
-    return process.returncode, out, err
 
 
 def test_two_processes_are_led_by_the_first(tmp_path):
@@ -68,23 +46,6 @@ def test_other_settings_of_a_follower_end_both_with_one_sentence(tmp_path):
         r"jaxbench: the settings of process 0 \(on .*: batch 16\) and process 1 \(on .*: batch 32\) differ: .*\n", err
     )
     assert ended(follower) == (2, "", "")
-
-
-def children_of(pid: int) -> list[int]:
-    """Of a process, and their children."""
-    own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return own + [one for each in own for one in children_of(each)]
-
-
-def is_measuring(process: subprocess.Popen[str]) -> bool:
-    return len(children_of(process.pid)) > 1  # its link, and what it has started
-
-
-def until(reached, limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_follower_whose_leader_is_killed_ends_with_a_sentence(tmp_path):

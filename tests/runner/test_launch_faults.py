@@ -1,0 +1,202 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What happens to a launch when something of it is killed, stopped, full or other: real processes.
+
+Each ends all processes with an exit code and one sentence, leaves none behind, and keeps what was recorded.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from doorway import ROOT
+from launched import alive, children_of, ended, is_measuring, started, until
+
+from jaxbench.errors import UserError
+from jaxbench.machine import world
+from jaxbench.records import schema
+from jaxbench.records.store import RunFolder
+
+LONG = "--config.measure.rounds=200"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("only root can make a small file system")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Leaves no room. Returns the file that takes it."""
+    filler = disk / "filler"
+    with open(filler, "ab", buffering=0) as file:
+        try:
+            while file.write(b"x" * 512):
+                pass
+        except OSError:
+            return filler
+    raise AssertionError("the disk has no end")
+
+
+def rounds(folder: Path) -> int:
+    return sum(isinstance(record, schema.RoundRecord) for record in RunFolder(folder).records())
+
+
+def measuring(folder: Path, follower: subprocess.Popen[str], leader: subprocess.Popen[str]) -> list[int]:
+    """Waits for the first round in two processes. Returns the processes of both apps, without these."""
+    records = folder / "run0" / "records.jsonl"
+    until(lambda: records.exists() and '"process_block_s":[[' in records.read_text() and is_measuring(follower))
+    return children_of(leader.pid) + children_of(follower.pid)
+
+
+def test_a_full_disk_is_one_sentence_and_loses_no_record(small_disk):
+    failure = {"experiment": "cnn", "devices": 1, "stage": "measure", "reason": "none"}
+    run = RunFolder.begin(small_disk / "run", {})
+    run.append(schema.FailureRecord(point="first", **failure))
+    filler = fill(small_disk)
+    with pytest.raises(UserError, match=r"cannot write to .* \(No space left on device\): make room and continue"):
+        for number in range(100):
+            run.append(schema.FailureRecord(point=f"more{number}" * 100, **failure))
+    run.close()
+    filler.unlink()
+    again = RunFolder.begin(small_disk / "run", {})
+    again.append(schema.FailureRecord(point="last", **failure))
+    again.close()
+    points = [record.point for record in RunFolder(small_disk / "run").records()]
+    assert points[0] == "first" and points[-1] == "last"
+
+
+@pytest.mark.full
+def test_a_full_disk_of_the_leader_ends_all(small_disk, tmp_path):
+    address, where = world.free_address(), f"--workdir={small_disk / 'run'}"
+    follower, leader = started(tmp_path, address, 1, LONG), started(tmp_path, address, 0, LONG, where)
+    records = small_disk / "run" / "records.jsonl"
+    until(lambda: records.exists() and '"process_block_s":[[' in records.read_text())
+    everyone = children_of(leader.pid) + children_of(follower.pid)
+    fill(small_disk)
+    code, _, err = ended(leader)
+    assert code == 2 and re.search(r"^jaxbench: cannot write .*\(No space left on device\): make room", err, re.M), err
+    assert "Traceback" not in err and ended(follower) == (2, "", "")
+    until(lambda: not alive(everyone))
+    assert rounds(small_disk / "run") >= 1
+
+
+@pytest.mark.full
+def test_a_whole_job_that_is_killed_goes_on_where_it_was(tmp_path):
+    words = ("--config.measure.rounds=40",)
+    address = world.free_address()
+    follower, leader = (started(tmp_path, address, process, *words) for process in (1, 0))
+    everyone = measuring(tmp_path, follower, leader)
+    for process in (leader, follower):
+        process.kill()
+        process.communicate()
+    until(lambda: not alive(everyone))
+    before = rounds(tmp_path / "run0")
+    assert 1 <= before < 80
+    address = world.free_address()
+    follower, leader = (started(tmp_path, address, process, *words) for process in (1, 0))
+    code, out, err = ended(leader)
+    assert code == 0, out + err
+    assert ended(follower)[0] == 0
+    kept = [record for record in RunFolder(tmp_path / "run0").records() if isinstance(record, schema.RoundRecord)]
+    assert len(kept) == 80 == len({(record.point, record.round) for record in kept})
+
+
+@pytest.mark.full
+def test_a_coordinator_that_is_killed_ends_all(tmp_path):
+    address = world.free_address()
+    follower, leader = (started(tmp_path, address, process, LONG) for process in (1, 0))
+    everyone = measuring(tmp_path, follower, leader)
+    os.kill(children_of(leader.pid)[0], signal.SIGKILL)  # its link, which is the first that an app starts
+    code, _, err = ended(leader)
+    assert code == 2 and re.search("^jaxbench: .*the same command continues", err, re.M), err
+    code, out, err = ended(follower)
+    assert code == 2 and re.fullmatch("jaxbench: process 0, which leads this launch .* is gone, .*\n", err), err
+    until(lambda: not alive(everyone))
+    assert rounds(tmp_path / "run0") >= 1
+
+
+@pytest.mark.full
+def test_a_process_that_is_stopped_is_missed(tmp_path):
+    address = world.free_address()
+    follower, leader = (started(tmp_path, address, process, LONG) for process in (1, 0))
+    everyone = measuring(tmp_path, follower, leader)
+    stopped = [follower.pid, *children_of(follower.pid)]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        code, _, err = ended(leader)
+    finally:
+        for pid in alive(stopped):
+            os.kill(pid, signal.SIGCONT)
+    assert code == 2 and re.search(r"jaxbench: process 1 \(on .*\) is gone", err), err
+    assert ended(follower)[0] != 0
+    until(lambda: not alive(everyone))
+
+
+@pytest.mark.full
+def test_a_process_with_another_version_is_named(tmp_path):
+    """Python finds another release of optax first."""
+    other = tmp_path / "other" / "optax-0.0.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: optax\nVersion: 0.0.1\n")
+    address, path = world.free_address(), f"{other.parent}:{ROOT}"
+    follower, leader = started(tmp_path, address, 1, PYTHONPATH=path), started(tmp_path, address, 0)
+    code, _, err = ended(leader)
+    assert code == 2
+    assert re.fullmatch(
+        r"jaxbench: the versions of packages of process 0 \(on .*: optax .*\) and process 1 \(on .*: optax 0.0.1\) "
+        "differ: start .*\n",
+        err,
+    ), err
+    assert ended(follower) == (2, "", "")
+
+
+@pytest.mark.full
+def test_a_folder_that_another_leader_has_is_refused_once(tmp_path):
+    address = world.free_address()
+    follower, leader = started(tmp_path, address, 1, LONG), started(tmp_path, address, 0, LONG)
+    measuring(tmp_path, follower, leader)
+    try:
+        share, other = "--share_machine", world.free_address()
+        second = [started(tmp_path, other, process, LONG, share) for process in (1, 0)]
+        code, _, err = ended(second[1])
+        assert code == 2 and re.fullmatch("jaxbench: another process is using '.*run0': .*\n", err), err
+        assert ended(second[0]) == (2, "", "")
+    finally:
+        leader.send_signal(signal.SIGINT)
+        ended(leader)
+        ended(follower)
+
+
+@pytest.mark.full
+def test_a_coordinator_that_does_not_answer_is_one_sentence(tmp_path):
+    address = world.free_address()
+    code, out, err = ended(started(tmp_path, address, 1), 150)
+    assert code == 2 and out == ""
+    assert re.fullmatch(f"jaxbench: not all of 2 processes came to {address} within .*\n", err), err
+
+
+@pytest.mark.full
+def test_a_port_that_is_taken_ends_all(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        follower, leader = started(tmp_path, address, 1), started(tmp_path, address, 0)
+        code, _, err = ended(leader)
+        assert code == 2 and re.fullmatch(f"jaxbench: the port {address[10:]} of 127.0.0.1, .*, is taken .*\n", err), (
+            err
+        )
+        code, _, err = ended(follower, 150)
+        assert code == 2 and re.fullmatch("jaxbench: not all of 2 processes came to .*\n", err), err
