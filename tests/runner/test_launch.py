@@ -1,16 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The same command started twice by hand: real processes, as a launcher would start them."""
 
+import csv
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from doorway import QUICK_MLP, environment
+from doorway import QUICK_MLP, environment, sketching
 
 from jaxbench.errors import UserError
 from jaxbench.machine import launch, lock, world
@@ -25,7 +25,7 @@ WORDS = (*QUICK_MLP, "--config.measure.rounds=2", "--config.measure.processes=1"
 def started(folder: Path, address: str, process: int, *words: str) -> subprocess.Popen[str]:
     """`jaxbench run mlp` as one of two processes. Each has its own folder, as on hosts without a common file system."""
     place = (f"--coordinator={address}", "--processes=2", f"--process={process}")
-    command = [sys.executable, "-m", "jaxbench", "run", "mlp", f"--workdir={folder / f'run{process}'}", *WORDS]
+    command = sketching("run", "mlp", f"--workdir={folder / f'run{process}'}", *WORDS)
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*command, *place, *words], env=environment(), cwd=folder, **output)
 
@@ -57,8 +57,10 @@ def test_two_processes_are_led_by_the_first(tmp_path):
         "jit_auto/strong/2": 2,
     }
     assert len(run.manifest()["hosts"]) == 2 and run.manifest()["plan"]["processes"] == 2
+    assert [row["processes"] for row in csv.DictReader((run.path / "summary.csv").open())] == ["1", "2"]
 
 
+@pytest.mark.full
 def test_other_settings_of_a_follower_end_both_with_one_sentence(tmp_path):
     address = world.free_address()
     follower, leader = started(tmp_path, address, 1, "--config.batch=32"), started(tmp_path, address, 0)
