@@ -62,9 +62,13 @@ def jaxbench(*words: str, cwd: Path | None = None, limit_s: float = 240) -> subp
 _SKETCH = "from jaxbench import app; from jaxbench.report.drawing import canvas; canvas.FORMATS = ('svg',); app.main()"
 
 
+def sketching(*words: str) -> list[str]:
+    """A command that draws each figure in the one format that pages show."""
+    return [sys.executable, "-c", _SKETCH, *words]
+
+
 def sketched(*words: str, cwd: Path | None = None, limit_s: float = 240) -> subprocess.CompletedProcess[str]:
-    """The same, but each figure is drawn in the one format that pages show."""
-    return _done([sys.executable, "-c", _SKETCH, *words], cwd, limit_s)
+    return _done(sketching(*words), cwd, limit_s)
 
 
 def _done(command: list[str], cwd: Path | None, limit_s: float) -> subprocess.CompletedProcess[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from doorway import QUICK_MLP, environment
+from doorway import QUICK_MLP, environment, sketching
 
 WORDS = (*QUICK_MLP, "--config.measure.rounds=2", "--config.measure.processes=1", "--config.mesh.devices=1,2")
 
@@ -23,7 +22,7 @@ def started(
     before: words in front of the command. variables: of its environment.
     """
     place = (f"--coordinator={address}", "--processes=2", f"--process={process}")
-    command = [sys.executable, "-m", "jaxbench", "run", "mlp", f"--workdir={folder / f'run{process}'}", *WORDS]
+    command = sketching("run", "mlp", f"--workdir={folder / f'run{process}'}", *WORDS)
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(
         [*before, *command, *place, *words], env={**environment(), **variables}, cwd=folder, **output

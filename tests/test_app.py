@@ -39,6 +39,7 @@ def test_a_run_folder_holds_everything(run):
     assert all(float(r["step_s"]) > 0 and float(r["compile_s"]) > 0 for r in rows)
 
 
+@pytest.mark.full
 def test_a_finished_run_started_again_measures_nothing(run):
     before = (run / "records.jsonl").read_bytes()
     assert jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP).returncode == 0

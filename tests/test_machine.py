@@ -65,11 +65,11 @@ def test_a_later_run_takes_the_card_beside_it_and_no_other_machines(measured: Pa
     assert "is not used" in said.export_text()
 
 
-def test_a_damaged_card_is_one_sentence(measured: Path) -> None:
-    (measured / "own" / "machine.json").unlink(missing_ok=True)
-    (measured / "machine.json").write_text("{")
+def test_a_damaged_card_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "machine.json").write_text("{")
     with pytest.raises(UserError, match="machine.json"):
-        machine_command.adopt(measured / "own", Console(quiet=True))
+        machine_command.adopt(tmp_path / "own", Console(quiet=True))
 
 
 SIZES = [4**k for k in range(5, 12)]

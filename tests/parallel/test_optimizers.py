@@ -134,7 +134,12 @@ REST = [("zero1", 2), ("zero2", 2), ("zero2", 8), ("fsdp", 8)]
 SHARDED = [(name, *where) for name in CHECKED for where in SPREAD + (REST if name in EVERYWHERE else [])]
 
 
-@pytest.mark.parametrize(("name", "strategy", "devices"), thin(SHARDED))
+# Each need, and what wraps an optimizer; the others of these kinds are of `make test-all`.
+QUICK = [(name, *SPREAD[0]) for name in ("clip and adamw", "MultiSteps", "noisy_sgd", "adafactor: of factors")]
+QUICK += [("decay of matrices", *SPREAD[1]), ("lamb", *SPREAD[1]), ("muon", *REST[1])]
+
+
+@pytest.mark.parametrize(("name", "strategy", "devices"), thin(SHARDED, QUICK))
 def test_one_devices_parameters_and_the_closed_forms_bytes(name, strategy, devices):
     workload, reference = small(name)
     program = parallel.build(strategy, workload, jax.devices()[:devices])

@@ -97,7 +97,7 @@ def test_a_step_that_is_not_compiled_as_a_whole_has_no_options():
 
 def test_the_options_reach_the_compiler_and_only_its_arm():
     sets = "default; xla_disable_hlo_passes=fusion,priority-fusion; xla_disable_hlo_passes=no-such-pass"
-    config = composed("mlp", **ONE, **{"lever.compiler": sets})
+    config = composed("mlp", **ONE, strategy="jit_auto", **{"lever.compiler": sets})
     programs = [record.program_sha256 for record in measure("mlp", config)]
     assert programs[0] == programs[2] != programs[1]
 

@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The same command started twice by hand: real processes, as a launcher would start them."""
 
+import csv
 import os
 import re
 import signal
@@ -35,8 +36,10 @@ def test_two_processes_are_led_by_the_first(tmp_path):
         "jit_auto/strong/2": 2,
     }
     assert len(run.manifest()["hosts"]) == 2 and run.manifest()["plan"]["processes"] == 2
+    assert [row["processes"] for row in csv.DictReader((run.path / "summary.csv").open())] == ["1", "2"]
 
 
+@pytest.mark.full
 def test_other_settings_of_a_follower_end_both_with_one_sentence(tmp_path):
     address = world.free_address()
     follower, leader = started(tmp_path, address, 1, "--config.batch=32"), started(tmp_path, address, 0)

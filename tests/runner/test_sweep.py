@@ -19,7 +19,7 @@ from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
 from jaxbench.runner.progress import SweepProgress
 
-SLOW = (*QUICK_MLP, "--config.measure.rounds=16", "--config.measure.block_s=0.02")
+SLOW = (*QUICK_MLP, "--config.measure.rounds=10", "--config.measure.block_s=0.02")
 
 
 def lines(run: Path) -> list[dict]:
@@ -62,7 +62,7 @@ def test_killed_and_continued(tmp_path, how, code):
     now = lines(run)
     assert now[: len(kept)] == kept
     rounds = [(line["point"], line["round"]) for line in now if line["kind"] == "round"]
-    assert sorted(rounds) == sorted({(p, r) for p in ("jit_auto/strong/1", "jit_auto/strong/2") for r in range(16)})
+    assert sorted(rounds) == sorted({(p, r) for p in ("jit_auto/strong/1", "jit_auto/strong/2") for r in range(10)})
     assert len(RunFolder(run).manifest()["sessions"]) == 1
 
 

@@ -101,6 +101,7 @@ def test_a_process_without_a_device_of_the_point_waits(worlds):
     assert both["flops"] > 0
 
 
+@pytest.mark.full
 def test_a_run_says_of_each_point_how_many_processes_it_had(tmp_path):
     words = (*QUICK_MLP, "--config.mesh.devices=1,2", "--config.mesh.processes=2", "--config.measure.processes=1")
     done = jaxbench("run", "mlp", f"--workdir={tmp_path / 'run'}", *words)

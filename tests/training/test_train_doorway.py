@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from doorway import ROOT, command, environment, jaxbench
+from doorway import ROOT, command, environment, jaxbench, sketched
 from thin import thin
 
 WORDS = (
@@ -106,9 +106,9 @@ def test_bad_input_is_a_sentence(tmp_path, word, sentence):
 
 
 def test_a_training_leaves_a_page_that_report_makes_again(tmp_path):
-    done = jaxbench("train", "mlp", f"--workdir={tmp_path}", "--config.mesh.platform=cpu", "--config.train.epochs=1")
+    done = sketched("train", "mlp", f"--workdir={tmp_path}", "--config.mesh.platform=cpu", "--config.train.epochs=1")
     page = tmp_path / "training.html"
     assert "starting the process" in done.stdout and page.exists(), done.stdout + done.stderr
     page.unlink()
-    again = jaxbench("report", f"--run={tmp_path}")
+    again = sketched("report", f"--run={tmp_path}")
     assert again.returncode == 0 and "Goodput" in again.stdout and page.exists(), again.stderr

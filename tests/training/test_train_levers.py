@@ -60,6 +60,7 @@ def test_an_option_that_xla_does_not_know_is_refused_before_training(built):
 
 def test_a_pipeline_has_its_schedule_and_its_micro_batches(built):
     place = {"train.strategy": "pipeline", "lever.schedule": "interleaved", "model.layers": 4, "mesh.devices": "2"}
+    place |= {"model.width": 16, "model.heads": 2, "model.context": 16}
     with pytest.raises(UserError, match="accumulate=3"):  # which that schedule alone refuses
         built("gpt", **place, **{"lever.accumulate": "3"})
     workload, program = built("gpt", **place, **{"lever.accumulate": "4"})

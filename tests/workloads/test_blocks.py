@@ -11,7 +11,7 @@ from jaxbench.errors import UserError
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.models import blocks
 
-DEPTH, WIDTH, BATCH = 16, 16, 1024
+DEPTH, WIDTH, BATCH = 9, 16, 1024
 # Else XLA's CPU compiler drops the barriers, and merges what is recomputed with what was computed first.
 KEEP_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 HERE = ("none", "sqrt", "block", "dots_saveable")  # a CPU has no other memory to offload to
