@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxbench.errors import UserError
+from jaxbench.records import sealed
 
 NAME = "spread.json"  # in a run folder
 CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"
@@ -48,9 +49,12 @@ def read(folder: Path) -> Spread:
     if not path.exists():
         return ASSUMED
     try:
-        found = Spread(**json.loads(path.read_text()))
+        held = json.loads(path.read_text())
+        if held.pop(sealed.SHA256, "") not in ("", sealed.digest(held)):  # older ones have no hash
+            raise ValueError("its numbers are not those that it was written with")
+        found = Spread(**held)
         if not all(value >= 0 for value in (found.sd, found.df, found.session_sd, found.session_df)):
             raise ValueError(f"a negative number in {dataclasses.asdict(found)}")
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise UserError(f"'{path}' is damaged ({error}): delete it, and the spread is assumed.") from error
     return found

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxbench.errors import UserError
+
 ACCOUNT = "account.jsonl"
 STEPS = "steps"  # which `totals` divides into steps that count and steps done again
 # What a process can be doing. All its time is in exactly one of them.
@@ -82,10 +84,23 @@ def read(folder: Path) -> list[Start]:
 
 def _start(line: dict[str, Any], saves: tuple[Save, ...]) -> Start:
     ns = {kind: int(line["ns"].get(kind, 0)) for kind in KINDS}
+    if min(ns.values()) < 0:
+        raise ValueError("a time below 0")
     if line["saving"]:
         saves = (*saves, Save(line["step"], ns[STEPS]))
     own = {name: line[name] for name in ("begun_ns", "from_step", "step", "sealed", "sealing_ns", "finished")}
     return Start(ns=ns, saves=saves, **own)
+
+
+def require_possible(starts: list[Start]) -> None:
+    """Raises UserError if a start ended after the next one began: a longer time in steps would be a better goodput."""
+    for number, (before, after) in enumerate(zip(starts, starts[1:], strict=False), start=1):
+        late = before.end_ns - after.begun_ns
+        if late > 0:
+            raise UserError(
+                f"{ACCOUNT} is damaged: by its times start {number} ended {late / 1e9:.3g} s after start {number + 1} "
+                "began: restore the file."
+            )
 
 
 def kept_saves(starts: list[Start]) -> list[tuple[Save, ...]]:

@@ -177,7 +177,7 @@ class TrainingFindings(Findings):
             ),
             Section(
                 heading="Rounds",
-                sentences=rounds.sentences(self.manifest, self.points(), self.controls),
+                sentences=rounds.sentences(self.manifest, self.points(), self.controls, self.rows),
                 definition="raw-samples-recordsjsonl",
             ),
             Section(heading="Scaling laws", sentences=fits.sentences(self.fits), definition="scaling-laws"),

@@ -124,7 +124,7 @@ class LeverFindings(Findings):
             Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
             Section(
                 heading="Rounds",
-                sentences=rounds.sentences(self.manifest, self.points()),
+                sentences=rounds.sentences(self.manifest, self.points(), rows=self.rows),
                 definition="raw-samples-recordsjsonl",
             ),
             Section(heading="Phases", sentences=[one.sentence for one in self.phases], definition="phases"),

@@ -8,15 +8,19 @@ from typing import Any
 
 from jaxbench.analysis import load
 from jaxbench.analysis.measured import Measured
-from jaxbench.analysis.scaling import Control
-from jaxbench.analysis.stopping import HALF_WIDTH
+from jaxbench.analysis.scaling import Control, Row
+from jaxbench.analysis.stopping import HALF_WIDTH, half_widths
 from jaxbench.report import machine_state
 
+SLACK = 1.25  # a page may refuse a row, or know a spread, that the look did not
 GOAL = f"{100 * HALF_WIDTH:.0f} points"
 
 
 def sentences(
-    manifest: Mapping[str, Any], points: Sequence[Measured[Any]], controls: Sequence[Control] = ()
+    manifest: Mapping[str, Any],
+    points: Sequence[Measured[Any]],
+    controls: Sequence[Control] = (),
+    rows: Sequence[Row] = (),
 ) -> list[str]:
     """What ended the run, how wide the widest interval is and, unless it is narrow, why; [] for a fixed number of
     rounds."""
@@ -26,6 +30,8 @@ def sentences(
     if not about["ended"]:
         return ["Not ended: it was interrupted, and the same command continues it."]
     last = about["looks"][-1]
+    if said := _not_ended(about, last, manifest["plan"]["rounds"], rows):
+        return [f"Not ended by its own rule, but by hand: {said}. Its intervals promise too much."]
     count = f"{last['rounds']} rounds in {last['rounds'] // about['rounds_each']} processes"
     widest = f"{last['point']} is known to ± {100 * last['half_width']:.1f} points"
     if about["ended"] == "precise":
@@ -39,6 +45,16 @@ def sentences(
         *_reasons(points, controls),
         f"A larger {more} allows more rounds.",
     ]
+
+
+def _not_ended(about: Mapping[str, Any], last: Mapping[str, Any], rounds: int, rows: Sequence[Row]) -> str:
+    """Why the records are not those of a run that ended as it says, as a clause; "" if they may be."""
+    if last["rounds"] != rounds or last["ended"] != about["ended"]:
+        return f"its last look was after {last['rounds']} rounds, and it has {rounds}"
+    widest = max((width for width, _ in half_widths(rows)), default=0.0)
+    if about["ended"] != "precise" or widest <= SLACK * HALF_WIDTH:
+        return ""
+    return f"it says that every interval is as narrow as ± {GOAL}, and one is ± {100 * widest:.1f} points"
 
 
 def _reasons(points: Sequence[Measured[Any]], controls: Sequence[Control]) -> list[str]:

@@ -36,11 +36,12 @@ def write(folder: Path, console: Console | None = None) -> float | None:
     Returns the measured goodput over the one expected at the rate of injected faults that it saw; None without faults.
 
     Raises:
-      UserError: the folder has no account of a training, or cannot be written.
+      UserError: the folder has no account of a training, a damaged one, or cannot be written.
     """
     starts = account.read(folder)
     if not starts:
         raise UserError(f"'{folder}' has no {account.ACCOUNT}: give the folder of a 'jaxbench train'.")
+    account.require_possible(starts)
     faults = _faults(folder / FAULTS)
     costs = goodput.measured(starts)
     name = str(RunFolder(folder).config().get("experiment", folder.name))

@@ -23,7 +23,7 @@ from jaxbench.analysis import spread as spreads
 from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
 from jaxbench.errors import UserError
-from jaxbench.records import identity
+from jaxbench.records import identity, sealed
 from jaxbench.records.store import write_json
 from jaxbench.verdicts import judge, metric
 from jaxbench.verdicts.judge import FASTER, SLOWER
@@ -111,8 +111,7 @@ class Calibration:
             same = (session.software, session.logs.keys()) == (kept[0].software, kept[0].logs.keys())
             if same and _seconds(session.time, kept[0].time) >= APART_S:
                 kept.insert(0, session)
-        df = sum(session.df for session in kept)
-        sd = math.sqrt(sum(session.df * session.sd**2 for session in kept) / df)
+        sd, df = pooled(kept)
         return dataclasses.replace(self, sd=sd, df=df, sessions=tuple(kept))
 
 
@@ -212,15 +211,26 @@ def _find(manifest: Mapping[str, Any], experiment: str, folder: Path) -> tuple[C
 
 
 def _parsed(entry: Mapping[str, Any]) -> Calibration:
+    """Raises ValueError if it does not follow from its sessions; older ones have none."""
     sessions: Sequence[Any] = entry.get("sessions", ())
-    return Calibration(**{**entry, "sessions": tuple(Session(**session) for session in sessions)})
+    found = Calibration(**{**entry, "sessions": tuple(Session(**session) for session in sessions)})
+    if found.sessions and not math.isclose(found.sd, pooled(found.sessions)[0], rel_tol=1e-6):
+        raise ValueError(f"sd is {found.sd:g}, and {pooled(found.sessions)[0]:.3g} by its sessions")
+    return found
+
+
+def pooled(sessions: Sequence[Session]) -> tuple[float, int]:
+    """(standard deviation between processes, its degrees of freedom) over sessions."""
+    df = sum(session.df for session in sessions)
+    return math.sqrt(sum(session.df * session.sd**2 for session in sessions) / df), df
 
 
 def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> None:
     """Keeps the calibrated spread with a run's records, for its intervals; nothing without one, or if it has one."""
     known, target = spread_of(manifest, experiment, folder), run / spreads.NAME
     if known is not ASSUMED and not target.exists():
-        write_json(target, asdict(known))
+        held = asdict(known)
+        write_json(target, {**held, sealed.SHA256: sealed.digest(held)})
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:

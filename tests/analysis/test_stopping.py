@@ -12,7 +12,7 @@ from jaxbench.analysis import points, scaling, stopping
 from jaxbench.analysis.intervals import LOOKED, Draws
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
-from jaxbench.report import findings
+from jaxbench.report import findings, rounds
 
 BEGUN = datetime(2026, 11, 23, tzinfo=UTC)
 QUIET, NOISY = 0.001, 0.2
@@ -103,3 +103,23 @@ def test_the_page_says_what_ended_it(tmp_path):
     assert "Ended after 6 rounds in 3 processes, because its 12 s for rounds are spent: shard_map/" in text
     assert f"± {100 * found['half_width']:.1f} points, not to ± 3 points" in text
     assert "one program that was measured twice differs by up to" in text and "--config.measure.budget_s" in text
+
+
+def ended(path, noise, **changes):
+    """The folder of such a run after a look, with changes of what its manifest says of the end; and what is said."""
+    run = looked_at(path, noise)
+    manifest = run.manifest()
+    look = stopping.look(run) | {"ended": "precise"}
+    manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look], **changes}
+    rows = scaling.analyse(points.load(run), config=run.config())
+    return rounds.sentences(manifest, [row.point for row in rows], rows=rows)
+
+
+def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
+    """Whoever looks after each round, and stops when the number is pleasant, has an interval that does not cover it."""
+    assert ended(tmp_path / "quiet", QUIET)[0].startswith("Ended after 6 rounds in 3 processes, because every interval")
+    (said,) = ended(tmp_path / "noisy", NOISY)
+    assert said.startswith("Not ended by its own rule, but by hand: it says that every interval is as narrow as ± 3")
+    other = {"rounds": 8, "ended": "precise", "half_width": 0.01, "point": "p", "spent_s": 1.0}
+    (said,) = ended(tmp_path / "longer", QUIET, looks=[other])
+    assert "its last look was after 8 rounds, and it has 6" in said

@@ -54,6 +54,22 @@ def test_the_page_shows_where_the_time_went(folder):
     assert (folder / "figures" / "goodput.svg").exists()
 
 
+def test_a_start_that_ends_after_the_next_one_began(folder):
+    """More time in steps would be a better goodput: the overlap takes it off the idle time."""
+    path = folder / ACCOUNT
+    path.write_text(path.read_text().replace('"steps": 15000000000', '"steps": 25000000000'))
+    with pytest.raises(UserError, match="account.jsonl is damaged: by its times start 1 ended 5 s after start 2 began"):
+        training.write(folder)
+
+
+def test_a_line_with_a_time_below_zero_is_left_out(folder):
+    path = folder / ACCOUNT
+    path.write_text(path.read_text() + json.dumps(line(2, 31, 10, 60, start=-40, steps=99)) + "\n")
+    text = io.StringIO()
+    training.write(folder, Console(file=text, width=100))
+    assert "Goodput 60.0%: 60.0 of 100.0 s" in text.getvalue()
+
+
 def test_with_faults_it_says_what_they_let_expect(folder):
     (folder / training.FAULTS).write_text('{"mtbf_s": 50, "kills": 1, "down_s": 5, "seed": 0}')
     text = io.StringIO()

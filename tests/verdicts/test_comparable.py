@@ -268,7 +268,8 @@ def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
     twin = {**here, "identity": {"family": "23"}}
     assert calibration.load(twin, "cnn", tmp_path) == found  # nothing is known of the calibrated one
     assert "another processor of the same name" in calibration.spread_of(twin, "cnn", tmp_path).source
-    (other,) = (dataclasses.replace(found, sd=0.1, experiment="mlp"),)
+    noisy = tuple(dataclasses.replace(session, sd=0.1) for session in found.sessions)
+    other = dataclasses.replace(found, sd=0.1, sessions=noisy, experiment="mlp")
     for manifest, each in (({**here, "identity": {"family": "25"}}, found), (twin, other)):
         calibration.save(manifest, each, tmp_path / "two")
     assert calibration.load(twin, "cnn", tmp_path / "two") == other
@@ -299,6 +300,20 @@ def test_sessions_apart_in_time_show_how_days_differ():
     assert three.spread.source.endswith("with cnn in 3 sessions, the newest at 2026-01-01T06:00:00+00:00")
     assert len(session(6, 0.0).after(session(6, 0.0)).sessions) == 1, "the same moment again"
     assert len(session(8, 0.0, software="y").after(three).sessions) == 1, "other software is no repetition"
+
+
+def test_an_edited_calibration_is_not_that_of_its_sessions(tmp_path):
+    here = {"platform": "cpu"}
+    own = calibration.Session(time="2026-01-01T02:00:00+00:00", sd=0.03, df=7, logs={"p": 0.0})
+    facts = dict(threshold=0.01, comparisons=35, alarms=0, experiment="cnn", time=own.time, sd=0.03, df=7)
+    path = calibration.save(here, calibration.Calibration(**facts, sessions=(own,)), tmp_path)
+    assert calibration.load(here, "cnn", tmp_path).sd == 0.03
+    file = json.loads(path.read_text())
+    for machine in file["machines"].values():
+        machine["cnn"]["sd"] = 0.0001
+    path.write_text(json.dumps(file))
+    with pytest.raises(UserError, match="is damaged .*sd is 0.0001, and 0.03 by its sessions"):
+        calibration.load(here, "cnn", tmp_path)
 
 
 def test_a_calibration_of_one_session_from_before_is_read_and_said(tmp_path):
