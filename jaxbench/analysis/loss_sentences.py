@@ -45,14 +45,14 @@ def sentence(one: Waterfall) -> str:
     lost = [f"{points(f.lost.value)} {_TO[f.name]}" for f in clear if f.lost.value > 0]
     gained = [f"{points(-f.lost.value)} {_FROM[f.name]}" for f in clear if f.lost.value < 0]
     within = [f"{f.name} {_range(f.lost)}" for f in one.factors if not (f.clear or f.negligible)]
-    said = [f"{devices(one.point.devices)}: {percent(one.efficiency)}."]
-    said += [f"Lost: {', '.join(lost)}."] if lost else []
-    said += [f"Gained: {', '.join(gained)}."] if gained else []
-    said += [f"Not clear from 0: {', '.join(within)}."] if within else []
-    said += [f"Not measured: {'; '.join(one.missing)}."] if one.missing else []
+    parts = [f"{devices(one.point.devices)}: {percent(one.efficiency)}."]
+    parts += [f"Lost: {', '.join(lost)}."] if lost else []
+    parts += [f"Gained: {', '.join(gained)}."] if gained else []
+    parts += [f"Not clear from 0: {', '.join(within)}."] if within else []
+    parts += [f"Not measured: {'; '.join(one.missing)}."] if one.missing else []
     if not one.efficiency.has_interval:
-        said.append(f"No intervals: {one.rounds} shared rounds.")
-    return " ".join(said)
+        parts.append(f"No intervals: {one.rounds} shared rounds.")
+    return " ".join(parts)
 
 
 def points(value: float) -> str:
@@ -70,12 +70,12 @@ def _range(lost: Estimate) -> str:
 
 def communication(waterfalls: Sequence[Waterfall]) -> list[str]:
     """How long the collectives of each step take alone, how much of that is hidden, and what the card predicts."""
-    found = []
+    result = []
     for one in waterfalls:
         if one.communication_s.known:
-            said = f"{one.point.point}: the collectives alone take {interval(one.communication_s, seconds)}"
-            said += f", {percent(one.hidden)} of it hidden" if one.hidden.known else ""
+            text = f"{one.point.point}: the collectives alone take {interval(one.communication_s, seconds)}"
+            text += f", {percent(one.hidden)} of it hidden" if one.hidden.known else ""
             known = math.isfinite(one.predicted_s)
-            said += f"; alpha and beta of the machine's card predict {seconds(one.predicted_s)}" if known else ""
-            found.append(f"{said}.")
-    return found
+            text += f"; alpha and beta of the machine's card predict {seconds(one.predicted_s)}" if known else ""
+            result.append(f"{text}.")
+    return result

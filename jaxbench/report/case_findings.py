@@ -17,7 +17,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder
-from jaxbench.report.page import Page, Picture, Purpose, Section
+from jaxbench.report.page import Page, Picture
 from jaxbench.report.row_sentences import notes, refusals
 from jaxbench.report.table import Table, take
 
@@ -73,20 +73,17 @@ class CaseFindings(Findings):
             note=legend(self.rows) + " % of peak: of the binding ceiling, named under Peaks." * peaks,
         )
 
-    def all_sections(self) -> list[Section]:
-        peaks = notes(self.rows, lambda row: [row.peak_note] if row.peak_note else [])
-        meet = crossings.sentences(self.crossings, self.knees)
-        normal = [verdict.sentence for verdict in self.normal]
-        return [
-            Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
-            Section(heading="Refused by the gates", sentences=refusals(self.rows), definition="gates"),
-            Section(heading="Not measured", sentences=self.left_out),
-            Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
-            Section(heading="Crossings", sentences=meet, definition="crossings"),
-            Section(heading="Fits", sentences=alpha_beta.sentences(self.fits), definition="fits-of-time-against-size"),
-            Section(heading="Is this normal?", sentences=normal, definition="is-this-normal"),
-            Section(heading="Peaks", sentences=peaks, definition="ceilings-and-shares-of-a-peak"),
-        ]
+    def sentences(self) -> dict[str, Sequence[str]]:
+        return {
+            "Incomplete or failed": self.shortfalls(),
+            "Refused by the gates": refusals(self.rows),
+            "Not measured": self.left_out,
+            "Notes": [*self.repairs, *notes(self.rows)],
+            "Crossings": crossings.sentences(self.crossings, self.knees),
+            "Fits": alpha_beta.sentences(self.fits),
+            "Is this normal?": [verdict.sentence for verdict in self.normal],
+            "Peaks": notes(self.rows, lambda row: [row.peak_note] if row.peak_note else []),
+        }
 
     def page(self, pictures: Sequence[Picture]) -> Page:
         page = Findings.page(self, pictures)

@@ -14,7 +14,7 @@ from jaxbench.records.schema import CompiledRecord
 from jaxbench.records.store import RunFolder
 from jaxbench.report import table
 from jaxbench.report.findings import Findings, of_folder
-from jaxbench.report.page import Fold, Purpose, Section
+from jaxbench.report.page import Fold
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
 NOTE = f"Every row: {MARK}. Memory is per device: arguments, results and scratch; shared bytes count once."
@@ -45,9 +45,6 @@ class CompiledFindings(Findings):
     def points(self) -> list[Any]:
         """None: nothing was measured."""
         return []
-
-    def all_sections(self) -> list[Section]:
-        return [Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL)]
 
     def folds(self) -> list[Fold]:
         return [_fold(row) for row in self.rows]

@@ -29,7 +29,7 @@ from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, machine_state, rounds, table
 from jaxbench.report.folds import fold
-from jaxbench.report.page import Fold, Page, Picture, Purpose, Section
+from jaxbench.report.page import Fold, Page, Picture, Section, sections
 from jaxbench.report.row_sentences import base_lines, excused, notes, refusals, shortfalls, utilisation
 from jaxbench.report.table import Table
 
@@ -75,26 +75,17 @@ class Findings:
         """A shorter table for the terminal; None: the whole table fits."""
         return None
 
-    def all_sections(self) -> list[Section]:
-        """Most urgent first; some may be empty."""
-        raise NotImplementedError
+    def sentences(self) -> dict[str, Sequence[str]]:
+        """What the page says under each of `page.HEADINGS`; may be empty."""
+        return {"Incomplete or failed": self.shortfalls()}
 
     def points(self) -> list[Any]:
         """The points with what was measured of them."""
         return [row.point for row in self.rows]
 
     def sections(self) -> list[Section]:
-        points = self.points()
-        machine = [
-            Section(heading="Load", sentences=machine_state.warnings(self.manifest, points), definition="load"),
-            Section(
-                heading="Machine",
-                sentences=machine_state.description(self.manifest, points),
-                purpose=Purpose.DETAIL,
-                definition="the-same-machine-and-the-same-model",
-            ),
-        ]
-        return [section for section in (*self.all_sections(), *machine) if section.sentences]
+        load, machine = (of(self.manifest, self.points()) for of in (machine_state.warnings, machine_state.description))
+        return sections({**self.sentences(), "Load": load, "Machine": machine})
 
     def folds(self) -> list[Fold]:
         """The details of each point."""
@@ -149,41 +140,29 @@ class TrainingFindings(Findings):
             note=legend(self.rows),
         )
 
-    def all_sections(self) -> list[Section]:
-        return [
-            Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
-            Section(heading="Not supported", sentences=excused(self.rows, self.config)),
-            Section(heading="Refused by the gates", sentences=refusals(self.rows), definition="gates"),
-            Section(
-                heading="Why not 100 %", sentences=loss_sentences.sentences(self.waterfalls), definition="waterfall"
-            ),
-            Section(heading="What would help", sentences=advice.sentences(self.waterfalls), definition="waterfall"),
-            Section(
-                heading="Stragglers",
-                sentences=stragglers.sentences(self.rows, self.manifest.get("workers", {})),
-                definition="stragglers",
-            ),
-            Section(
-                heading="Communication",
-                sentences=loss_sentences.communication(self.waterfalls),
-                purpose=Purpose.DETAIL,
-                definition="communication-alone-and-hidden",
-            ),
-            Section(
-                heading="Base", sentences=base_lines(self.rows), purpose=Purpose.DETAIL, definition=self.DEFINITION
-            ),
-            Section(
-                heading="Notes", sentences=[*self.repairs, *notes(self.rows), *(c.sentence for c in self.controls)]
-            ),
-            Section(
-                heading="Rounds",
-                sentences=rounds.sentences(self.manifest, self.points(), self.controls, self.rows),
-                definition="raw-samples-recordsjsonl",
-            ),
-            Section(heading="Scaling laws", sentences=fits.sentences(self.fits), definition="scaling-laws"),
-            Section(heading="Real tokens", sentences=tokens.sentences(self.rows), definition="throughput"),
-            Section(heading="Utilisation", sentences=utilisation(self.rows), definition="work-and-utilisation"),
-        ]
+    def sentences(self) -> dict[str, Sequence[str]]:
+        return {
+            **of_steps(self),
+            "Why not 100 %": loss_sentences.sentences(self.waterfalls),
+            "What would help": advice.sentences(self.waterfalls),
+            "Communication": loss_sentences.communication(self.waterfalls),
+            "Base": base_lines(self.rows),
+            "Notes": [*self.repairs, *notes(self.rows), *(control.sentence for control in self.controls)],
+            "Rounds": rounds.sentences(self.manifest, self.points(), self.controls, self.rows),
+            "Scaling laws": fits.sentences(self.fits),
+        }
+
+
+def of_steps(run: Findings) -> dict[str, Sequence[str]]:
+    """What every run of training steps says."""
+    return {
+        "Incomplete or failed": run.shortfalls(),
+        "Not supported": excused(run.rows, run.config),
+        "Refused by the gates": refusals(run.rows),
+        "Stragglers": stragglers.sentences(run.rows, run.manifest.get("workers", {})),
+        "Real tokens": tokens.sentences(run.rows),
+        "Utilisation": utilisation(run.rows),
+    }
 
 
 def find(run: RunFolder) -> TrainingFindings:

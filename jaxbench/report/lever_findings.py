@@ -18,9 +18,7 @@ from jaxbench.analysis import (
     points,
     scaling,
     spread,
-    stragglers,
     summary,
-    tokens,
 )
 from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.batches import Knee, Latency
@@ -34,9 +32,8 @@ from jaxbench.levers import LEVERS
 from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, rounds, table
-from jaxbench.report.findings import Findings, legend, of_folder, unit
-from jaxbench.report.page import Purpose, Section
-from jaxbench.report.row_sentences import excused, notes, refusals, timed, utilisation
+from jaxbench.report.findings import Findings, legend, of_folder, of_steps, unit
+from jaxbench.report.row_sentences import notes, timed
 from jaxbench.report.table import Table
 
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
@@ -101,38 +98,18 @@ class LeverFindings(Findings):
         note = f"{whole.note} Shown: the first {MAX_LINES} of {count} arms; all are on the page."
         return dataclasses.replace(whole, lines=whole.lines[:MAX_LINES], note=note)
 
-    def all_sections(self) -> list[Section]:
-        search = [self.search.sentence] if self.search is not None else []
-        laws = [law.sentence for law in self.laws]
-        return [
-            Section(heading="Incomplete or failed", sentences=self.shortfalls(), purpose=Purpose.SHORTFALL),
-            Section(heading="Not supported", sentences=excused(self.rows, self.config)),
-            Section(heading="Refused by the gates", sentences=refusals(self.rows), definition="gates"),
-            Section(heading="Baseline", sentences=baselines(self.places), definition="levers"),
-            Section(
-                heading="Compiler options",
-                sentences=compiler_sets(self.manifest),
-                purpose=Purpose.DETAIL,
-                definition="levers",
-            ),
-            Section(heading="Inconclusive", sentences=unclear(self.arms), definition="levers"),
-            Section(
-                heading="Stragglers",
-                sentences=stragglers.sentences(self.rows, self.manifest.get("workers", {})),
-                definition="stragglers",
-            ),
-            Section(heading="Notes", sentences=[*self.repairs, *notes(self.rows)]),
-            Section(
-                heading="Rounds",
-                sentences=rounds.sentences(self.manifest, self.points(), rows=self.rows),
-                definition="raw-samples-recordsjsonl",
-            ),
-            Section(heading="Phases", sentences=[one.sentence for one in self.phases], definition="phases"),
-            Section(heading="Largest batch", sentences=search, definition="batch"),
-            Section(heading="Memory by depth", sentences=laws, definition="recomputation"),
-            Section(heading="Real tokens", sentences=tokens.sentences(self.rows), definition="throughput"),
-            Section(heading="Utilisation", sentences=utilisation(self.rows), definition="work-and-utilisation"),
-        ]
+    def sentences(self) -> dict[str, Sequence[str]]:
+        return {
+            **of_steps(self),
+            "Baseline": baselines(self.places),
+            "Compiler options": compiler_sets(self.manifest),
+            "Inconclusive": unclear(self.arms),
+            "Notes": [*self.repairs, *notes(self.rows)],
+            "Rounds": rounds.sentences(self.manifest, self.points(), rows=self.rows),
+            "Phases": [one.sentence for one in self.phases],
+            "Largest batch": [self.search.sentence] if self.search is not None else [],
+            "Memory by depth": [law.sentence for law in self.laws],
+        }
 
 
 def find(run: RunFolder) -> LeverFindings:

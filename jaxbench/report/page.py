@@ -11,7 +11,7 @@ import enum
 import functools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class Purpose(enum.Enum):
     DETAIL = "on the page only: the terminal shows it in another form"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Section:
     """Sentences under a heading. definition: the anchor in docs/METRICS.md of the numbers that they give."""
 
@@ -39,6 +39,46 @@ class Section:
     sentences: Sequence[str]
     purpose: Purpose = Purpose.NOTE
     definition: str = ""
+
+
+# Each heading once, in the order of every page: (purpose, anchor in docs/METRICS.md of the numbers under it).
+HEADINGS = {
+    "Incomplete or failed": (Purpose.SHORTFALL, ""),
+    "Not supported": (Purpose.NOTE, ""),
+    "Refused by the gates": (Purpose.NOTE, "gates"),
+    "Not measured": (Purpose.NOTE, ""),
+    "Why not 100 %": (Purpose.NOTE, "waterfall"),
+    "What would help": (Purpose.NOTE, "waterfall"),
+    "Baseline": (Purpose.NOTE, "levers"),
+    "Compiler options": (Purpose.DETAIL, "levers"),
+    "Inconclusive": (Purpose.NOTE, "levers"),
+    "Stragglers": (Purpose.NOTE, "stragglers"),
+    "Communication": (Purpose.DETAIL, "communication-alone-and-hidden"),
+    "Base": (Purpose.DETAIL, "speed-up-and-efficiency"),
+    "Notes": (Purpose.NOTE, ""),
+    "Rounds": (Purpose.NOTE, "raw-samples-recordsjsonl"),
+    "Crossings": (Purpose.NOTE, "crossings"),
+    "Fits": (Purpose.NOTE, "fits-of-time-against-size"),
+    "Is this normal?": (Purpose.NOTE, "is-this-normal"),
+    "Peaks": (Purpose.NOTE, "ceilings-and-shares-of-a-peak"),
+    "Scaling laws": (Purpose.NOTE, "scaling-laws"),
+    "Phases": (Purpose.NOTE, "phases"),
+    "Largest batch": (Purpose.NOTE, "batch"),
+    "Memory by depth": (Purpose.NOTE, "recomputation"),
+    "Real tokens": (Purpose.NOTE, "throughput"),
+    "Utilisation": (Purpose.NOTE, "work-and-utilisation"),
+    "Load": (Purpose.NOTE, "load"),
+    "Machine": (Purpose.DETAIL, "the-same-machine-and-the-same-model"),
+}
+
+
+def sections(sentences: Mapping[str, Sequence[str]]) -> list[Section]:
+    """The sections that have sentences, in the order of `HEADINGS`. sentences: by heading."""
+    return [
+        Section(heading, sentences[heading], *HEADINGS[heading])
+        for heading in sorted(sentences, key=list(HEADINGS).index)
+        if sentences[heading]
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ from jaxbench import parallel
 from jaxbench.config import Settings
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
-from jaxbench.levers.mesh import MESH
 from jaxbench.levers.part import PART
 from jaxbench.levers.precision import PRECISION
 from jaxbench.levers.reduction import REDUCTION
@@ -149,8 +148,3 @@ def passport(point: Point, whole: Passport, platform: str) -> Passport:
     else:
         flops = whole.flops_per_step * (1.0 if is_plain(point) else share[part])
     return dataclasses.replace(whole, flops_per_step=flops)
-
-
-def mesh_of(point: Point) -> dict[str, int]:
-    """The mesh of the step that a point is a part of."""
-    return parallel.mesh_sizes(point.strategy, devices_of(point), MESH.of(point.levers))

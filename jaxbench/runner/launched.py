@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ml_collections import ConfigDict
-from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
@@ -21,8 +20,6 @@ from jaxbench.records.store import flatten
 from jaxbench.runner import crew as crew_lib
 from jaxbench.runner.crew import Crew
 from jaxbench.runner.studies import STUDIES
-
-Look = Callable[[str, Console], dict[str, Any]]  # (platform, console) -> the manifest of this machine
 
 
 def take_part(

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,9 +138,3 @@ def _welch(parts: Sequence[tuple[float, float]]) -> float:
     total = sum(variance for variance, _ in parts)
     lost = sum(variance**2 / df for variance, df in parts if df > 0)
     return total**2 / lost if lost > 0 else math.inf
-
-
-def compare(a: Side, b: Side, spread: Spread, seed: int = 0) -> Mapping[str, Ratio]:
-    """The ratio of each point that both have."""
-    left, right = draw(a, spread, 2 * seed), draw(b, spread, 2 * seed + 1)
-    return {name: ratio([left[name]], [right[name]], spread) for name in left if name in right}
