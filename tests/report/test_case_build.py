@@ -52,7 +52,7 @@ def renamed(made: fab.Made, **changes: Any) -> fab.Made:
     return dataclasses.replace(made, record=dataclasses.replace(made.record, **changes))
 
 
-@pytest.mark.parametrize("view", thin(list(runs.VIEWS), 4))
+@pytest.mark.parametrize("view", thin(list(runs.VIEWS), 2))
 def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, view: str) -> None:
     made = [m for m in runs.VIEWS[view]() if not m.record.wrong]
     runs.folder(tmp_path, view, made)

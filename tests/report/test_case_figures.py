@@ -61,7 +61,7 @@ def marked(axes: Axes, **look: Any) -> list[Line2D]:
 
 
 @pytest.mark.usefixtures("every_format")
-@pytest.mark.parametrize(("view", "name"), thin(EVERY, 2))
+@pytest.mark.parametrize(("view", "name"), thin(EVERY, 1))
 def test_three_formats_seven_inches_and_the_same_bytes_every_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str, name: str
 ) -> None:

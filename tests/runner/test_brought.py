@@ -46,6 +46,7 @@ def attempt(mine: Bench, strategy: str, devices: int, **levers: str) -> dict[str
     return {check["name"]: check for check in trial_answers.attempt(mine, vars(point))["checks"]}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("row", "style"), thin(BROUGHT, BROUGHT[:1]))
 def test_right_under_every_strategy(tmp_path: Path, row: str, style: str) -> None:
     mine = bench(tmp_path, source(row, style))

@@ -36,7 +36,10 @@ def test_two_processes_are_led_by_the_first(tmp_path):
         "jit_auto/strong/2": 2,
     }
     assert len(run.manifest()["hosts"]) == 2 and run.manifest()["plan"]["processes"] == 2
-    assert [row["processes"] for row in csv.DictReader((run.path / "summary.csv").open())] == ["1", "2"]
+    assert [row["processes"] for row in csv.DictReader((run.path / "summary.csv").read_text().splitlines())] == [
+        "1",
+        "2",
+    ]
 
 
 @pytest.mark.full
