@@ -64,6 +64,7 @@ class Bench(Compiler):
         self.timer = Timer(blocks=self.config.measure.blocks)
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self.prepared: dict[str, Prepared] = {}
+        self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
         self._checked: set[str] = set()  # points whose timed state was compared with one device's
 
     @functools.cached_property
@@ -94,7 +95,7 @@ class Bench(Compiler):
         with stage("check"):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
-            facts |= state_facts.of_workload(workload)
+            facts |= self._facts_of(workload)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
             checks = self._verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
@@ -110,6 +111,11 @@ class Bench(Compiler):
         self.prepared[point.point] = dataclasses.replace(ready, steps=steps)
         record = self._record(point, passport, checks, program, outcome=outcome, facts=facts)
         return dataclasses.replace(record, program_sha256=program_sha256)
+
+    def _facts_of(self, workload: TrainWorkload) -> dict[str, float]:
+        if id(workload) not in self._facts:
+            self._facts[id(workload)] = state_facts.of_workload(workload)
+        return self._facts[id(workload)]
 
     def _verdicts(
         self,
