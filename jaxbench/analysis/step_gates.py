@@ -52,12 +52,16 @@ def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
 
 
 def flops_done(point: Point) -> Gate:
-    """As of a case, for whole steps."""
+    """As of a case, for whole steps. What a branch of the model may leave out does not count as done."""
     if point.record is None or PART.of(point.levers) != "step":
         return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the formula is of a whole step")
     passport = point.record.passport
     counts = (passport.product_flops_per_step, passport.compiler_flops_per_step)
-    return gates.flops_done(passport.flops_per_step, max((count for count in counts if count), default=None))
+    counted, least = max((count for count in counts if count), default=None), point.record.facts.get("least_work", 1.0)
+    if counted is None or least >= 1 / gates.OVERSTATED:
+        return gates.flops_done(passport.flops_per_step, counted)
+    text = f"a branch of the model may leave out {100 * (1 - least):.0f} % of its FLOPs in a step"
+    return Gate(name=FLOPS_DONE, passed=False, reason=text)
 
 
 def not_above_ideal(efficiency: Estimate) -> Gate:

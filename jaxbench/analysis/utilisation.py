@@ -37,6 +37,10 @@ class Utilisation:
     product_share: Estimate = UNKNOWN
     product_flop_per_s: float = math.nan
 
+    def mfu_unmasked(self, point: Point) -> float:
+        """With the FLOPs of masked attention, which `mfu` leaves out. NaN if there are none: then `mfu` is the only one."""
+        return self.mfu * (1 + point.fact("masked_flops") * point.global_batch / self.flops_per_step)
+
     @property
     def product_note(self) -> str:
         """ "38 % [37, 39] of what a large product reaches here (54 GFLOP/s per device, in the same rounds)"; or ""."""

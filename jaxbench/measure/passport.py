@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import re
@@ -126,3 +127,15 @@ def _counted(compiled: Any, what: str, devices: int) -> float | None:
     cost = compiled.cost_analysis()
     counted = float(cost.get(what, 0)) if cost else 0.0
     return counted * devices if math.isfinite(counted) and counted > 0 else None
+
+
+def op_by_op(passport: Passport) -> Passport:
+    """The passport of a step that is never compiled as a whole, without the compiler's numbers."""
+    return dataclasses.replace(
+        passport,
+        compiler_flops_per_step=None,
+        compiler_bytes_per_step=None,
+        product_flops_per_step=None,
+        temp_bytes=None,
+        peak_bytes=None,
+    )

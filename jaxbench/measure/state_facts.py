@@ -11,7 +11,8 @@ import numpy as np
 
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
-from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
+from jaxbench.workloads import flops
+from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 
 # Metrics of a step that are facts about its execution: the share of a pipeline's (tick, stage) slots that were busy, of
 # positions that their expert had no capacity for, of tokens that are not padding.
@@ -34,7 +35,22 @@ def measure(program: Program, state: TrainState, batch: Batch, *, gradients: boo
 def of_workload(workload: TrainWorkload) -> dict[str, float]:
     """What a throughput in tokens and other formulas of FLOPs need: numbers of one example that are not 0."""
     facts = {"tokens": float(workload.tokens), "masked_flops": workload.masked_flops_per_example}
-    return {name: value for name, value in facts.items() if value}
+    found = {name: value for name, value in facts.items() if value}
+    least = _least_work(workload)
+    return found if least == 1 else {**found, "least_work": least}
+
+
+def _least_work(workload: TrainWorkload) -> float:
+    """The share of an update's FLOPs that every update does. Below 1: branches of the model or of its optimizer may
+    leave out some, by what they find in the state."""
+
+    def update(params: PyTree, model_state: PyTree, opt_state: PyTree, batch: Batch, key: jax.Array) -> Any:
+        _, grads = jax.value_and_grad(workload.mean_loss, has_aux=True)(params, model_state, batch, key)
+        return workload.optimizer.update(grads, opt_state, params)
+
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    opt_state = jax.eval_shape(workload.optimizer.init, params)
+    return flops.least_share(update, params, model_state, opt_state, workload.batch_avals(2), KEY)
 
 
 def held(tree: PyTree, program: Program) -> float:

@@ -67,12 +67,6 @@ def _training(function: Any) -> Get:
     return lambda entry: function(entry.row) if isinstance(entry.row, Row) else None
 
 
-def _mfu_unmasked(row: Row) -> float:
-    """NaN without masked FLOPs, whose mfu is the only one."""
-    masked = row.point.fact("masked_flops") * row.point.global_batch
-    return row.use.mfu * (1 + masked / row.use.flops_per_step)
-
-
 def _lost(*names: str) -> Get:
     """What these factors of a waterfall lose."""
     return lambda entry: entry.waterfall and entry.waterfall.lost(*names)
@@ -270,7 +264,8 @@ COLUMNS: tuple[Column, ...] = (
         Column("tokens_per_s", _training(tokens.per_second), unit="tokens/s"),
         Column("real_tokens_per_s", _training(tokens.real_per_second), unit="tokens/s"),
         Column("real_share", _training(tokens.real_share), unit="1")),
-    *_defined_in("flops-of-attention", Column("mfu_unmasked", _training(_mfu_unmasked), unit="1")),
+    Column("mfu_unmasked", _training(lambda row: row.use.mfu_unmasked(row.point)), unit="1",
+        definition="flops-of-attention"),
     *_defined_in("time-per-step", Column("measured_s", _measured_s, _seconds, unit="s", heading="timed", on=T | L | C,
                  part=QUALITY)),
     *_defined_in("intervals",

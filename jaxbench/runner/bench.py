@@ -31,7 +31,7 @@ from jaxbench.measure import (
     timed_state,
 )
 from jaxbench.measure.clock import Timer
-from jaxbench.measure.passport import CompiledStep
+from jaxbench.measure.passport import CompiledStep, op_by_op
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import explaining
@@ -70,6 +70,7 @@ class Bench(Compiler):
         self.timer = Timer(blocks=self.config.measure.blocks)
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self.prepared: dict[str, Prepared] = {}
+        self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
         self._checked: set[str] = set()  # points whose timed state was compared with one device's
 
     @functools.cached_property
@@ -103,7 +104,7 @@ class Bench(Compiler):
         with stage("check"):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
-            facts |= state_facts.of_workload(workload)
+            facts |= self._facts_of(workload)
             passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
             checks = self._verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
@@ -125,6 +126,11 @@ class Bench(Compiler):
             steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
             self.prepared[point] = dataclasses.replace(ready, steps=steps)
             return self._waiting(ready, call, state, supply, steps)
+
+    def _facts_of(self, workload: TrainWorkload) -> dict[str, float]:
+        if id(workload) not in self._facts:
+            self._facts[id(workload)] = state_facts.of_workload(workload)
+        return self._facts[id(workload)]
 
     def _verdicts(
         self,
@@ -341,15 +347,3 @@ class Bench(Compiler):
 
 def _fed(point: Point) -> bool:
     return INPUT.of(point.levers).kind != "device"
-
-
-def op_by_op(passport: Passport) -> Passport:
-    """The passport of a step that is never compiled as a whole, without the compiler's numbers."""
-    return dataclasses.replace(
-        passport,
-        compiler_flops_per_step=None,
-        compiler_bytes_per_step=None,
-        product_flops_per_step=None,
-        temp_bytes=None,
-        peak_bytes=None,
-    )

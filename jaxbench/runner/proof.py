@@ -36,7 +36,7 @@ from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
-MAX_CPU_FLOPS = 1e12  # unoptimised: about a minute
+MAX_CPU_FLOPS = 1e12  # of a step: an unoptimised program with more would hold up the run
 
 
 class Proof:

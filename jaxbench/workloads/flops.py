@@ -41,6 +41,14 @@ def count(function: Callable[..., Any], *avals: Any) -> float:
     return sum(flops for _, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr))
 
 
+def least_share(function: Callable[..., Any], *avals: Any) -> float:
+    """The share of FLOPs that every call does: of branches the cheapest counts, of loops of unknown length nothing. 1
+    if there is nothing to count."""
+    jaxpr = jax.make_jaxpr(function)(*avals).jaxpr
+    whole = sum(flops for _, flops in _products(jaxpr, _most))
+    return sum(flops for _, flops in _products(jaxpr, _least)) / whole if whole else 1.0
+
+
 def dot_flop_shares(function: Callable[..., Any], *avals: Any) -> dict[str, float]:
     """The share of the FLOPs that `count` counts, by number format of the operands: {"float16": 1.0}."""
     found: dict[str, float] = {}
@@ -49,16 +57,39 @@ def dot_flop_shares(function: Callable[..., Any], *avals: Any) -> dict[str, floa
     return {dtype: flops / sum(found.values()) for dtype, flops in found.items()}
 
 
-def _products(jaxpr: Any) -> Iterator[tuple[str, float]]:
-    """(number format of the operands, the wider if they differ; FLOPs) of each product and convolution."""
+Product = tuple[str, float]  # the number format of the operands, the wider if they differ; FLOPs
+
+
+def _every(name: str, bodies: list[list[Product]]) -> list[Product]:
+    """Of each branch of a conditional, and each loop."""
+    return [product for body in bodies for product in body]
+
+
+def _most(name: str, bodies: list[list[Product]]) -> list[Product]:
+    return max(bodies, key=_total, default=[]) if name == "cond" else _every(name, bodies)
+
+
+def _least(name: str, bodies: list[list[Product]]) -> list[Product]:
+    if name == "while":
+        return []
+    return min(bodies, key=_total, default=[]) if name == "cond" else _every(name, bodies)
+
+
+def _total(products: list[Product]) -> float:
+    return sum(flops for _, flops in products)
+
+
+def _products(jaxpr: Any, taken: Callable[[str, list[list[Product]]], list[Product]] = _every) -> Iterator[Product]:
+    """Each product and convolution. taken: (name of an equation, those of each function that it runs) -> those that
+    count."""
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name in _COUNTS:
             lhs, rhs = (operand.aval.dtype for operand in equation.invars[:2])
             yield jnp.promote_types(lhs, rhs).name, _COUNTS[name](equation)
         repeats = equation.params["length"] if name == "scan" else 1
-        for each, _ in inner(equation):
-            yield from ((dtype, repeats * flops) for dtype, flops in _products(each))
+        bodies = [[*_products(each, taken)] for each, _ in inner(equation)]
+        yield from ((dtype, repeats * flops) for dtype, flops in taken(name, bodies))
 
 
 def _count_product(equation: Any) -> float:

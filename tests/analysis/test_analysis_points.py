@@ -131,6 +131,17 @@ def test_a_record_that_is_not_what_was_planned_is_damage(tmp_path: Path, change,
         points.load(store.RunFolder(tmp_path))
 
 
+def test_weak_scaling_of_the_batch_is_not_called_that_of_the_model(tmp_path: Path) -> None:
+    """The model would have grown instead of the batch, so that its step could take longer."""
+    fabricate.run_folder(tmp_path, devices=(1, 2), scalings=("weak",))
+    config = {**store.RunFolder(tmp_path).config(), "batch": 256}
+    store.write_json(tmp_path / store.CONFIG, config)
+    assert len(points.load(store.RunFolder(tmp_path))) == 2
+    store.write_json(tmp_path / store.CONFIG, {**config, "weak": "model"})
+    with pytest.raises(UserError, match="with a global batch of 512, and its config makes it 256"):
+        points.load(store.RunFolder(tmp_path))
+
+
 def test_a_plan_and_a_record_that_agree_on_another_name_are_damage(tmp_path: Path) -> None:
     record, plan = dataclasses.replace(POINT, devices=2), [{**PLAN[0], "devices": 2}]
     with pytest.raises(UserError, match=f"{NAME} was recorded as shard_map/strong/2"):

@@ -100,6 +100,17 @@ def test_flops_a_million_times_too_large(tmp_path: Path) -> None:
     no_claim(rows)
 
 
+@pytest.mark.parametrize(("least", "gate"), [(0.4, "refused"), (0.6, "passed")])
+def test_work_that_a_branch_may_leave_out(tmp_path: Path, least: float, gate: str) -> None:
+    def resting(point: Any) -> Any:
+        return dataclasses.replace(point, record=dataclasses.replace(point.record, facts={"least_work": least}))
+
+    rows = told(tmp_path, resting)
+    assert {row.gate for row in rows.values()} == {gate}
+    said = "a branch of the model may leave out 60 % of its FLOPs in a step"
+    assert all((said in row.gate_reason) == (gate == "refused") for row in rows.values())
+
+
 def test_a_program_may_do_more_than_the_formula_and_may_be_uncounted(tmp_path: Path) -> None:
     more = told(tmp_path / "a", of_passport(product_flops_per_step=9e9))["shard_map/strong/2"]
     unknown = told(tmp_path / "b", of_passport(compiler_flops_per_step=None))["shard_map/strong/2"]

@@ -17,6 +17,7 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import records_by_point
+from jaxbench.measure import state_facts
 from jaxbench.records import schema
 from jaxbench.runner import compiler
 from jaxbench.runner.bench import Bench
@@ -42,12 +43,18 @@ def sleepy(x):
 
 def build(config):
     def init(key):
-        return {"w": jax.random.normal(key, (3, 2)), "b": jnp.zeros(2)}, {}
+        counts = {"count": jnp.zeros(())} if config.lie == "rests" else {}
+        return {"w": jax.random.normal(key, (3, 2)), "b": jnp.zeros(2)}, counts
 
     def loss(params, model_state, batch, key):
         x = batch["x"]
         if config.lie == "sleeps":
             x = jax.pure_callback(sleepy, jax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method="expand_dims")
+        if config.lie == "rests":
+            whole = lambda x: x @ params["w"]
+            product = jax.lax.cond(model_state["count"] % 2 == 0, whole, lambda x: jnp.zeros((len(x), 2)), x)
+            state = {"count": model_state["count"] + 1}
+            return jnp.mean((product + params["b"] - batch["y"]) ** 2), (state, {})
         return jnp.mean((x @ params["w"] + params["b"] - batch["y"]) ** 2), (model_state, {})
 
     late = optax.scale_by_schedule(lambda count: jnp.where(count >= 9, jnp.nan, 1.0))
@@ -159,6 +166,18 @@ def test_a_step_that_calls_back_to_the_host(tmp_path, monkeypatch):
     found = measure(tmp_path, monkeypatch, lie="sleeps")
     assert found.wrong == {"host"} and found.ok is False
     assert "it waits for the host: pure_callback of 'sleepy'" in found.reason
+
+
+@pytest.mark.parametrize(("lie", "share"), [("", None), ("rests", 0.0)])
+def test_a_model_that_works_in_every_second_step(tmp_path, lie, share):
+    """One device does the same, so the results agree; but the formula counts the work of every step."""
+    path = tmp_path / "squares.py"
+    path.write_text(MODEL)
+    config = config_lib.compose("squares", discovery.load_experiment(str(path)), TINY)
+    with config.unlocked():
+        config.lie = lie
+    facts = state_facts.of_workload(discovery.build(str(path), config))
+    assert facts.get("least_work") == share
 
 
 def test_one_device_that_is_called_two(tmp_path, monkeypatch):
