@@ -285,6 +285,23 @@ def test_a_launch_whose_rank_is_killed(points, alone, elastic):
 
 
 @pytest.mark.full
+def test_elastic_goes_on_when_a_whole_follower_is_gone(points, alone):
+    """As when its host is lost: the leader does not hear how it ended, only that nothing is heard any more."""
+    points.order(1, "stop 9")
+    leader, follower = by_hand(points, "--elastic")
+    while not points.steps:
+        time.sleep(0.1)
+    follower.kill()
+    code, out, err = ended(leader)
+    assert code == 1, out + err
+    assert re.search(r"process 1 of 2 \(on .*\) is gone: .*: continuing with 1 process from the checkpoint", out)
+    assert points.losses == pytest.approx(alone.losses, rel=1e-5)
+    ended(follower)
+    for pid in ranks():  # SIGSTOP outlasts the end of its stdin
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.full
 def test_a_launch_whose_leader_is_killed_ends(points):
     leader, follower = by_hand(points, "--config.train.epochs=1000")
     while not (points.run / "checkpoints").exists() or not points.steps:
