@@ -19,7 +19,7 @@ from jaxbench.parallel.program import jit_once
 from jaxbench.workloads.models import gpt
 
 WORDS, ROWS = 61, 64
-SHAPE = {"model.layers": 1, "model.width": 16, "model.heads": 4, "model.context": 16, "model.vocab": WORDS}
+SHAPE = {"model.layers": 2, "model.width": 16, "model.heads": 4, "model.context": 16, "model.vocab": WORDS}
 
 
 @functools.cache
