@@ -38,7 +38,7 @@ class Utilisation:
     product_flop_per_s: float = math.nan
 
     def mfu_unmasked(self, point: Point) -> float:
-        """With the FLOPs of masked attention, which `mfu` leaves out. NaN if there are none: then `mfu` is the only one."""
+        """With the FLOPs of masked attention, which `mfu` leaves out. NaN if there are none."""
         return self.mfu * (1 + point.fact("masked_flops") * point.global_batch / self.flops_per_step)
 
     @property
