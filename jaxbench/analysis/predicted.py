@@ -23,10 +23,11 @@ def communication_s(point: Point, card: dict[str, Any] | None) -> float:
     """
     if point.record is None or card is None:
         return math.nan
-    return sum((_seconds(one, point.devices, card) for one in point.record.passport.collectives), 0.0)
+    return sum((seconds(one, point.devices, card) for one in point.record.passport.collectives), 0.0)
 
 
-def _seconds(collective: Collective, devices: int, card: dict[str, Any]) -> float:
+def seconds(collective: Collective, devices: int, card: dict[str, Any]) -> float:
+    """Of one kind of collective among so many devices; NaN if the card lacks it."""
     group = collective.group or devices
     if group == 1 or not collective.bytes:
         return 0.0
