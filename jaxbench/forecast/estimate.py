@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Mapping
 
 from jaxbench.analysis.compiled import CompiledRow
@@ -54,10 +53,10 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
     if on is None or not events:
         why = f"No time: the catalogue lacks a rate of {target.device_kind}."
         return dataclasses.replace(forecast, notes=(*forecast.notes, why))
-    by: Counter[str] = Counter()
+    by: dict[str, float] = {}
     for event, count in schedule.every(events):
         if isinstance(event, Cost):
-            by[event.how] += event.seconds * count
+            by[event.how] = by.get(event.how, 0.0) + event.seconds * count
     notes = (*forecast.notes, *_notes(events, by))
     return banded(
         dataclasses.replace(forecast, seconds_by=dict(sorted(by.items())), notes=notes),
@@ -73,7 +72,7 @@ def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> For
         forecast,
         grade=method.grade,
         low_s=times.hidden_s if best else times.hidden_s * (1 - method.error),
-        scheduled_s=times.scheduled_s,
+        scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # lines through depths may cross
         high_s=None if best else times.bare_s * (1 + method.error),
         work_s=times.work_s,
         communication_s=times.communication_s,

@@ -142,11 +142,7 @@ class _Reader:
 
     def _fused(self, line: Instruction) -> Iterator[Event]:
         """A fusion is work, or a collective that a TPU has wrapped: its start, its end, or all of it."""
-        inside = [
-            self._module.instructions[name]
-            for called in line.called
-            for name in self._module.computations.get(called, [])
-        ]
+        inside = self._inner(line)
         collective = next((each for each in inside if each.opcode in census.KINDS), None)
         calls = {target for each in inside for target in _TARGETS if target in each.rest}
         if "AsyncCollectiveDone" in calls:
@@ -176,18 +172,19 @@ class _Reader:
             if line is None or name in seen:
                 continue
             seen.add(name)
-            if line.opcode == "fusion" and any("AsyncCollectiveStart" in text for text in self._inner(line)):
+            if line.opcode == "fusion" and any("AsyncCollectiveStart" in each.rest for each in self._inner(line)):
                 return name
             if line.opcode == "get-tuple-element" or (line.opcode == "fusion" and self._carries(line)):
                 ahead += line.operands
         return ""
 
-    def _inner(self, line: Instruction) -> list[str]:
-        names = [name for called in line.called for name in self._module.computations.get(called, [])]
-        return [self._module.instructions[name].rest for name in names]
+    def _inner(self, line: Instruction) -> list[Instruction]:
+        """The instructions of what it calls."""
+        names = (name for called in line.called for name in self._module.computations.get(called, []))
+        return [self._module.instructions[name] for name in names]
 
     def _carries(self, line: Instruction) -> bool:
-        return any('"async_collective_fusion_config"' in text for text in (line.rest, *self._inner(line)))
+        return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
 
 
 def _work_s(events: tuple[Event, ...]) -> float:
@@ -197,8 +194,8 @@ def _work_s(events: tuple[Event, ...]) -> float:
 def regrouped(events: tuple[Event, ...], old: int, new: int) -> tuple[Event, ...]:
     """The same schedule with the messages of groups of `old` devices, which are all, among `new` devices.
 
-    The array that is summed or gathered stays what it is; a reduce-scatter leaves an n-th of it, and what a device sends
-    follows from the group (docs/METRICS.md, Communication).
+    The array that is summed or gathered stays what it is; a reduce-scatter leaves an n-th of it, and what a device
+    sends follows from the group (docs/METRICS.md, Communication).
     """
     return tuple(_regrouped(event, old, new) for event in events)
 

@@ -35,8 +35,11 @@ _PICKS = ("dynamic-slice", "slice", "gather")  # they read as much as they retur
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """Rates of one device. clock_hz: of a TPU whose compiler prints cycles; None: use the roofline. products: FLOP/s that
-    large products reach, by number format. peak_flop_per_s: of bfloat16, for utilisation."""
+    """Rates of one device.
+
+    clock_hz: of a TPU whose compiler prints cycles; None: use the roofline. products: FLOP/s that large products reach,
+    by number format. peak_flop_per_s: of bfloat16, for utilisation.
+    """
 
     memory_bytes_per_s: float
     products: tuple[tuple[str, float], ...]
@@ -114,8 +117,10 @@ def _products(line: Instruction, module: Module) -> Instruction | None:
 
 
 def traffic(line: Instruction, module: Module) -> int:
-    """Bytes that an instruction reads and writes in a device's main memory: its results and its operands, of which those
-    that a fusion only slices or updates in place count with the part that it touches."""
+    """Bytes that an instruction reads and writes in a device's main memory: its results and its operands.
+
+    Of an array that a fusion only slices, or updates in place, the part that it touches counts.
+    """
     if line.opcode == "fusion" and line.called and line.called[0] in module.computations:
         return _fusion(line, module)
     if line.opcode == "dynamic-update-slice":

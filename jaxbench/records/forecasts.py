@@ -2,7 +2,7 @@
 """Forecasts of steps on hardware that is not here: `forecast.jsonl`, a kind of record of its own.
 
 No field is a measured time, and none is called like one. Three grades are never mixed: *exact* numbers are the
-compiler's, of a point with basis "compiled"; *estimated* times are a band; *at best* is a bound that a step cannot beat.
+compiler's, of a point with basis "compiled"; *estimated* times are a band; *at best* is a bound that no step beats.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jaxbench.errors import UserError
 from jaxbench.records.schema import Collective
@@ -123,10 +124,10 @@ def read(folder: Path) -> list[ForecastRecord]:
     return records
 
 
-def _record(line: dict[str, object]) -> ForecastRecord:
-    arrays = {name: tuple(line.get(name, ())) for name in ("sources", "notes")}  # type: ignore[call-overload]
-    collectives = tuple(Collective(**each) for each in line.get("collectives", ()))  # type: ignore[attr-defined]
-    record = ForecastRecord(**{**line, **arrays, "collectives": collectives})  # type: ignore[arg-type]
+def _record(line: dict[str, Any]) -> ForecastRecord:
+    arrays: dict[str, Any] = {name: tuple(line.get(name, ())) for name in ("sources", "notes")}
+    collectives = tuple(Collective(**each) for each in line.get("collectives", ()))
+    record = ForecastRecord(**{**line, **arrays, "collectives": collectives})
     times = (record.low_s, record.scheduled_s, record.high_s)
     if any(seconds is not None and not 0 < seconds < math.inf for seconds in times):
         raise ValueError("a time is not positive")

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Forecasts over the number of devices: utilisation as a hatched band, and beneath it memory and bytes per device.
 
-A forecast is never drawn like a measurement: it has a band or a dashed bound, and no line through points with intervals.
+A forecast is never drawn like a measurement: it has a band or a dashed bound, and no points with intervals.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, devic
 
 VIEWS = ()  # `jaxbench forecast` draws it
 CAPTION = (
-    "Forecasts; nothing was run. Top: a hatched band goes from everything hidden to nothing hidden, widened by the error "
-    "of the method; a dashed line is a bound that a step cannot beat; grey hollow marks are published results. Below: the "
-    "memory of a step on one device (dotted: a device's capacity), and the bytes that one device sends in a step. Filled "
-    "marks were compiled, hollow ones reckoned from compiled ones."
+    "Forecasts. Top: a hatched band goes from everything hidden to nothing hidden, widened by the error of the method; "
+    "a dashed line is a bound that a step cannot beat; grey hollow marks are published results. Below: the memory of a "
+    "step on one device (dotted: a device's capacity), and the bytes that one device sends in a step. Filled marks were "
+    "compiled, hollow ones reckoned from compiled ones."
 )
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
 _HATCHES = ("////", "\\\\\\\\", "....", "xxxx")
@@ -38,30 +38,30 @@ def draw(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
     efficient = all(record.utilisation(record.low_s) is None for line in families.values() for record in line)
     for place, line in enumerate(families.values()):
         _band(top, line, place, efficient=efficient)
-        for axes, get in (
-            (memory, lambda record: (record.peak_bytes or 0) / 1e9),
-            (wire, lambda r: r.wire_bytes / 1e6),
-        ):
-            known = [record for record in line if get(record)]
-            made = [Mark(at=r.devices, value=marks.exact(get(r)), state=_state(r)) for r in known]
-            marks.line(axes, made, place=place, between=":")
+        _line(memory, [(record, (record.peak_bytes or 0) / 1e9) for record in line], place)
+        _line(wire, [(record, record.wire_bytes / 1e9) for record in line], place)
     _capacities(memory, records)
     cited = [] if efficient else _published(top, records)
     counts = sorted({record.devices for line in families.values() for record in line})
     entitle(top, y="efficiency, %" if efficient else "model FLOP utilisation, %")
     entitle(memory, y="memory, GB")
-    entitle(wire, y="sent in a step, MB")
+    entitle(wire, y="sent in a step, GB")
     for axes in (memory, wire):
         log_axis(axes, "y", show=plain, max_ticks=4)
     for axes in (top, memory, wire):
         devices_axis(axes, counts, label="devices" if axes is wire else "")
-    top.set_ylim(0, None)
+    top.set_ylim(0, 1.08 * top.dataLim.y1)
     looks = [marks.handle(place, " ".join(filter(None, family)), between=":") for place, family in enumerate(families)]
     return sheet.finish(title, [*looks, *cited], _notes(records, cited))
 
 
 def _family(record: ForecastRecord) -> Family:
     return record.target.partition(":")[0], record.strategy, record.scaling, record.arm
+
+
+def _line(axes: Axes, values: Sequence[tuple[ForecastRecord, float]], place: int) -> None:
+    made = [Mark(at=r.devices, value=marks.exact(value), state=_state(r)) for r, value in values if value]
+    marks.line(axes, made, place=place, between=":")
 
 
 def _state(record: ForecastRecord) -> str:
@@ -72,7 +72,7 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
     """The band of one family, or its bound."""
     colour, _ = marks.look(place)
     known = [record for record in line if record.low_s]
-    at = [record.devices for record in known]
+    at: list[float] = [record.devices for record in known]
     most = [100 * _height(record, record.low_s, known, efficient) for record in known]
     if all(record.high_s for record in known) and known:
         least = [100 * _height(record, record.high_s, known, efficient) for record in known]
@@ -83,9 +83,7 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
         )
     elif known:
         axes.plot(at, most, color=colour, linestyle=(0, (5, 2)), linewidth=1.0)
-        axes.plot(
-            at, most, color=colour, linestyle="none", marker=7, markersize=4.5
-        )  # points down: no higher than this
+        axes.plot(at, most, color=colour, linestyle="none", marker=7, markersize=4.5)  # no higher
 
 
 def _height(record: ForecastRecord, seconds: float | None, line: Sequence[ForecastRecord], efficient: bool) -> float:
@@ -119,7 +117,9 @@ def _published(axes: Axes, records: Sequence[ForecastRecord]) -> list[Line2D]:
 
 
 def _notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) -> list[str]:
-    said = ["hatched: a forecast, from everything hidden to nothing hidden, widened by the method's error"]
+    said = []
+    if any(record.high_s for record in records):
+        said.append("hatched: a forecast, from everything hidden to nothing hidden, widened by the method's error")
     if any(record.low_s and record.high_s is None for record in records):
         said.append("dashed, with marks that point down: at best, a bound")
     if any(record.status == "ok" and record.basis != COMPILED for record in records):
