@@ -133,7 +133,7 @@ def parse(text: str) -> Link:
         raise UserError(f"--link={text} is not a rate: write, for example, 1gbit, 300mbit or 1gbit:50us.")
     known = links.find("cpu", "network")
     assert known is not None
-    alpha = float(match[3]) * (1e-6 if match[4] == "us" else 1e-3) if match[3] else known.alpha_s
+    alpha = float(match[3]) / (1e6 if match[4] == "us" else 1e3) if match[3] else known.alpha_s
     return Link(alpha_s=alpha, bytes_per_s=float(match[1]) * _POWERS[match[2]] / 8)
 
 

@@ -17,7 +17,7 @@ VIEWS = ()  # `jaxbench forecast` draws it
 CAPTION = (
     "Forecasts. Top: a hatched band goes from everything hidden to nothing hidden, widened by the error of the method; "
     "a dashed line is a bound that a step cannot beat; grey hollow marks are published results. Below: the memory of a "
-    "step on one device (dotted: a device's capacity), and the bytes that one device sends in a step. Filled marks were "
+    "step on one device (dotted: a device's capacity), and the bytes that it sends in a step. Filled marks were "
     "compiled, hollow ones reckoned from compiled ones."
 )
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
