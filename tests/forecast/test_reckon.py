@@ -6,39 +6,15 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from fabricate_forecasts import FULL, at, compiled, compiled_tpu
 
 from jaxbench.catalog import targets
 from jaxbench.errors import UserError
 from jaxbench.forecast import network, reckon
-from jaxbench.forecast.reckon import Compiled
-from jaxbench.forecast.schedule import Send, Wait, among
-from jaxbench.forecast.work import Cost
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import ForecastRecord
-from jaxbench.records.schema import Collective
 
-FULL = 800_000_000
 COUNTS = [2**power for power in range(11)]
-
-
-def compiled(devices: int, *, state: int = 64 * 10**9, kept: int = 10**9, gathered: int = FULL, target: str = "h100"):
-    """A step of fsdp: a part of the state on each device, one array gathered behind half of the work."""
-    gather = among(Collective(kind="all-gather", count=1, bytes=gathered, group=1), devices)
-    events = (Send("g", gather, 1), Cost(seconds=0.05, how="roofline", flops=1e12), Wait("g"),
-              Cost(seconds=0.05 + 0.08 / devices, how="memory"))  # fmt: skip
-    about = targets.parse(f"{target}:{devices}")
-    record = ForecastRecord(
-        point=f"fsdp/weak/{devices}", target=about.text, experiment="gpt", device_kind=about.device_kind,
-        strategy="fsdp", scaling="weak", devices=devices, global_batch=4 * devices, basis="compiled", status="ok",
-        peak_bytes=kept + state // devices, memory_bytes=about.memory_bytes, collectives=(gather,),
-        flops=1e12 * devices, parameters=10**9,
-    )  # fmt: skip
-    return Compiled(record, events)
-
-
-def at(count: int, few: Compiled | None = None, many: Compiled | None = None) -> ForecastRecord:
-    target = targets.parse(f"h100:{count}")
-    return reckon.at_count(few or compiled(4), many or compiled(8), count, target, network.of(target))
 
 
 @pytest.mark.parametrize("count", [1, 2, 16, 64, 1024])
@@ -80,11 +56,6 @@ def test_a_gpu_has_a_bound_and_a_tpu_a_band():
     assert band.low_s == pytest.approx((1 - band.error) * max(band.work_s, band.communication_s))
     assert band.high_s == pytest.approx((1 + band.error) * (band.work_s + band.communication_s))
     assert band.low_s < band.scheduled_s < band.high_s
-
-
-def compiled_tpu(devices: int) -> Compiled:
-    made = compiled(devices)
-    return Compiled(dataclasses.replace(made.forecast, device_kind="TPU v5 lite"), made.events)
 
 
 def test_a_deeper_model_is_a_line_through_two_depths():
