@@ -3,7 +3,7 @@
 
 Only what changes is changed. The local work is the measured step of one device (or the measured step less the
 communication that the same links predict for it); what is sent among more devices follows from the compiled step's
-collectives or, where it was measured on one device, from the gradient's bytes.
+collectives or, where the text of one device has none, from the gradient's bytes.
 """
 
 from __future__ import annotations
@@ -63,14 +63,10 @@ def _messages(timed: Sequence[Row], count: int) -> tuple[tuple[Collective, ...],
     """What a device sends among `count` devices, and what to say of it."""
     if count == 1:
         return (), []
-    several = [row for row in timed if row.point.devices > 1]
-    if several:
-        record = max(several, key=lambda row: row.point.devices).point.record
-        assert record is not None
-        found = tuple(schedule.among(each, count) for each in record.passport.collectives)
-        return found, [f"Messages of the step compiled for {record.devices} devices."]
-    record = timed[0].point.record
+    record = max(timed, key=lambda row: row.point.devices).point.record
     assert record is not None
+    if found := tuple(schedule.among(each, count) for each in record.passport.collectives if each.bytes):
+        return found, [f"Messages of the step compiled for {record.devices} devices."]
     if record.strategy not in _SUMS:
         raise UserError(f"--from: {record.strategy} was measured on one device only: measure it on two, or compile it.")
     size = 4 * record.passport.parameters
