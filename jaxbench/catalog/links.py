@@ -17,13 +17,14 @@ from importlib import resources
 class KnownLink:
     """alpha_s: of one message; of "ici", of one hop. bytes_per_s: that one device sends; of "ici", one way of one link.
 
-    ring: a side of a TPU slice of a multiple of so many chips is a ring; 0: no torus. grade: measured | published |
-    derived | assumed.
+    ring: a side of a TPU slice of a multiple of so many chips is a ring; pod: chips of the largest slice; 0 without
+    a torus. grade: measured | published | derived | assumed.
     """
 
     alpha_s: float
     bytes_per_s: float
     ring: int
+    pod: int
     grade: str
     source: str
 
@@ -45,7 +46,7 @@ def find(device: str, link: str, kind: str = "") -> KnownLink | None:
             if row["kinds"] == wanted:
                 return KnownLink(
                     alpha_s=float(row["alpha_s"]), bytes_per_s=float(row["bytes_per_s"] or 0),
-                    ring=int(row["ring"] or 0), grade=row["grade"], source=row["source"],
+                    ring=int(row["ring"] or 0), pod=int(row["pod"] or 0), grade=row["grade"], source=row["source"],
                 )  # fmt: skip
     return None
 

@@ -117,6 +117,10 @@ def of(target: Target, *, between: Link | None = None) -> Network:
         found = links.find(name, "ici")
         if found is None:
             raise UserError(f"--targets={target.text}: the catalogue of links lacks {target.device_kind}: use v5e.")
+        if target.devices > found.pod:
+            raise UserError(
+                f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {found.pod}."
+            )
         return Torus(shape=target.shape, link=_link(found), ring=found.ring)
     inside = {kind: links.find(name, "nvlink", kind) for kind in ("", "all-reduce")}
     outside = links.find(name, "network")

@@ -22,6 +22,8 @@ from jaxbench.forecast.work import Cost, chip
 from jaxbench.records.forecasts import RECKONED, ForecastRecord
 from jaxbench.records.schema import Collective
 
+# Strategies that send gradients and parameters among all devices; how is the compiler's choice.
+_WHOLE = ("jit_auto", "jit_explicit", "pmap", "shard_map", "zero1", "zero2", "fsdp")
 _SAME = 0.02  # the messages of two counts are the same arrays if they differ by less
 
 
@@ -45,12 +47,15 @@ def at_count(few: Compiled, many: Compiled, count: int, target: Target, network:
     messages have no closed form in the number of devices."""
     n, m = few.forecast.devices, many.forecast.devices
     there = schedule.regrouped(many.events, m, n)
+    notes: tuple[str, ...] = ()
     if n > 1 and abs(_sent(there) - _sent(few.events)) > _SAME * max(_sent(few.events), 1):
-        raise UserError(
-            f"{many.forecast.strategy} has no closed form in the number of devices here: on {n} a device sends "
-            f"{_sent(few.events):,} bytes, not the {_sent(there):,} that follow from {m}: compile each count instead, "
-            "without --counts."
-        )
+        differ = f"on {n} devices one sends {_sent(few.events):,} bytes, not the {_sent(there):,} that follow from {m}"
+        if many.forecast.strategy not in _WHOLE:
+            raise UserError(
+                f"{many.forecast.strategy} has no closed form in the number of devices here: {differ}: compile each "
+                "count instead, without --counts."
+            )
+        notes = (f"The compiler wrote other messages for fewer devices: {differ}.",)
     was = _work(many.events)
     work_s = shared((n, _work(few.events)), (m, was), count)
     events = _slower(schedule.regrouped(many.events, m, count), work_s / was if was else 1.0)
@@ -67,7 +72,7 @@ def at_count(few: Compiled, many: Compiled, count: int, target: Target, network:
         flops=(many.forecast.flops or 0) * (count / m if weak else 1) or None,
         peak_bytes=None if None in peaks else round(shared((n, peaks[0]), (m, peaks[1]), count)),  # type: ignore[arg-type]
         collectives=_regrouped(many.forecast.collectives, m, count),
-        notes=(),
+        notes=notes,
     )
     return estimate.timed(base, events, target, network)
 

@@ -41,6 +41,7 @@ def test_it_reads_what_is_asked(installed):
         ({}, "needs --targets=v5e:16x16,h100:8, or --from=DIR"),
         ({"targets": "h101:8"}, "--target=h101:8 is unknown"),
         ({"targets": "h100"}, "does not say how many devices"),
+        ({"targets": "v5e:32x16"}, "larger than a slice of v5e can be: use at most 256"),
         ({"targets": "h100:8", "counts": "some"}, "--counts=some is not a list of numbers: use 1,2,4,8"),
         ({"targets": "h100:8", "depths": "2"}, "--depths=2 is not two numbers of blocks"),
         ({"targets": "h100:1", "counts": "8"}, "--counts needs a target of two devices or more"),

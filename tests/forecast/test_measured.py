@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from fabricate import run_folder
 
@@ -10,6 +12,7 @@ from jaxbench.analysis import points, scaling
 from jaxbench.errors import UserError
 from jaxbench.forecast import measured
 from jaxbench.forecast.network import Hosts, Link
+from jaxbench.records.schema import Collective
 from jaxbench.records.store import RunFolder
 
 SLOW = Hosts(host=1, inside={}, between=Link(alpha_s=1e-4, bytes_per_s=1e6))
@@ -68,3 +71,13 @@ def test_what_cannot_be_forecast_is_said(tmp_path):
     wrong = rows_of(tmp_path / "c", "weak", devices=(1,), wrong=("shard_map/weak/1",))
     with pytest.raises(UserError, match="no measured point of this strategy whose checks passed"):
         measured.forecast(wrong, 2, "1gbit", SLOW)
+
+
+def test_one_devices_text_says_how_many_messages_there_will_be(tmp_path):
+    rows = rows_of(tmp_path, "weak", devices=(1,))
+    record = rows[0].point.record
+    alone = Collective(kind="all-reduce", count=12, bytes=BYTES, group=1)  # among one device: nothing is sent
+    passport = dataclasses.replace(record.passport, collectives=(alone,))
+    point = dataclasses.replace(rows[0].point, record=dataclasses.replace(record, passport=passport))
+    made = measured.forecast([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
+    assert made.communication_s == pytest.approx(12 * 1e-4 + BYTES / 1e6, rel=1e-4)
