@@ -28,6 +28,7 @@ _TARGET = re.compile(r'custom_call_target="([^"]+)"')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
 _ARRAY = re.compile(r"\b(pred|[sufc]\d+|bf16|f8\w+)\[([\d,]*)\](\{[^}]*\})?")
+_SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace, the last result of its call
 _DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 _ATTENTION = 0.5  # of the peak, for a kernel of which only the FLOPs are known: what published attention kernels reach
 _PICKS = ("dynamic-slice", "slice", "gather")  # they read as much as they return
@@ -125,8 +126,9 @@ def traffic(line: Instruction, module: Module) -> int:
         return _fusion(line, module)
     if line.opcode == "dynamic-update-slice":
         return 2 * size(_type(line.operands[1], module))
+    made = _SCRATCH.sub("", line.type) if line.opcode == "custom-call" else line.type
     reads = [size(line.type)] if line.opcode in _PICKS else [size(_type(name, module)) for name in line.operands]
-    return size(line.type) + sum(reads)
+    return size(made) + sum(reads)
 
 
 def _fusion(line: Instruction, module: Module) -> int:

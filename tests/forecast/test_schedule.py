@@ -172,6 +172,9 @@ def test_a_librarys_product_and_an_unknown_kernel():
     )
     (cost,) = schedule.read(gemm, {}, CHIP)
     assert (cost.flops, cost.how) == (2 * 64 * 128 * 32, "roofline")
+    scratch = gemm.replace("%d = bf16[64,32]{1,0} custom", "%d = (bf16[64,32]{1,0}, s8[33554432]{0}) custom")
+    assert scratch != gemm
+    assert schedule.read(scratch, {}, CHIP) == (cost,)  # a workspace is no traffic
     kernel = PRODUCT.replace(
         "dot(%p, %q), lhs_contracting_dims={1}, rhs_contracting_dims={0}CYCLES",
         'custom-call(%p, %q), custom_call_target="my_kernel"ESTIMATE',
