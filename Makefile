@@ -18,18 +18,21 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH NAME PRESET RUN WORKDIR,\
+$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH NAME PRESET RUN TARGET WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
-export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH JOBS NAME PRESET PYTHON RUN VENV WORKDIR
+export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH JOBS NAME PRESET PYTHON RUN TARGET VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run try train launch new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name
+.PHONY: run forecast try train launch new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+forecast: need-exp $(runtime)  ## what EXP would be on a machine that is not here: make forecast EXP=gpt TARGET=v5e:16x16, or FROM=results/x
+	@$(app) forecast "$$EXP" $(if $(TARGET),--targets="$$TARGET") $(if $(FROM),--from="$$FROM") $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 try: need-exp $(runtime)  ## check which strategies train a model correctly, without timing: make try EXP=path/to/mine.py
 	@$(app) try "$$EXP"
@@ -198,7 +201,7 @@ except ValueError as error:
 words = sys.argv[1:]
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch
-ours = "A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH NAME JOBS PRESET PYTHON RUN VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
+ours = "A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH NAME JOBS PRESET PYTHON RUN TARGET VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
 for name in ours.split():
     os.environ.pop(name, None)
 os.execv(sys.executable, [sys.executable, "-m", *words, *args])

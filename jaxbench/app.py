@@ -2,6 +2,7 @@
 """jaxbench VERB ...
 
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
+  forecast EXPERIMENT --targets=v5e:16x16,h100:8   compile it for machines that are not here: memory, and a band of time
   try EXPERIMENT     describe a model, and check which strategies train it correctly; no timing
   train EXPERIMENT   train it on real data to its target accuracy
   new FILE.py        write an example model to start from (--from=nnx, linen, functions, equinox or haiku)
@@ -29,6 +30,8 @@ Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry
 
 launch takes, before the --: --nodes=1,2,4 (a job each) --devices=gpu:8 (of a node; also tpu:4, cpu:2) --minutes=60
 --processes_per_node=1 --options="further words for the engine" --workdir=DIR, and --dry_run, which shows the jobs.
+forecast takes --counts=1..1024 (reckoned from two compiled counts), --depths=2,4 (compiled in place of all blocks),
+--from=DIR --counts=2 --link=1gbit (from a measured run, over that link), --card=FILE (links of a machine's card).
 compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,..., ab --budget_s=600.
 Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer.
 """
@@ -76,6 +79,18 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     return report(workdir, console)
+
+
+def forecast(experiment: str, workdir: Path, console: Console) -> int:
+    from jaxbench import forecast_command
+    from jaxbench.report import forecast as page
+
+    texts = {name: FLAGS[name].value for name in ("targets", "counts", "depths", "link", "card")}
+    asked = forecast_command.request({**texts, "from": FLAGS["from"].value if FLAGS["from"].present else None})
+    records = forecast_command.forecast(experiment, FLAGS.config, asked, workdir, console)
+    answer = forecast_command.smallest_need(records)
+    page.write(workdir, console, answer)
+    return 1 if answer or all(record.status != "ok" for record in records) else 0
 
 
 def trial(experiment: str, console: Console) -> int:
@@ -260,6 +275,8 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
     match [verb, *arguments]:
         case ["run", experiment]:
             return run(experiment, workdir, console)
+        case ["forecast", experiment]:
+            return forecast(experiment, workdir, console)
         case ["try", experiment]:
             return trial(experiment, console)
         case ["train", experiment]:

@@ -22,7 +22,13 @@ flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset
 flags.DEFINE_string("workdir", None, "The run folder; the default is a new one under results/.")
 flags.DEFINE_bool("dry_run", False, "Compile every point and print the expected time and memory; measure nothing.")
 flags.DEFINE_string("target", None, "With --dry_run: absent hardware to compile for, such as h100:8 or v5e:4x4.")
-flags.DEFINE_string("from", "nnx", "new: the example's library: nnx, linen, functions, equinox or haiku.")
+flags.DEFINE_string(
+    "from", "nnx", "new: the example's library: nnx, linen, functions, equinox or haiku. forecast: a measured run."
+)
+flags.DEFINE_string("targets", None, "forecast: absent hardware, several with commas, such as v5e:16x16,h100:8.")
+flags.DEFINE_string("counts", None, "forecast: device counts reckoned from two that are compiled: 1,8,64 or 1..1024.")
+flags.DEFINE_string("depths", None, "forecast: compile the model with these two numbers of blocks: 2,4.")
+flags.DEFINE_string("link", None, "forecast: the link between hosts, 1gbit or 300mbit:50us.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
 flags.DEFINE_string(
     "a", None, "compare: the reference run folder. ab: the reference arm, a commit (ref:main) or settings."
@@ -35,7 +41,7 @@ flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
 flags.DEFINE_float("margin", 0.02, "compare, ab: the largest relative difference that counts as the same.")
 flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
-flags.DEFINE_string("card", None, "repro: the file of a card.")
+flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine card, for its links.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
 flags.DEFINE_bool("elastic", False, "train in several processes: when one is lost, the others go on by themselves.")
 flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent one is lost.")
@@ -75,6 +81,9 @@ class Verb:
 VERBS = {
     "run": Verb(
         "experiment", ("preset", "workdir", "dry_run", "target", "share_machine", *OF_A_LAUNCH), configured=True
+    ),
+    "forecast": Verb(
+        "experiment", ("preset", "workdir", "targets", "counts", "depths", "from", "link", "card"), configured=True
     ),
     "try": Verb("experiment", ("preset",), configured=True),
     "train": Verb("experiment", ("preset", "workdir", "elastic", "fault_timeout", *OF_A_LAUNCH), configured=True),
@@ -207,7 +216,9 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
     config = config_lib.compose(Path(experiment).stem, module, preset, tiny=verb != "train")
     if verb in ("ab", "calibrate"):
         _prepare_verdict(verb, config)
-    if verb in ("train", "try") and config.get("measures") == "cases":
+    if verb == "forecast" and "weak" in str(config.get("scaling", "")):
+        config.scaling = "weak"  # what is asked of a machine that one does not have; both would compile twice as much
+    if verb in ("train", "try", "forecast") and config.get("measures") == "cases":
         raise UserError(f"'{experiment}' is not a model, so jaxbench {verb} cannot take it: use jaxbench run.")
     _define(config, argv, flags.FLAGS)
     if verb in ("train", "try"):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxbench.analysis.points import Point, hosts_of
-from jaxbench.records.schema import Collective, PointRecord
+from jaxbench.records.schema import Collective
 
 # XLA's names, and those of the measured collectives of a card.
 _OPS = {
@@ -25,29 +25,31 @@ def communication_s(point: Point, card: dict[str, Any] | None, workers: Mapping[
     """
     if point.record is None or card is None:
         return math.nan
-    hosts = hosts_of(point, workers or {})
-    return sum((_seconds(one, point.record, hosts, card) for one in point.record.passport.collectives), 0.0)
+    record, hosts = point.record, hosts_of(point, workers or {})
+    spread = record.processes, hosts
+    return sum((seconds(one, record.devices, card, *spread) for one in record.passport.collectives), 0.0)
 
 
-def _seconds(collective: Collective, record: PointRecord, hosts: int, card: dict[str, Any]) -> float:
-    group = collective.group or record.devices
+def seconds(collective: Collective, devices: int, card: Mapping[str, Any], processes: int = 1, hosts: int = 1) -> float:
+    """Of one kind of collective among so many devices, of so many processes and hosts; NaN if the card lacks it."""
+    group = collective.group or devices
     if group == 1 or not collective.bytes:
         return 0.0
-    if record.processes > 1 and group < record.devices:
+    if processes > 1 and group < devices:
         return math.nan  # the record does not say in which processes such a group lies
-    link = _link(_OPS.get(collective.kind, ""), (group, record.processes, hosts), card)
+    link = _link(_OPS.get(collective.kind, ""), (group, processes, hosts), card)
     if link is None or not (collective.wire_bytes and link["bus_bytes_per_s"]):
         return math.nan
     return float(collective.count * link["alpha_s"] + collective.wire_bytes / link["bus_bytes_per_s"])
 
 
-def _link(op: str, group: tuple[int, int, int], card: dict[str, Any]) -> dict[str, Any] | None:
+def _link(op: str, group: tuple[int, int, int], card: Mapping[str, Any]) -> dict[str, Any] | None:
     """Of a whole mesh of (devices, processes, hosts), in float32 where that was measured."""
-    whole = [link for link in card["links"] if link["op"] == op and _group(link) == group]
+    whole = [link for link in card["links"] if link["op"] == op and group_of(link) == group]
     whole = [link for link in whole if "x" not in str(link.get("mesh", "")) and link.get("bus_bytes_per_s")]
     return min(whole, key=lambda link: link["dtype"] != "float32", default=None)
 
 
-def _group(link: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Older cards were measured in one process."""
+def group_of(link: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Devices, processes and hosts. Older cards were measured in one process."""
     return link["devices"], link.get("group_processes", 1), link.get("group_hosts", 1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from jaxbench.errors import UserError
+from jaxbench.levers.trainings import TRAININGS
 from jaxbench.records import model
 from jaxbench.records.schema import (
     CaseRecord,
@@ -164,9 +165,13 @@ def _miscounted(record: RoundRecord, passport: PointRecord | CaseRecord | None) 
     stated, made = record.counted, record.steps * record.blocks
     if stated and stated != made:
         return f"steps: the state counted {stated} updates, and the blocks of round {record.round} have {made} steps"
-    if passport is None or len(record.process_block_s) in (0, passport.processes):
+    if passport is None:
         return ""
-    return f"processes: round {record.round} has {len(record.process_block_s)} of {passport.processes} processes"
+    beside = TRAININGS.of(passport.levers).at_once if isinstance(passport, PointRecord) else 1
+    expected = beside * passport.processes  # each of several trainings at once is a process of its own
+    if len(record.process_block_s) in (0, expected):
+        return ""
+    return f"processes: round {record.round} has {len(record.process_block_s)} of {expected} processes"
 
 
 def repetition(lines: Lines) -> str:

@@ -44,13 +44,31 @@ def read(hlo: str, mesh: Mapping[str, int] | None = None) -> tuple[Collective, .
         done = {operand: line for line in map(module.instructions.__getitem__, names) for operand in line.operands}
         for line in map(module.instructions.__getitem__, names):
             kind = line.opcode.removesuffix("-start")
-            if kind not in KINDS or _CONTINUED.search(line.rest):
+            if kind not in KINDS or continued(line):
                 continue
             axis, group = _place(kind, line, mesh or {}, devices)
             arrays = _without_padding(line, module) or _results(line, done.get(line.name))
             collectives.setdefault((kind, axis, group), []).extend(arrays * turns[computation])
             packed[kind, axis, group] += _pairs(line) * turns[computation]
     return tuple(_sum(*where, arrays, packed[where]) for where, arrays in sorted(collectives.items()))
+
+
+def continued(line: Instruction) -> bool:
+    """Whether a collective of a TPU was started by another instruction."""
+    return _CONTINUED.search(line.rest) is not None
+
+
+def one(
+    line: Instruction, module: Module, mesh: Mapping[str, int], done: Instruction | None = None
+) -> tuple[Collective, int]:
+    """One instruction of a collective, as `read` counts it, and the distance between two neighbours of its first group
+    in the order of the program's devices; 0 if unknown. done: the end of an asynchronous pair."""
+    devices, kind = math.prod(mesh.values()), line.opcode.removesuffix("-start")
+    axis, group = _place(kind, line, mesh, devices)
+    arrays = _without_padding(line, module) or _results(line, done)
+    members = groups.read(line.rest, devices)
+    first = sorted(members[0]) if members else []
+    return _sum(kind, axis, group, arrays, _pairs(line)), first[1] - first[0] if len(first) > 1 else 0
 
 
 def kinds(hlo: str) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ _SHAPE = re.compile(r"^\w+\[([\d,]*)\]")
 _CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
 _WINDOW = re.compile(r"window=\{([^}]*)\}")
+_LIBRARY_CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([^\]]*)\]')
+_CUDNN = re.compile(r'custom_call_target="__cudnn\$conv(BackwardInput|BackwardFilter|Forward|BiasActivationForward)"')
 _LIBRARY = re.compile(r'custom_call_target="[^"]*(gemm|matmul|conv|dot|cudnn|onednn)[^"]*"', re.IGNORECASE)
 
 
@@ -29,6 +31,26 @@ def count(hlo: str) -> float | None:
         return None
     module = parse(hlo)
     return _cost(module.entry, module, {})
+
+
+def of(line: Instruction, module: Module) -> float:
+    """FLOPs of the products in one instruction, those of a GPU's library calls included; 0 without a product.
+
+    Source of a library call's FLOPs: the dimensions that cuBLAS contracts, and the window that cuDNN slides.
+    """
+    if line.opcode != "custom-call":
+        return _instruction(line, module, {}) or 0.0
+    shapes = [_shape_of(name, module) for name in line.operands[:2]]
+    if contracted := _LIBRARY_CONTRACTED.search(line.rest):
+        dims = [int(text) for text in re.findall(r"\d+", contracted[1])]
+        return 2.0 * math.prod(_shape(line.type.lstrip("("))) * math.prod(shapes[0][dim] for dim in dims)
+    if call := _CUDNN.search(line.rest):
+        out = _shape(line.type.lstrip("("))
+        image, kernel, result = {
+            "BackwardInput": (out, shapes[1], shapes[0]), "BackwardFilter": (shapes[0], out, shapes[1]),
+        }.get(call[1], (*shapes, out))  # fmt: skip
+        return _convolution(line.rest, image, kernel, result) or 0.0
+    return 0.0
 
 
 def _cost(name: str, module: Module, known: dict[str, float | None]) -> float | None:
@@ -45,7 +67,8 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
         dims = (contracted[1] if contracted else "").split(",")
         return 2.0 * math.prod(_shape(line.type)) * math.prod(left[int(d)] for d in dims if d)
     if line.opcode == "convolution":
-        return _convolution(line, module)
+        image, kernel = (_shape_of(name, module) for name in line.operands[:2])
+        return _convolution(line.rest, image, kernel, _shape(line.type))
     if line.branches:
         costs = [_cost(branch, module, known) for branch in line.branches]
         return None if None in costs else max(cost or 0.0 for cost in costs)
@@ -59,19 +82,17 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
     return None if trips is None else total * trips
 
 
-def _convolution(line: Instruction, module: Module) -> float | None:
+def _convolution(rest: str, image: list[int], kernel: list[int], out: list[int]) -> float | None:
     """2 x outputs x kernel, without the zeros of a dilated input and of large padding.
 
     Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). With more padding the
     compiler expresses another product: XLA for a TPU writes the gradient of a layer on 7 x 7 pixels as a one-pixel
     image under a 7 x 7 window, in which 1 of 49 places meets the pixel.
     """
-    labels = _LABELS.search(line.rest)
-    image, kernel = (_shape_of(name, module) for name in line.operands[:2])
-    out = _shape(line.type)
+    labels = _LABELS.search(rest)
     if labels is None or [len(names) for names in labels.groups()] != [len(image), len(kernel), len(out)]:
         return None
-    window = _window(line.rest)
+    window = _window(rest)
     per_output = math.prod(side for side, label in zip(kernel, labels[2], strict=True) if label == "i")
     total = 2.0 * per_output * math.prod(side for side, label in zip(out, labels[3], strict=True) if label in "bf")
     for place, label in enumerate(sorted(label for label in labels[2] if label.isdigit())):

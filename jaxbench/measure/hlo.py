@@ -44,6 +44,12 @@ class Instruction:
         return [name.strip().lstrip("%") for name in match[1].split(",")] if match else []
 
     @property
+    def body(self) -> str:
+        """The computation that a `while` repeats; "" for any other instruction."""
+        match = _BODY.search(self.rest)
+        return match[1] if match else ""
+
+    @property
     def called(self) -> list[str]:
         """All computations that it runs."""
         return _CALLED.findall(self.rest) + self.branches

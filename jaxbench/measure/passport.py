@@ -39,10 +39,14 @@ class CompiledStep:
     host_calls: tuple[str, ...] = ()
 
     @property
+    def text(self) -> str:
+        """The optimized module's text without its lines of source, which also name who had it compiled."""
+        return _SOURCE_LINES.sub("", self.hlo)
+
+    @property
     def sha256(self) -> str:
-        """Of the optimized module's text without its lines of source, which also name who had it compiled: equal for
-        equal programs, in any process."""
-        return hashlib.sha256(_SOURCE_LINES.sub("", self.hlo).encode()).hexdigest()
+        """Of `text`: equal for equal programs, in any process."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:

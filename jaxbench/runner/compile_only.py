@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,11 @@ from jaxbench.runner.run import absolute
 LIMIT_S = 900.0  # of one compilation
 
 
-def run(experiment: str, config: ConfigDict, text: str, workdir: Path, console: Console) -> None:
-    """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing."""
+def run(experiment: str, config: ConfigDict, text: str, workdir: Path, console: Console, *, keep: bool = False) -> None:
+    """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
+
+    keep: the compiled texts too, in the files of `text_file`.
+    """
     target = targets.parse(text)
     target_lib.require(target)
     points = _points(experiment, config, target)
@@ -54,9 +58,14 @@ def run(experiment: str, config: ConfigDict, text: str, workdir: Path, console: 
         with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
             for devices in sorted({_devices(point) for point in todo}):
                 group = [point for point in todo if _devices(point) == devices]
-                _Compiler(folder, target.part(devices), setup, progress).compile(group)
+                _Compiler(folder, target.part(devices), setup, progress, keep=keep).compile(group)
     finally:
         folder.close()
+
+
+def text_file(workdir: Path, point: str) -> Path:
+    """Where the compiled text of a point is kept, compressed."""
+    return workdir / "compiled" / f"{re.sub('[^A-Za-z0-9=.,-]+', '_', point)}.hlo.gz"
 
 
 def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[plan.Placed]:
@@ -101,16 +110,24 @@ def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed])
 class _Compiler:
     """The process that compiles for one device count of a target, restarted when a compiler kills it."""
 
-    def __init__(self, folder: RunFolder, target: Target, setup: dict[str, Any], progress: SweepProgress):
-        self._folder, self._target, self._progress = folder, target, progress
+    def __init__(
+        self, folder: RunFolder, target: Target, setup: dict[str, Any], progress: SweepProgress, *, keep: bool
+    ):
+        self._folder, self._target, self._progress, self._keep = folder, target, progress, keep
         self._setup = {
             **setup, "platform": target.platform, "target": target.text, "devices": target.devices,
             "environment": target_lib.environment(target),
         }  # fmt: skip
         (folder.path / "logs").mkdir(exist_ok=True)
+        if keep:
+            (folder.path / "compiled").mkdir(exist_ok=True)
 
     def _worker(self) -> Worker:
         return Worker(self._setup, self._folder.path / "logs" / f"{self._target.text.replace(':', '_')}.log")
+
+    def _request(self, point: plan.Placed) -> dict[str, Any]:
+        text = {"text": str(text_file(self._folder.path, point.point).resolve())} if self._keep else {}
+        return {"do": "compile_for", "point": point.to_json(), **text}
 
     def compile(self, points: Sequence[plan.Placed]) -> None:
         worker = self._worker()
@@ -118,7 +135,7 @@ class _Compiler:
             for point in points:
                 self._progress.begin("prepare", point.point, f"compile {point.text} for {self._target.text}")
                 try:
-                    answer = worker.ask({"do": "compile_for", "point": point.to_json()}, LIMIT_S)
+                    answer = worker.ask(self._request(point), LIMIT_S)
                     record = schema.from_json(answer["record"])
                 except WorkerError as error:
                     if error.stage == "model":

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -100,10 +102,15 @@ class Compiler:
             "whole_bytes": (passport.peak_bytes or 0) + (program.parts - 1) * (passport.temp_bytes or 0),
         }
 
-    def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
-        """Compiles a point for a target, and checks its collectives. Raises StageError."""
+    def compile_for(self, placed: dict[str, Any], text: str = "") -> CompiledRecord:
+        """Compiles a point for a target, and checks its collectives. Raises StageError.
+
+        text: the file that receives the compiled text, compressed; "": none.
+        """
         point = Point(**placed)
         workload, program, compiled = self.compile(point)
+        if text:
+            Path(text).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
         passport = compiled.passport
         return CompiledRecord(
             experiment=self.config.experiment,

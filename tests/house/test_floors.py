@@ -28,6 +28,8 @@ FLOORS = (
 # The right wing meets the left one only in files.
 WINGS = {
     "analysis": {"errors", "catalog", "records", "levers"},
+    # What a program compiled elsewhere would do: it reads the compiled text, and times that were measured.
+    "forecast": {"errors", "catalog", "records", "analysis", "measure"},
     "verdicts": {"errors", "catalog", "records", "analysis"},
     "report": {"errors", "catalog", "records", "levers", "analysis", "verdicts"},
     # A card is read by the right wing and measured again by the left one.
@@ -54,6 +56,7 @@ ROOF = {
     "commandline",
     "compare_commands",
     "first_run",
+    "forecast_command",
     "machine_command",
     "new",
     "other_commit",
@@ -65,7 +68,7 @@ OUTSIDE = {
     "templates": {"workloads"},
 }
 NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "verdicts", "report", "configs"}
-NO_JAX |= {"imported"}
+NO_JAX |= {"imported", "forecast"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 
 

@@ -1,0 +1,94 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A compiled point as a forecast: the exact numbers of the compiler, and a band or a bound of its time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from jaxbench.analysis.compiled import CompiledRow
+from jaxbench.catalog import links
+from jaxbench.catalog.targets import Target
+from jaxbench.forecast import schedule, work
+from jaxbench.forecast.network import Network
+from jaxbench.forecast.schedule import Event, Times
+from jaxbench.forecast.work import Chip, Cost
+from jaxbench.records.forecasts import AT_BEST, COMPILED, ForecastRecord
+
+SLOW = "no answer within"  # of the message of a compiler that took longer than its limit
+_HOW = {
+    "cycles": "the compiler's cycles", "roofline": "the roofline of products", "memory": "bytes at the memory's rate",
+    "kernel": "a kernel's own FLOPs at half of the peak", "unknown": "the bytes of kernels without an estimate",
+}  # fmt: skip
+
+
+def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
+    """What the compiler says of a point: no time."""
+    point, record = row.point, row.record
+    status = "ok" if record is not None else row.status
+    forecast = ForecastRecord(
+        point=row.name, target=target.text, experiment=experiment, device_kind=target.device_kind,
+        strategy=point["strategy"], scaling=point["scaling"], arm=point["arm"], devices=point["devices"],
+        global_batch=point["global_batch"], basis=COMPILED, status="slow" if SLOW in row.reason else status,
+        reason=row.why if record is None else "", memory_bytes=row.memory_bytes,
+    )  # fmt: skip
+    if record is None:
+        return forecast
+    wrong = (f"Its communication is not what its strategy must send: {row.why}.",) if row.right is False else ()
+    return dataclasses.replace(
+        forecast, peak_bytes=record.peak_bytes, collectives=record.collectives, parameters=record.parameters,
+        flops=record.flops, notes=wrong,
+    )  # fmt: skip
+
+
+def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:
+    """The schedule of a compiled text on a target; () if the catalogue lacks a rate of its chip."""
+    on = work.chip(target.device_kind)
+    return () if on is None else schedule.read(text, mesh, on)
+
+
+def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, network: Network) -> ForecastRecord:
+    """The forecast with times."""
+    on = work.chip(target.device_kind)
+    if on is None or not events:
+        why = f"No time: the catalogue lacks a rate of {target.device_kind}."
+        return dataclasses.replace(forecast, notes=(*forecast.notes, why))
+    by: dict[str, float] = {}
+    for event, count in schedule.every(events):
+        if isinstance(event, Cost):
+            by[event.how] = by.get(event.how, 0.0) + event.seconds * count
+    notes = (*forecast.notes, *_notes(events, by))
+    return banded(
+        dataclasses.replace(forecast, seconds_by=dict(sorted(by.items())), notes=notes),
+        schedule.times(events, network.seconds), target.platform, on,
+    )  # fmt: skip
+
+
+def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> ForecastRecord:
+    """The times of a step, widened by the method's error on published runs of the family; for "at best", the bound."""
+    method = links.error(family)
+    best = method.grade == AT_BEST
+    return dataclasses.replace(
+        forecast,
+        grade=method.grade,
+        low_s=times.hidden_s if best else times.hidden_s * (1 - method.error),
+        scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # lines through depths may cross
+        high_s=None if best else times.bare_s * (1 + method.error),
+        work_s=times.work_s,
+        communication_s=times.communication_s,
+        error=method.error,
+        peak_flop_per_s=on.peak_flop_per_s,
+    )
+
+
+def _notes(events: tuple[Event, ...], by: Mapping[str, float]) -> list[str]:
+    total = sum(by.values()) or 1.0
+    parts = [f"{_HOW[how]} ({100 * seconds / total:.0f} %)" for how, seconds in sorted(by.items()) if seconds]
+    notes = [f"Work from {', '.join(parts)}."] if parts else []
+    costs = [event for event, _ in schedule.every(events) if isinstance(event, Cost)]
+    for how, said in (("unknown", "have no estimate: only their bytes count"), ("kernel", "count by their own FLOPs")):
+        names = sorted({cost.name for cost in costs if cost.how == how})
+        notes += [f"The kernels {', '.join(names)} {said}."] if names else []
+    if loops := schedule.unknown_loops(events):
+        notes.append(f"{loops} loops of unknown length count once.")
+    return notes

@@ -1,0 +1,148 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Seconds of one collective on the links of a target: alpha for the message, and its wire bytes over the rate.
+
+A TPU slice is a torus: a collective uses both directions of every side that it spans, and both ways round where the
+side closes to a ring. GPUs of a host share NVLink; between hosts each GPU has one adapter, and a group with several
+members on a host sends through as many. The rates are the catalogue's, a machine card's, or given.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbench.analysis import predicted
+from jaxbench.catalog import hardware, links
+from jaxbench.catalog.targets import HOST_GPUS, Target
+from jaxbench.errors import UserError
+from jaxbench.records.schema import Collective
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m|g|t)bit(?::(\d+(?:\.\d+)?)(us|ms))?")
+_POWERS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """Of one device: seconds of a message, and bytes per second that it sends."""
+
+    alpha_s: float
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Torus:
+    """A TPU slice. link: one hop, and one way of one link. ring: sides of its multiples close."""
+
+    shape: tuple[int, ...]
+    link: Link
+    ring: int
+
+    def seconds(self, collective: Collective, stride: int) -> float:
+        sides = self._sides(collective.group)
+        if not sides or not collective.wire_bytes:
+            return 0.0
+        rate, rounds = self.link.bytes_per_s, 2 if collective.kind == "all-reduce" else 1
+        if collective.kind == "collective-permute":
+            return self.link.alpha_s + collective.wire_bytes / rate
+        hops = sum(side // 2 if self._closed(side) else side - 1 for side in sides)
+        ports = sum(2 if self._closed(side) else 1 for side in sides)
+        crossing = 1 / ports
+        if collective.kind == "all-to-all":  # the middle of the longest side carries half of everything
+            longest = max(sides)
+            crossing = max(crossing, longest / (8 if self._closed(longest) else 4))
+        return rounds * hops * self.link.alpha_s + collective.wire_bytes * crossing / rate
+
+    def _closed(self, side: int) -> bool:
+        return side > 2 and side % self.ring == 0
+
+    def _sides(self, group: int) -> list[int]:
+        """The sides of the slice that a group spans: whole ones from the last while they divide it."""
+        sides, left = [], group or math.prod(self.shape)
+        for side in reversed(self.shape):
+            if side > 1 and left % side == 0:
+                sides.append(side)
+                left //= side
+        return [side for side in ([*sides, left] if left > 1 else sides) if side > 1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hosts:
+    """Hosts of several devices. inside: by kind of collective, "" for the others; between: the adapter of a device."""
+
+    host: int
+    inside: dict[str, Link]
+    between: Link | None
+
+    def seconds(self, collective: Collective, stride: int) -> float:
+        group = collective.group
+        if group == 1 or not collective.wire_bytes:
+            return 0.0
+        near = min(group, max(1, self.host // max(1, stride))) if group else self.host
+        inside = self.inside.get(collective.kind) or self.inside.get("")
+        inside_s = collective.wire_bytes / inside.bytes_per_s if inside else 0.0
+        if near == group:
+            assert inside is not None  # a host of several devices has links inside
+            return inside.alpha_s + inside_s
+        if self.between is None:
+            raise UserError("the catalogue has no network between hosts of this kind: give one with --link=400gbit.")
+        return self.between.alpha_s + max(inside_s, collective.wire_bytes / (near * self.between.bytes_per_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carded:
+    """The links that a machine's card has measured."""
+
+    card: dict[str, Any]
+
+    def seconds(self, collective: Collective, stride: int) -> float:
+        spreads = [predicted.group_of(link) for link in self.card["links"]]
+        # The farthest apart that was measured: what is forecast goes beyond what one process or host holds.
+        hosts, processes = max(((c, b) for a, b, c in spreads if a == collective.group), default=(1, 1))
+        seconds = predicted.seconds(collective, collective.group, self.card, processes, hosts)
+        if math.isnan(seconds):
+            raise UserError(
+                f"the card has no {collective.kind} among {collective.group} devices: measure as many with 'make "
+                "machine', or leave out --card."
+            )
+        return seconds
+
+
+Network = Torus | Hosts | Carded
+
+
+def of(target: Target, *, between: Link | None = None) -> Network:
+    """The catalogue's network of a target. between: in place of the catalogue's network between hosts."""
+    peak = hardware.find(target.device_kind)
+    name = peak.name if peak is not None else ""
+    if target.platform == "tpu":
+        found = links.find(name, "ici")
+        if found is None:
+            raise UserError(f"--targets={target.text}: the catalogue of links lacks {target.device_kind}: use v5e.")
+        if target.devices > found.pod:
+            raise UserError(
+                f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {found.pod}."
+            )
+        return Torus(shape=target.shape, link=_link(found), ring=found.ring)
+    inside = {kind: links.find(name, "nvlink", kind) for kind in ("", "all-reduce")}
+    outside = links.find(name, "network")
+    known = {kind: _link(found) for kind, found in inside.items() if found is not None}
+    if not known:
+        raise UserError(f"--targets={target.text}: the catalogue of links lacks {target.device_kind}: use h100.")
+    return Hosts(host=HOST_GPUS, inside=known, between=between or (_link(outside) if outside else None))
+
+
+def parse(text: str) -> Link:
+    """ "1gbit", "300mbit:50us": the link between two hosts. Raises UserError."""
+    match = _RATE.fullmatch(text.strip())
+    if match is None or not float(match[1]):
+        raise UserError(f"--link={text} is not a rate: write, for example, 1gbit, 300mbit or 1gbit:50us.")
+    known = links.find("cpu", "network")
+    assert known is not None
+    alpha = float(match[3]) / (1e6 if match[4] == "us" else 1e3) if match[3] else known.alpha_s
+    return Link(alpha_s=alpha, bytes_per_s=float(match[1]) * _POWERS[match[2]] / 8)
+
+
+def _link(found: links.KnownLink) -> Link:
+    return Link(alpha_s=found.alpha_s, bytes_per_s=found.bytes_per_s)

@@ -1,0 +1,218 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A compiled text as a schedule: work, messages sent and waited for, in the order in which the compiler put them.
+
+The schedule knows no link. `times` plays it against one: work follows work, a link carries one message at a time, and
+a wait lasts until its message is there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from jaxbench.forecast import work
+from jaxbench.forecast.work import Chip, Cost
+from jaxbench.measure import census
+from jaxbench.measure.hlo import Instruction, Module, parse
+from jaxbench.records.schema import Collective
+
+
+@dataclass(frozen=True)
+class Send:
+    """A message begins. stride: between neighbours of its group, in the order of the devices; 0: unknown."""
+
+    name: str
+    collective: Collective
+    stride: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Until the message `name` has arrived."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Loop:
+    """known: the text says how often."""
+
+    trips: int
+    events: tuple[Event, ...]
+    known: bool
+
+
+_TARGETS = ("AsyncCollectiveStart", "AsyncCollectiveDone")
+
+Event = Cost | Send | Wait | Loop
+LinkTime = Callable[[Collective, int], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Seconds of one step. work_s: without any communication. communication_s: all messages one after the other.
+    scheduled_s: as the compiler ordered them."""
+
+    work_s: float
+    communication_s: float
+    scheduled_s: float
+
+    @property
+    def hidden_s(self) -> float:
+        """Everything that can be is hidden: the longer of work and communication."""
+        return max(self.work_s, self.communication_s)
+
+    @property
+    def bare_s(self) -> float:
+        """Nothing is hidden."""
+        return self.work_s + self.communication_s
+
+
+def read(hlo: str, mesh: Mapping[str, int], on: Chip) -> tuple[Event, ...]:
+    """The schedule of the entry computation of an optimized text. mesh: devices by axis, in the program's order."""
+    module = parse(hlo)
+    return tuple(_Reader(module, mesh, on).events(module.entry)) if module.entry else ()
+
+
+def every(events: tuple[Event, ...], times: int = 1) -> Iterator[tuple[Cost | Send, int]]:
+    """Each work and message of a schedule, and how often it happens."""
+    for event in events:
+        if isinstance(event, Loop):
+            yield from every(event.events, times * event.trips)
+        elif not isinstance(event, Wait):
+            yield event, times
+
+
+def unknown_loops(events: tuple[Event, ...]) -> int:
+    """Loops whose length the text does not say: their bodies count once."""
+    return sum((not event.known) + unknown_loops(event.events) for event in events if isinstance(event, Loop))
+
+
+def times(events: tuple[Event, ...], link_s: LinkTime) -> Times:
+    """Plays a schedule. link_s: seconds of a message of this collective and stride."""
+    now = free = spent = sent = 0.0  # free: when the link is; spent: on work
+    arrives: dict[str, float] = {}
+    for event in events:
+        if isinstance(event, Cost):
+            now, spent = now + event.seconds, spent + event.seconds
+        elif isinstance(event, Send):
+            took = link_s(event.collective, event.stride)
+            free = max(now, free) + took
+            arrives[event.name], sent = free, sent + took
+        elif isinstance(event, Wait):
+            now = max(now, arrives.pop(event.name, now))
+        else:
+            body = times(event.events, link_s)
+            now = max(now, free) + event.trips * body.scheduled_s
+            spent, sent = spent + event.trips * body.work_s, sent + event.trips * body.communication_s
+            free = now
+    return Times(work_s=spent, communication_s=sent, scheduled_s=max(now, free))
+
+
+class _Reader:
+    def __init__(self, module: Module, mesh: Mapping[str, int], on: Chip):
+        self._module, self._mesh, self._on = module, mesh, on
+
+    def events(self, computation: str) -> Iterator[Event]:
+        lines = [self._module.instructions[name] for name in self._module.computations.get(computation, [])]
+        users = {operand: line for line in lines for operand in line.operands}
+        for line in lines:
+            yield from self._of(line, users)
+
+    def _of(self, line: Instruction, users: Mapping[str, Instruction]) -> Iterator[Event]:
+        if line.opcode == "while":
+            trips = self._module.trip_count(line)
+            yield Loop(trips or 1, tuple(self.events(line.body)), known=trips is not None)
+        elif line.opcode == "conditional":
+            yield from max((tuple(self.events(name)) for name in line.branches), key=_work_s, default=())
+        elif line.opcode == "call":
+            for name in line.called:
+                yield from self.events(name)
+        elif line.opcode.removesuffix("-start") in census.KINDS:
+            yield from self._message(line, line, users.get(line.name), waits=not line.opcode.endswith("-start"))
+            if line.opcode.endswith("-start") and '"is_sync":true' in line.rest:
+                yield Wait(line.name)
+        elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*census.KINDS, "async"):
+            yield Wait(line.operands[0])
+        elif line.opcode == "async-start" or line.opcode == "fusion":
+            yield from self._fused(line)
+        elif (cost := work.cost(line, self._module, self._on)) is not None:
+            yield cost
+
+    def _fused(self, line: Instruction) -> Iterator[Event]:
+        """A fusion is work, or a collective that a TPU has wrapped: its start, its end, or all of it."""
+        inside = self._inner(line)
+        collective = next((each for each in inside if each.opcode in census.KINDS), None)
+        calls = {target for each in inside for target in _TARGETS if target in each.rest}
+        if "AsyncCollectiveDone" in calls:
+            yield Wait(self._start_of(line))
+        elif collective is None or census.continued(collective):
+            cost = work.cost(line, self._module, self._on)
+            yield from [] if cost is None else [cost]
+        else:
+            starts = "AsyncCollectiveStart" in calls or line.opcode == "async-start"
+            yield from self._message(line, collective, None, waits=not starts)
+
+    def _message(
+        self, line: Instruction, collective: Instruction, done: Instruction | None, *, waits: bool
+    ) -> Iterator[Event]:
+        found, stride = census.one(collective, self._module, self._mesh, done)
+        if found.bytes:
+            yield Send(line.name, found, stride)
+            if waits:
+                yield Wait(line.name)
+
+    def _start_of(self, done: Instruction) -> str:
+        """The start that an end belongs to: through the fusions that carry its state."""
+        seen, ahead = set[str](), [*done.operands]
+        while ahead:
+            name = ahead.pop(0)
+            line = self._module.instructions.get(name)
+            if line is None or name in seen:
+                continue
+            seen.add(name)
+            if line.opcode == "fusion" and any("AsyncCollectiveStart" in each.rest for each in self._inner(line)):
+                return name
+            if line.opcode == "get-tuple-element" or (line.opcode == "fusion" and self._carries(line)):
+                ahead += line.operands
+        return ""
+
+    def _inner(self, line: Instruction) -> list[Instruction]:
+        """The instructions of what it calls."""
+        names = (name for called in line.called for name in self._module.computations.get(called, []))
+        return [self._module.instructions[name] for name in names]
+
+    def _carries(self, line: Instruction) -> bool:
+        return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
+
+
+def _work_s(events: tuple[Event, ...]) -> float:
+    return sum(event.seconds * count for event, count in every(events) if isinstance(event, Cost))
+
+
+def regrouped(events: tuple[Event, ...], old: int, new: int) -> tuple[Event, ...]:
+    """The same schedule with the messages of groups of `old` devices, which are all, among `new` devices.
+
+    The array that is summed or gathered stays what it is; a reduce-scatter leaves an n-th of it, and what a device
+    sends follows from the group (docs/METRICS.md, Communication).
+    """
+    return tuple(_regrouped(event, old, new) for event in events)
+
+
+def _regrouped(event: Event, old: int, new: int) -> Event:
+    if isinstance(event, Loop):
+        return dataclasses.replace(event, events=regrouped(event.events, old, new))
+    if not isinstance(event, Send) or event.collective.group != old:
+        return event
+    return dataclasses.replace(event, collective=among(event.collective, new))
+
+
+def among(kept: Collective, devices: int) -> Collective:
+    """The same arrays summed or gathered among another number of devices, which are all."""
+    factor = max(1, kept.group) / devices if kept.kind == "reduce-scatter" else 1.0
+    size = round(kept.bytes * factor)
+    return dataclasses.replace(
+        kept, group=devices, bytes=size, elements=round(kept.elements * factor),
+        wire_bytes=round(size * census.sent(kept.kind, devices)) if devices > 1 else 0,
+    )  # fmt: skip

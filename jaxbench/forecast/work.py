@@ -1,0 +1,170 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Seconds of one instruction of a compiled program on a chip, communication left out.
+
+A product takes the TPU compiler's own estimate of its cycles or, where the text has none, the longer of its FLOPs at a
+rate that real products reach and its bytes at the memory's rate. Everything else takes the time of its bytes: the TPU
+compiler's cycles of an addition of two large arrays mean half of the memory's rate, which is not what chips do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from jaxbench.catalog import hardware, links
+from jaxbench.measure import dot_flops
+from jaxbench.measure.hlo import Instruction, Module
+
+# They compute nothing, or a number, or lie beside the work: a TPU's copies between its memories.
+FREE = frozenset(
+    "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id opt-barrier copy-start "
+    "copy-done slice-start slice-done add-dependency rng-get-and-update-state".split()
+)
+_FREE_CALLS = re.compile(
+    r'custom_call_target="(ConcatBitcast|AllocateBuffer|Sharding|AssumeGatherIndicesInBound|Pin|Unpin)"'
+)
+_TARGET = re.compile(r'custom_call_target="([^"]+)"')
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
+_ARRAY = re.compile(r"\b(pred|[sufc]\d+|bf16|f8\w+)\[([\d,]*)\](\{[^}]*\})?")
+_SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace, the last result of its call
+_DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+_ATTENTION = 0.5  # of the peak, for a kernel of which only the FLOPs are known: what published attention kernels reach
+_PICKS = ("dynamic-slice", "slice", "gather")  # they read as much as they return
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """Rates of one device.
+
+    clock_hz: of a TPU whose compiler prints cycles; None: use the roofline. products: FLOP/s that large products reach,
+    by number format. peak_flop_per_s: of bfloat16, for utilisation.
+    """
+
+    memory_bytes_per_s: float
+    products: tuple[tuple[str, float], ...]
+    peak_flop_per_s: float
+    clock_hz: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """how: cycles | roofline | memory | kernel (by its own FLOPs) | unknown (no estimate: nothing is counted)."""
+
+    seconds: float
+    how: str
+    flops: float = 0.0
+    bytes: int = 0
+    name: str = ""  # of the kernel
+
+
+def chip(device_kind: str) -> Chip | None:
+    """The catalogue's chip; None if it lacks a rate."""
+    peak = hardware.find(device_kind)
+    if peak is None or peak.memory_bytes_per_s is None:
+        return None
+    share = links.ceiling(peak.name, "product_share") or 1.0
+    rates = {name: peak.rate(name) for name in _DTYPES.values()}
+    known = {name: rate.flop_per_s for name, rate in rates.items() if rate is not None}
+    if "bfloat16" not in known:
+        return None
+    return Chip(
+        memory_bytes_per_s=peak.memory_bytes_per_s,
+        products=tuple((name, share * rate) for name, rate in known.items()),
+        peak_flop_per_s=known["bfloat16"],
+        clock_hz=links.ceiling(peak.name, "clock_hz"),
+    )
+
+
+def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
+    """Of one instruction that is no collective, loop or branch; None if it is free."""
+    if line.opcode in FREE or _FREE_CALLS.search(line.rest):
+        return None
+    flops, moved = dot_flops.of(line, module), traffic(line, module)
+    memory_s = moved / on.memory_bytes_per_s
+    if flops:
+        cycles = _CYCLES.search(line.rest)
+        if cycles and on.clock_hz:
+            return Cost(seconds=int(cycles[1]) / on.clock_hz, how="cycles", flops=flops, bytes=moved)
+        return Cost(seconds=max(flops / _rate(line, module, on), memory_s), how="roofline", flops=flops, bytes=moved)
+    if line.opcode == "custom-call":
+        name = (_TARGET.search(line.rest) or ["", "custom call"])[1]
+        estimate = _ESTIMATE.search(line.rest)
+        if estimate is None:
+            return Cost(seconds=memory_s, how="unknown", bytes=moved, name=name)
+        seconds = max(int(estimate[1]) / (_ATTENTION * on.peak_flop_per_s), memory_s)
+        return Cost(seconds=seconds, how="kernel", flops=float(estimate[1]), bytes=moved, name=name)
+    return Cost(seconds=memory_s, how="memory", bytes=moved)
+
+
+def _rate(line: Instruction, module: Module, on: Chip) -> float:
+    """FLOP/s of products of the operands' number format; of a fusion, that of its first product."""
+    inside = _products(line, module)
+    operand = module.instructions.get(inside.operands[0]) if inside is not None and inside.operands else None
+    found = _ARRAY.match(operand.type) if operand is not None else None
+    known = dict(on.products)
+    return known.get(_DTYPES.get(found[1] if found else "", ""), known["bfloat16"])
+
+
+def _products(line: Instruction, module: Module) -> Instruction | None:
+    if line.opcode in ("dot", "convolution", "custom-call"):
+        return line
+    for name in line.called:
+        for inner in map(module.instructions.__getitem__, module.computations.get(name, [])):
+            if (found := _products(inner, module)) is not None:
+                return found
+    return None
+
+
+def traffic(line: Instruction, module: Module) -> int:
+    """Bytes that an instruction reads and writes in a device's main memory: its results and its operands.
+
+    Of an array that a fusion only slices, or updates in place, the part that it touches counts.
+    """
+    if line.opcode == "fusion" and line.called and line.called[0] in module.computations:
+        return _fusion(line, module)
+    if line.opcode == "dynamic-update-slice":
+        return 2 * size(_type(line.operands[1], module))
+    made = _SCRATCH.sub("", line.type) if line.opcode == "custom-call" else line.type
+    reads = [size(line.type)] if line.opcode in _PICKS else [size(_type(name, module)) for name in line.operands]
+    return size(made) + sum(reads)
+
+
+def _fusion(line: Instruction, module: Module) -> int:
+    inner = line.called[0]
+    inside = [module.instructions[name] for name in module.computations[inner]]
+    root = module.instructions.get(module.roots.get(inner, ""))
+    users: dict[str, list[Instruction]] = {}
+    for each in inside:
+        for name in each.operands:
+            users.setdefault(name, []).append(each)
+    total, aliased = 0, set[str]()
+    if root is not None and root.opcode == "dynamic-update-slice":
+        total += 2 * size(_type(root.operands[1], module))
+        aliased.add(root.operands[0])
+    else:
+        total += size(line.type)
+    for each in inside:
+        if each.opcode != "parameter" or each.name in aliased:
+            continue
+        used = users.get(each.name, [])
+        sliced = used and all(user.opcode in _PICKS and user.operands[0] == each.name for user in used)
+        whole = size(each.type)
+        total += min(whole, sum(size(user.type) for user in used)) if sliced else whole
+    return total
+
+
+def size(text: str) -> int:
+    """Bytes of the arrays in an HLO type that lie in main memory: not those in a TPU's own memories, S(1) and above."""
+    total = 0
+    for dtype, shape, layout in _ARRAY.findall(text):
+        if re.search(r"S\([1-9]\)", layout):
+            continue
+        bits = 8 if dtype == "pred" else int(re.search(r"\d+", dtype)[0])  # type: ignore[index]
+        total += math.prod(int(side) for side in shape.split(",") if side) * max(1, bits // 8)
+    return total
+
+
+def _type(name: str, module: Module) -> str:
+    return module.instructions[name].type if name in module.instructions else ""

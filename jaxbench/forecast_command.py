@@ -1,0 +1,237 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench forecast`: compiles an experiment for machines that are not here, and says how long a step would take.
+
+Each target has a run folder of its own below the work folder, of points that were only compiled, with their texts: the
+same command reads what is there, so that another link costs no compilation.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench.analysis import compiled, machine_card, points, scaling, spread
+from jaxbench.analysis.compiled import CompiledRow
+from jaxbench.catalog import targets
+from jaxbench.catalog.targets import Target
+from jaxbench.errors import UserError
+from jaxbench.forecast import estimate, measured, network, reckon
+from jaxbench.forecast.network import Carded, Hosts, Link, Network
+from jaxbench.forecast.reckon import Compiled
+from jaxbench.machine import target as target_lib
+from jaxbench.records import forecasts
+from jaxbench.records.forecasts import ForecastRecord
+from jaxbench.records.store import RunFolder
+
+_BASE = (4, 8)  # the device counts that are compiled when others are reckoned: small slices compile in less time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the command asks. counts: reckoned from two compiled ones; (): compile each target as it is. depths: two
+    numbers of blocks that are compiled in place of the model's. source: a measured run. links: between hosts."""
+
+    targets: tuple[Target, ...] = ()
+    counts: tuple[int, ...] = ()
+    depths: tuple[int, ...] = ()
+    source: Path | None = None
+    links: tuple[tuple[str, Link], ...] = ()
+    card: Path | None = None
+
+    def network(self, target: Target) -> Network:
+        if self.card is not None:
+            card = machine_card.read(self.card)
+            if card is None:
+                raise UserError(f"there is no machine card '{self.card}': 'make machine' writes one, machine.json.")
+            return Carded(card=card)
+        return network.of(target, between=self.links[0][1] if self.links else None)
+
+
+def request(texts: dict[str, str | None]) -> Request:
+    """From the flags' texts by name. Raises UserError naming what is wrong, before anything is compiled."""
+    links = tuple((text.strip(), network.parse(text)) for text in (texts["link"] or "").split(",") if text.strip())
+    names = [text.strip() for text in (texts["targets"] or "").split(",") if text.strip()]
+    asked = Request(
+        targets=tuple(targets.parse(name) for name in names),
+        counts=_numbers("counts", texts["counts"], "1,2,4,8"),
+        depths=_numbers("depths", texts["depths"], "2,4"),
+        source=Path(texts["from"]) if texts["from"] else None,
+        links=links,
+        card=Path(texts["card"]) if texts["card"] else None,
+    )
+    if asked.source is None and not names:
+        raise UserError("jaxbench forecast needs --targets=v5e:16x16,h100:8, or --from=DIR of a measured run.")
+    if asked.source is not None and (names or not links or not asked.counts):
+        raise UserError(
+            "--from=DIR takes --counts=2 and --link=1gbit, and no --targets: it starts from a measured step."
+        )
+    if asked.depths and len(asked.depths) != 2:
+        raise UserError(f"--depths={texts['depths']} is not two numbers of blocks: use 2,4, for example.")
+    if asked.source is None and len(links) > 1:
+        raise UserError(f"--link={texts['link']} names several links: with --targets give one.")
+    for target in asked.targets:
+        target_lib.require(target)
+        asked.network(target)
+        if asked.counts and target.devices < 2:
+            raise UserError(f"--counts needs a target of two devices or more: not {target.text}.")
+    return asked
+
+
+def forecast(
+    experiment: str, config: ConfigDict, asked: Request, workdir: Path, console: Console
+) -> list[ForecastRecord]:
+    """All forecasts, written to `forecast.jsonl`. Raises UserError. An interrupt loses no compilation."""
+    if asked.source is not None:
+        records = _from_run(experiment, config, asked)
+        workdir.mkdir(parents=True, exist_ok=True)
+    else:
+        records = [
+            record
+            for target in asked.targets
+            for record in _of_target(experiment, config, asked, target, workdir, console)
+        ]
+    forecasts.write(workdir, records)
+    return records
+
+
+def _of_target(
+    experiment: str, config: ConfigDict, asked: Request, target: Target, workdir: Path, console: Console
+) -> list[ForecastRecord]:
+    by_depth = [_compiled(experiment, config, asked, target, depth, workdir, console) for depth in asked.depths or (0,)]
+    made = [_counts(found, asked, target) for found in by_depth]
+    if not asked.depths:
+        return made[0]
+    blocks = _blocks(config, experiment)
+    deep = {record.point: record for record in made[1]}
+    low, high = asked.depths
+    reckoned = []
+    for shallow in made[0]:
+        other = deep.get(shallow.point)
+        if other is None or "ok" != shallow.status or other.status != "ok":
+            reckoned.append(other or shallow)
+        else:
+            reckoned.append(reckon.at_depth(shallow, other, (low, high), blocks, target.platform))
+    return reckoned
+
+
+def _compiled(
+    experiment: str, config: ConfigDict, asked: Request, target: Target, depth: int, workdir: Path, console: Console
+) -> list[Compiled]:
+    """The points of one target and depth: compiled now, or before by the same command."""
+    from jaxbench.runner import compile_only  # here: only this asks for jax
+
+    config = copy.deepcopy(config)
+    counts = _base_counts(target) if asked.counts else (target.devices,)
+    with config.unlocked():
+        if asked.counts or config.mesh.devices == "auto":
+            config.mesh.devices = ",".join(map(str, counts))
+        if depth:
+            _require_layers(config)
+            config.model.layers = depth
+    folder = workdir / (target.text.replace(":", "-") + (f"-{depth}-blocks" if depth else ""))
+    compile_only.run(experiment, config, target.text, folder, console, keep=True)
+    return [_read(row, folder, config.experiment, target, asked) for row in compiled.rows(RunFolder(folder))]
+
+
+def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked: Request) -> Compiled:
+    from jaxbench.runner import compile_only
+
+    part = target.part(int(row.point["devices"]))
+    exact = estimate.exact(row, experiment, part)
+    if row.record is None:
+        return Compiled(exact, ())
+    text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()
+    events = estimate.program(text, row.record.mesh, part)
+    return Compiled(estimate.timed(exact, events, part, asked.network(part)), events)
+
+
+def _counts(found: Sequence[Compiled], asked: Request, target: Target) -> list[ForecastRecord]:
+    """The compiled points and, where counts are asked, those reckoned from them."""
+    if not asked.counts:
+        return [each.forecast for each in found]
+    families: dict[tuple[str, str, str], list[Compiled]] = {}
+    for each in found:
+        point = each.forecast
+        families.setdefault((point.strategy, point.scaling, point.arm), []).append(each)
+    records = []
+    for family in families.values():
+        ready = [each for each in family if each.events]
+        if len(ready) < 2:
+            records += [each.forecast for each in family]
+            continue
+        few, many = sorted(ready, key=lambda each: each.forecast.devices)[:2]
+        done = {each.forecast.devices: each.forecast for each in ready}
+        for count in asked.counts:
+            part = target.part(count)
+            records.append(done.get(count) or reckon.at_count(few, many, count, part, asked.network(part)))
+    return records
+
+
+def _base_counts(target: Target) -> tuple[int, int]:
+    return _BASE if target.devices >= _BASE[1] else (target.devices // 2, target.devices)
+
+
+def _from_run(experiment: str, config: ConfigDict, asked: Request) -> list[ForecastRecord]:
+    assert asked.source is not None
+    run = RunFolder(asked.source)
+    if (name := run.config().get("experiment")) != config.experiment:
+        raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
+    families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
+    records = []
+    for key in families:
+        mine = [row for row in rows if (row.point.strategy, row.point.scaling, row.point.arm) == key]
+        for text, link in asked.links:
+            between = Hosts(host=1, inside={}, between=link)
+            records += [measured.forecast(mine, count, text, between) for count in asked.counts]
+    return records
+
+
+def _blocks(config: ConfigDict, experiment: str) -> int:
+    """The number of equal blocks of the model itself. Raises UserError for a model that does not say."""
+    from jaxbench.machine import start
+    from jaxbench.runner.arm import inspected
+
+    start.only_cpu_here()
+    plain = copy.deepcopy(config)
+    blocks = inspected(plain, experiment).blocks
+    if not blocks:
+        raise UserError(f"--depths: {config.experiment} does not say how many equal blocks it has; gpt does.")
+    return int(blocks)
+
+
+def _require_layers(config: ConfigDict) -> None:
+    if "model" not in config or "layers" not in config.model:
+        raise UserError("--depths: this model has no config.model.layers; gpt has.")
+
+
+def _numbers(flag: str, text: str | None, example: str) -> tuple[int, ...]:
+    """ "1,2,4" or "1..1024", which doubles."""
+    if text and text.count("..") == 1:
+        first, last = text.split("..")
+        if first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last):
+            return tuple(int(first) * 2**power for power in range((int(last) // int(first)).bit_length()))
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise UserError(f"--{flag}={text} is not a list of numbers: use {example}, for example.")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def smallest_need(records: Sequence[ForecastRecord]) -> str:
+    """A sentence where nothing fits, with the least memory that any point needs; "" if something fits."""
+    if any(record.fits is not False for record in records) or not records:
+        return ""
+    known = [record for record in records if record.peak_bytes]
+    if not known:
+        return "It fits on none of these, and no compiler said how much it needs: use more devices or a smaller batch."
+    least = min(known, key=lambda record: record.peak_bytes or 0)
+    return (
+        f"It fits on none of these: the smallest need is {(least.peak_bytes or 0) / 1e9:.3g} GB on a device, of "
+        f"{least.point} on {least.target}, which has {(least.memory_bytes or 0) / 1e9:.3g} GB."
+    )

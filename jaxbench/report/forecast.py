@@ -1,0 +1,126 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The forecasts of a folder as a table, forecast.csv and a page. No number on it is a measured time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from jaxbench.analysis.compiled import gigabytes
+from jaxbench.errors import UserError
+from jaxbench.records import forecasts
+from jaxbench.records.forecasts import COMPILED, ForecastRecord
+from jaxbench.records.store import write_atomic
+from jaxbench.report import page, terminal
+from jaxbench.report.drawing import canvas
+from jaxbench.report.figures import forecast as figure
+from jaxbench.report.page import Page, Picture, Purpose, Section
+from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
+
+PAGE, CSV, DEFINITION = "forecast.html", "forecast.csv", "forecasts"
+
+
+def _times(record: ForecastRecord) -> str:
+    """ "120 .. 190", "at least 64" """
+    if record.low_s is None:
+        return ""
+    low = f"{1e3 * record.low_s:.3g}"
+    return f"at least {low}" if record.high_s is None else f"{low} .. {1e3 * record.high_s:.3g}"
+
+
+def _utilisation(record: ForecastRecord) -> str:
+    most, least = record.utilisation(record.low_s), record.utilisation(record.high_s)
+    if most is None:
+        return ""
+    return f"at most {100 * most:.3g}" if least is None else f"{100 * least:.3g} .. {100 * most:.3g}"
+
+
+def _fits(record: ForecastRecord) -> str:
+    return {True: "yes", False: "NO", None: ""}[record.fits]
+
+
+_COLUMNS = (
+    Column("target", "target", kind=TEXT, terminal=ALWAYS),
+    Column("point", "point", kind=TEXT, terminal=ALWAYS),
+    Column("basis", "basis", kind=TEXT, terminal=ALWAYS),
+    Column("state", "status", kind=TEXT, style=lambda value: "ok" if value == "ok" else "no", terminal=ALWAYS),
+    Column("fits", _fits, kind=TEXT, style=lambda value: "no" if value == "NO" else "", terminal=ALWAYS),
+    Column("memory", lambda row: row.peak_bytes and gigabytes(row.peak_bytes), kind=TEXT, terminal=ALWAYS),
+    Column("sent", lambda row: gigabytes(row.wire_bytes) if row.status == "ok" else None, kind=TEXT, terminal=ALWAYS),
+    Column("grade", "grade", kind=TEXT, terminal=ALWAYS),
+    Column("time, ms", _times, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
+    Column("MFU, %", _utilisation, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
+)
+_FILE = tuple(
+    Column(name, name) for name in (
+        "target", "experiment", "device_kind", "point", "strategy", "scaling", "arm", "devices", "global_batch",
+        "basis", "status", "reason", "fits", "peak_bytes", "memory_bytes", "wire_bytes", "grade", "low_s",
+        "scheduled_s", "high_s", "work_s", "communication_s", "error", "flops", "peak_flop_per_s", "parameters",
+    )
+)  # fmt: skip
+
+
+def write(folder: Path, console: Console, answer: str = "") -> None:
+    """Prints the table; writes forecast.csv, forecast.html and figures/forecast. answer: a first sentence.
+
+    Raises UserError: the folder has no forecasts, or cannot be written.
+    """
+    records = forecasts.read(folder)
+    table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
+    files = canvas.render(lambda: figure.draw(records, title=_title(records)))
+    made = _page(
+        records, table, [Picture(name="forecast", svg=files["svg"], caption=figure.CAPTION)] if files else [], answer
+    )
+    try:
+        canvas.write(files, folder / "figures", "forecast")
+        write_atomic(folder / CSV, fill_csv(records))
+        write_atomic(folder / PAGE, page.render(made))
+    except OSError as error:
+        raise UserError(f"cannot write the forecast into '{folder}' ({error.strerror}).") from error
+    terminal.show(made, console)
+    console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
+
+
+def fill_csv(records: Sequence[ForecastRecord]) -> str:
+    """forecast.csv: every record, with the columns of `_FILE`."""
+    return to_csv(_FILE, records)
+
+
+def _title(records: Sequence[ForecastRecord]) -> str:
+    names = ", ".join(dict.fromkeys(record.experiment for record in records))
+    return (
+        f"Forecast of {names}: nothing was run"
+        if any(r.basis != "measured" for r in records)
+        else f"Forecast of {names}"
+    )
+
+
+def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Picture], answer: str) -> Page:
+    exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
+    headlines = [
+        f"{len(records)} forecasts, {exact} of them of points that were compiled: their memory and bytes are exact.",
+        "No number here is a measured time. A band goes from everything hidden to nothing hidden, widened by the error "
+        "of the method on published runs; 'at least' is a bound that a step cannot beat.",
+    ]
+    sections = []
+    if bad := [f"{r.target} {r.point}: {r.status}: {r.reason}" for r in records if r.status != "ok"]:
+        sections.append(Section(heading="Not compiled, or too large", sentences=bad, purpose=Purpose.SHORTFALL))
+    sections.append(Section(heading="How the times were found", sentences=_methods(records), definition=DEFINITION))
+    return Page(
+        name="forecast", heading=_title(records), headlines=[*([answer] if answer else []), *headlines],
+        pictures=pictures, table=table, sections=sections, definition=DEFINITION, made_from=forecasts.FILE,
+    )  # fmt: skip
+
+
+def _methods(records: Sequence[ForecastRecord]) -> list[str]:
+    said: dict[str, list[str]] = {}
+    for record in records:
+        for note in record.notes:
+            said.setdefault(note, []).append(f"{record.target} {record.point}")
+        if record.sources and record.basis != COMPILED:
+            said.setdefault(f"From {', '.join(record.sources)}.", []).append(f"{record.target} {record.point}")
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {note}" for note, names in said.items()
+    ]

@@ -1,0 +1,41 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Compiled points of a step whose closed forms are known, for tests of forecasts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxbench.catalog import targets
+from jaxbench.forecast import network, reckon
+from jaxbench.forecast.reckon import Compiled
+from jaxbench.forecast.schedule import Send, Wait, among
+from jaxbench.forecast.work import Cost
+from jaxbench.records.forecasts import ForecastRecord
+from jaxbench.records.schema import Collective
+
+FULL = 800_000_000
+
+
+def compiled(devices: int, *, state: int = 64 * 10**9, kept: int = 10**9, gathered: int = FULL, target: str = "h100"):
+    """A step of fsdp: a part of the state on each device, one array gathered behind half of the work."""
+    gather = among(Collective(kind="all-gather", count=1, bytes=gathered, group=1), devices)
+    events = (Send("g", gather, 1), Cost(seconds=0.05, how="roofline", flops=1e12), Wait("g"),
+              Cost(seconds=0.05 + 0.08 / devices, how="memory"))  # fmt: skip
+    about = targets.parse(f"{target}:{devices}")
+    record = ForecastRecord(
+        point=f"fsdp/weak/{devices}", target=about.text, experiment="gpt", device_kind=about.device_kind,
+        strategy="fsdp", scaling="weak", devices=devices, global_batch=4 * devices, basis="compiled", status="ok",
+        peak_bytes=kept + state // devices, memory_bytes=about.memory_bytes, collectives=(gather,),
+        flops=1e12 * devices, parameters=10**9,
+    )  # fmt: skip
+    return Compiled(record, events)
+
+
+def at(count: int, few: Compiled | None = None, many: Compiled | None = None) -> ForecastRecord:
+    target = targets.parse(f"h100:{count}")
+    return reckon.at_count(few or compiled(4), many or compiled(8), count, target, network.of(target))
+
+
+def compiled_tpu(devices: int) -> Compiled:
+    made = compiled(devices)
+    return Compiled(dataclasses.replace(made.forecast, device_kind="TPU v5 lite"), made.events)

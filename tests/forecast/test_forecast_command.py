@@ -1,0 +1,108 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a forecast is asked, refused in one sentence where it cannot be, and shown without a measured time."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+
+import pytest
+from fabricate_forecasts import at, compiled_tpu
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import forecast_command
+from jaxbench.analysis.compiled import CompiledRow
+from jaxbench.catalog import targets
+from jaxbench.errors import UserError
+from jaxbench.forecast import estimate, network
+from jaxbench.machine import target as target_lib
+from jaxbench.records import forecasts
+from jaxbench.report import forecast as page
+
+NONE = dict.fromkeys(("targets", "counts", "depths", "from", "link", "card"))
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    monkeypatch.setattr(target_lib, "require", lambda target: None)
+
+
+def test_it_reads_what_is_asked(installed):
+    asked = forecast_command.request({**NONE, "targets": "v5e:16x16, h100:8", "counts": "1..1024", "depths": "4,2"})
+    assert [target.text for target in asked.targets] == ["v5e:16x16", "h100:8"]
+    assert asked.counts == tuple(2**power for power in range(11))
+    assert asked.depths == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({}, "needs --targets=v5e:16x16,h100:8, or --from=DIR"),
+        ({"targets": "h101:8"}, "--target=h101:8 is unknown"),
+        ({"targets": "h100"}, "does not say how many devices"),
+        ({"targets": "v5e:32x16"}, "larger than a slice of v5e can be: use at most 256"),
+        ({"targets": "h100:8", "counts": "some"}, "--counts=some is not a list of numbers: use 1,2,4,8"),
+        ({"targets": "h100:8", "depths": "2"}, "--depths=2 is not two numbers of blocks"),
+        ({"targets": "h100:1", "counts": "8"}, "--counts needs a target of two devices or more"),
+        ({"targets": "h100:8", "link": "1gbit,10gbit"}, "names several links"),
+        ({"targets": "h100:8", "link": "fast"}, "--link=fast is not a rate"),
+        ({"targets": "h100:8", "card": "nowhere.json"}, "there is no machine card 'nowhere.json'"),
+        ({"from": "results/x"}, "--from=DIR takes --counts=2 and --link=1gbit"),
+    ],
+)
+def test_bad_input_is_one_sentence(installed, texts, sentence):
+    with pytest.raises(UserError, match=sentence):
+        forecast_command.request({**NONE, **texts})
+
+
+def test_a_missing_plug_in_is_named(monkeypatch):
+    monkeypatch.setattr(target_lib, "_installed", lambda module: False)
+    with pytest.raises(UserError, match="EXTRAS=target-tpu"):
+        forecast_command.request({**NONE, "targets": "v5e:2x4"})
+
+
+def test_the_smallest_need_is_said_where_nothing_fits():
+    small = dataclasses.replace(at(64), peak_bytes=90 * 10**9)
+    large = dataclasses.replace(at(16), peak_bytes=190 * 10**9)
+    assert "the smallest need is 90 GB on a device, of fsdp/weak/64" in forecast_command.smallest_need([large, small])
+    assert forecast_command.smallest_need([large, dataclasses.replace(small, peak_bytes=10**9)]) == ""
+    refused = dataclasses.replace(large, status="too large", peak_bytes=None)
+    assert "no compiler said how much" in forecast_command.smallest_need([refused])
+
+
+def test_a_compiler_that_takes_too_long_is_an_answer():
+    point = {"point": "fsdp/weak/8", "strategy": "fsdp", "scaling": "weak", "arm": "", "devices": 8, "global_batch": 8}
+    about = dict(point=point, target="h100:8", record=None, memory_bytes=10**9)
+    slow = CompiledRow(reason="no answer within 900 s: worker stopped", **about)
+    large = CompiledRow(reason="RESOURCE_EXHAUSTED: total memory (27.96T)", **about)
+    target = targets.parse("h100:8")
+    assert [estimate.exact(row, "gpt", target).status for row in (slow, large)] == ["slow", "too large"]
+    assert estimate.exact(large, "gpt", target).fits is False
+
+
+def test_table_file_and_page_show_three_grades(tmp_path):
+    tpu = compiled_tpu(8)
+    target = targets.parse("v5e:2x4")
+    estimated = estimate.timed(tpu.forecast, tpu.events, target, network.of(target))
+    refused = dataclasses.replace(at(2), status="failed", reason="the compiler ended", low_s=None)
+    forecasts.write(tmp_path, [estimated, at(16), at(64), refused])
+    console = Console(record=True, width=140)
+    page.write(tmp_path, console)
+    shown = console.export_text()
+    assert "at least" in shown
+    assert " .. " in shown
+    assert "the compiler ended" in shown
+    assert "No number here is a measured time" in shown
+    with open(tmp_path / page.CSV) as file:
+        rows = list(csv.DictReader(file))
+    assert [row["basis"] for row in rows] == ["compiled", "reckoned", "reckoned", "reckoned"]
+    assert "step_s" not in rows[0]
+    assert (tmp_path / "figures" / "forecast.svg").exists()
+    assert "hatch" in (tmp_path / page.PAGE).read_text()
+    assert [(row["grade"], bool(row["high_s"])) for row in rows[:2]] == [("estimated", True), ("at best", False)]
+
+
+def test_a_model_without_layers_has_no_depths():
+    with pytest.raises(UserError, match=r"no config\.model\.layers"):
+        forecast_command._require_layers(ConfigDict({"model": {}}))

@@ -1,0 +1,83 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From a measured step to more devices: local work stays what it was, communication follows from the link."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from fabricate import run_folder
+
+from jaxbench.analysis import points, scaling
+from jaxbench.errors import UserError
+from jaxbench.forecast import measured
+from jaxbench.forecast.network import Hosts, Link
+from jaxbench.records.schema import Collective
+from jaxbench.records.store import RunFolder
+
+SLOW = Hosts(host=1, inside={}, between=Link(alpha_s=1e-4, bytes_per_s=1e6))
+SCALINGS, BYTES = ("strong", "weak"), 246_824  # 4 bytes of each of 61,706 parameters
+
+
+def rows_of(path, scaling_name, **facts):
+    run = RunFolder(run_folder(path, scalings=(scaling_name,), **facts))
+    return scaling.analyse(points.load(run), config=run.config())
+
+
+def test_weak_scaling_adds_the_gradients_sum_to_the_measured_step(tmp_path):
+    rows = rows_of(tmp_path, "weak", devices=(1,))
+    step = rows[0].timing.step_s
+    made = measured.forecast(rows, 2, "1gbit", SLOW)
+    assert made.basis == "measured"
+    assert made.communication_s == pytest.approx(1e-4 + BYTES / 1e6)  # 2 (n - 1) / n = 1
+    assert made.work_s == pytest.approx(step.value)
+    assert made.scheduled_s == pytest.approx(step.value + made.communication_s)
+    assert made.low_s == pytest.approx(max(step.lo, made.communication_s))
+    assert made.high_s == pytest.approx(step.hi + made.communication_s)
+    assert made.global_batch == 2 * rows[0].point.global_batch
+
+
+def test_strong_scaling_shares_the_examples_and_says_so(tmp_path):
+    rows = rows_of(tmp_path, "strong", devices=(1,))
+    made = measured.forecast(rows, 4, "1gbit", SLOW)
+    assert made.work_s == pytest.approx(rows[0].timing.step_s.value / 4)
+    assert made.communication_s == pytest.approx(1e-4 + 1.5 * BYTES / 1e6)
+    assert any("small batches are slower" in note for note in made.notes)
+
+
+def test_the_messages_of_a_compiled_step_are_taken_where_there_are_some(tmp_path):
+    rows = rows_of(tmp_path, "weak", devices=(1, 2))
+    made = measured.forecast(rows, 2, "1gbit", SLOW)
+    assert made.communication_s == pytest.approx(12 * 1e-4 + (BYTES + 8) / 1e6, rel=1e-4)  # 12 arrays, each a message
+    assert made.work_s == pytest.approx(rows[0].timing.step_s.value)
+
+
+def test_a_slower_link_is_never_a_shorter_step(tmp_path):
+    rows = rows_of(tmp_path, "weak", devices=(1,))
+    rates = [1e9, 1e8, 1e7, 1e6]
+    every = [
+        measured.forecast(rows, 2, "", Hosts(host=1, inside={}, between=Link(alpha_s=1e-4, bytes_per_s=rate)))
+        for rate in rates
+    ]
+    assert [made.scheduled_s for made in every] == sorted(made.scheduled_s for made in every)
+
+
+def test_what_cannot_be_forecast_is_said(tmp_path):
+    with pytest.raises(UserError, match="the run's smallest point has 2 devices"):
+        measured.forecast(rows_of(tmp_path / "a", "weak", devices=(2, 4)), 8, "1gbit", SLOW)
+    sharded = rows_of(tmp_path / "b", "weak", devices=(1,), strategies=("fsdp",))
+    with pytest.raises(UserError, match="fsdp was measured on one device only"):
+        measured.forecast(sharded, 2, "1gbit", SLOW)
+    wrong = rows_of(tmp_path / "c", "weak", devices=(1,), wrong=("shard_map/weak/1",))
+    with pytest.raises(UserError, match="no measured point of this strategy whose checks passed"):
+        measured.forecast(wrong, 2, "1gbit", SLOW)
+
+
+def test_one_devices_text_says_how_many_messages_there_will_be(tmp_path):
+    rows = rows_of(tmp_path, "weak", devices=(1,))
+    record = rows[0].point.record
+    alone = Collective(kind="all-reduce", count=12, bytes=BYTES, group=1)  # among one device: nothing is sent
+    passport = dataclasses.replace(record.passport, collectives=(alone,))
+    point = dataclasses.replace(rows[0].point, record=dataclasses.replace(record, passport=passport))
+    made = measured.forecast([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
+    assert made.communication_s == pytest.approx(12 * 1e-4 + BYTES / 1e6, rel=1e-4)

@@ -1,0 +1,108 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Seconds of one collective on the links of a target, against cases worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxbench.analysis import alpha_beta
+from jaxbench.catalog import hardware, links, published, targets
+from jaxbench.errors import UserError
+from jaxbench.forecast import network
+from jaxbench.forecast.network import Hosts, Link, Torus
+from jaxbench.records.schema import Collective
+
+HOP = Link(alpha_s=1e-6, bytes_per_s=1e9)
+
+
+def message(wire: int, group: int, kind: str = "all-gather") -> Collective:
+    return Collective(kind=kind, count=1, bytes=wire, group=group, wire_bytes=wire)
+
+
+def test_a_ring_uses_both_directions_and_a_line_one():
+    ring, line = (Torus(shape=(1, 16), link=HOP, ring=side) for side in (16, 32))
+    assert ring.seconds(message(10**9, 16), 1) == pytest.approx(8e-6 + 0.5)
+    assert line.seconds(message(10**9, 16), 1) == pytest.approx(15e-6 + 1.0)
+
+
+def test_a_slice_uses_every_side_and_a_reduction_goes_twice():
+    square = Torus(shape=(16, 16), link=HOP, ring=16)
+    assert square.seconds(message(10**9, 256), 1) == pytest.approx(16e-6 + 0.25)
+    assert square.seconds(message(10**9, 256, "all-reduce"), 1) == pytest.approx(32e-6 + 0.25)
+    assert square.seconds(message(10**9, 16), 1) == pytest.approx(8e-6 + 0.5)  # one side of it
+    assert square.seconds(message(10**9, 16, "collective-permute"), 1) == pytest.approx(1e-6 + 1.0)
+    assert square.seconds(message(10**9, 256, "all-to-all"), 1) == pytest.approx(16e-6 + 2.0)  # 16 / 8
+    assert square.seconds(message(0, 256), 1) == 0.0
+
+
+def test_a_group_sends_through_as_many_adapters_as_it_has_members_on_a_host():
+    hosts = Hosts(
+        host=8, inside={"": Link(alpha_s=1e-5, bytes_per_s=1e11)}, between=Link(alpha_s=1e-3, bytes_per_s=1e10)
+    )
+    assert hosts.seconds(message(10**9, 8), 1) == pytest.approx(1e-5 + 0.01)
+    assert hosts.seconds(message(10**9, 64), 1) == pytest.approx(1e-3 + 0.0125)  # 8 adapters
+    assert hosts.seconds(message(10**9, 8), 8) == pytest.approx(1e-3 + 0.1)  # one member a host
+    assert hosts.seconds(message(10**9, 8), 2) == pytest.approx(1e-3 + 0.025)  # four of them
+    assert hosts.seconds(message(10**9, 1), 1) == 0.0
+
+
+def test_every_target_has_its_links():
+    for name in targets.names():
+        target = targets.parse(name)
+        assert network.of(target).seconds(message(10**9, target.devices), 1) > 0
+        assert work_rates(target.device_kind)
+
+
+def work_rates(kind: str) -> bool:
+    from jaxbench.forecast import work
+
+    chip = work.chip(kind)
+    assert chip is not None
+    cycles = targets.TPUS.values()
+    return (chip.clock_hz is not None) == any(kind == jax_name for jax_name, _ in cycles)
+
+
+@pytest.mark.parametrize(
+    ("column", "group", "device", "link", "adapters"),
+    [
+        ("a100x8", 8, "NVIDIA A100 SXM 80GB", "nvlink", 1),
+        ("h200x8", 8, "NVIDIA H200 SXM", "nvlink", 1),
+        ("b200x8", 8, "NVIDIA B200 SXM", "nvlink", 1),
+        ("b200x8x4nodes", 32, "NVIDIA B200 SXM", "network", 8),
+    ],
+)
+def test_the_catalogues_links_are_the_fits_of_the_published_series(column, group, device, link, adapters):
+    series = published.allreduce()[column].dropna()
+    wire = series.index.to_numpy(float) * 2 * (group - 1) / group
+    ((alpha, inverse),) = alpha_beta.solve(wire, (wire / series.to_numpy())[None])
+    known = links.find(device, link, "all-reduce")
+    assert known is not None
+    assert known.alpha_s == pytest.approx(alpha, rel=0.02)
+    assert known.bytes_per_s == pytest.approx(1 / inverse / adapters, rel=0.01)
+
+
+def test_the_catalogues_link_is_never_faster_than_the_data_sheet():
+    for name in ("Google TPU v5e", "Google TPU v5p", "Google TPU v6e (Trillium)"):
+        kind = next(jax_name for jax_name, _ in targets.TPUS.values() if hardware.find(jax_name).name == name)
+        known, peak = links.find(name, "ici"), hardware.find(kind)
+        ports = 6 if name.endswith("v5p") else 4
+        assert known.bytes_per_s * ports == pytest.approx(peak.link.unidirectional_bytes_per_s)
+
+
+def test_a_link_is_read_from_its_rate():
+    assert network.parse("1gbit").bytes_per_s == 1.25e8
+    assert network.parse("300mbit:50us") == Link(alpha_s=5e-5, bytes_per_s=3.75e7)
+    assert network.parse("100mbit:2ms").alpha_s == 2e-3
+    for wrong in ("fast", "0gbit", "1gb", "1gbit:fast"):
+        with pytest.raises(UserError, match="is not a rate: write, for example, 1gbit"):
+            network.parse(wrong)
+
+
+def test_a_card_says_what_it_lacks():
+    card = {"links": [{"op": "all_reduce", "dtype": "float32", "devices": 2, "alpha_s": 1e-5, "bus_bytes_per_s": 1e9}]}
+    carded = network.Carded(card=card)
+    assert carded.seconds(message(10**9, 2, "all-reduce"), 1) == pytest.approx(1.0 + 1e-5)
+    with pytest.raises(UserError, match="no all-reduce among 4 devices"):
+        carded.seconds(message(10**9, 4, "all-reduce"), 1)
+    assert np.isfinite(carded.seconds(message(0, 1, "all-reduce"), 1))

@@ -1,0 +1,186 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A compiled text becomes work and messages: no message is lost, and what is hidden follows from the order."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import compiled_cases as cases
+import pytest
+from thin import thin
+
+from jaxbench.catalog import targets
+from jaxbench.forecast import network, schedule, work
+from jaxbench.forecast.schedule import Loop, Send, Wait
+from jaxbench.forecast.work import Chip, Cost
+from jaxbench.measure import census, dot_flops
+from jaxbench.records.schema import Collective
+
+CHIP = Chip(memory_bytes_per_s=1e9, products=(("bfloat16", 1e12), ("float32", 1e12)), peak_flop_per_s=2e12)
+MESH = {"data": 8}
+EVERY = [(case.name, target) for case in cases.CASES for target in cases.TARGETS]
+
+
+def message(size: int = 1000, kind: str = "all-reduce", group: int = 8) -> Collective:
+    return Collective(kind=kind, count=1, bytes=size, elements=size // 4, group=group, wire_bytes=size)
+
+
+def spent(seconds: float) -> Cost:
+    return Cost(seconds=seconds, how="memory")
+
+
+def one_second(collective: Collective, stride: int) -> float:
+    return collective.wire_bytes / 1000
+
+
+def read(name: str, target: str) -> tuple[schedule.Event, ...]:
+    on = work.chip(targets.parse(target).device_kind)
+    assert on is not None
+    return schedule.read(cases.text(cases.BY_NAME[name], target), MESH, on)
+
+
+@pytest.mark.parametrize(("name", "target"), thin(EVERY))
+def test_it_sends_what_the_census_counts(name, target):
+    sent: dict[tuple[str, int], int] = {}
+    for event, times in schedule.every(read(name, target)):
+        if isinstance(event, Send):
+            key = event.collective.kind, event.collective.group
+            sent[key] = sent.get(key, 0) + times * event.collective.bytes
+    counted: dict[tuple[str, int], int] = {}
+    for each in census.read(cases.text(cases.BY_NAME[name], target), MESH):
+        counted[each.kind, each.group] = counted.get((each.kind, each.group), 0) + each.bytes
+    assert sent == counted
+    assert sum(sent.values()) > 0
+
+
+@pytest.mark.parametrize(("name", "target"), thin(EVERY))
+def test_every_product_is_counted_and_every_wait_has_its_message(name, target):
+    events = read(name, target)
+    flops = sum(event.flops * times for event, times in schedule.every(events) if isinstance(event, Cost))
+    counted = dot_flops.count(cases.text(cases.BY_NAME[name], target))
+    assert flops > 0
+    if counted is not None:  # without library calls
+        assert flops == pytest.approx(counted, rel=0.01)
+    assert unmatched(events) == []
+
+
+def unmatched(events: tuple[schedule.Event, ...]) -> list[str]:
+    """Waits for what was not sent, and messages that nobody waits for."""
+    begun, wrong = set[str](), []
+    for event in events:
+        if isinstance(event, Send):
+            begun.add(event.name)
+        elif isinstance(event, Wait):
+            wrong += [] if event.name in begun else [event.name]
+            begun.discard(event.name)
+        elif isinstance(event, Loop):
+            wrong += unmatched(event.events)
+    return [*wrong, *begun]
+
+
+def test_a_message_hides_behind_the_work_between_its_ends():
+    sent = Send("m", message(3000), 1)  # three seconds
+    hidden = schedule.times((sent, spent(4.0), Wait("m")), one_second)
+    assert (hidden.work_s, hidden.communication_s, hidden.scheduled_s) == (4.0, 3.0, 4.0)
+    partly = schedule.times((sent, spent(1.0), Wait("m"), spent(3.0)), one_second)
+    assert partly.scheduled_s == 6.0
+    bare = schedule.times((sent, Wait("m"), spent(4.0)), one_second)
+    assert bare.scheduled_s == bare.bare_s == 7.0
+    assert bare.hidden_s == 4.0
+
+
+def test_a_link_carries_one_message_at_a_time_and_a_loop_hides_nothing_across_turns():
+    two = (Send("a", message(2000), 1), Send("b", message(2000), 1), spent(1.0), Wait("a"), Wait("b"))
+    assert schedule.times(two, one_second).scheduled_s == 4.0
+    loop = (Loop(5, (Send("a", message(), 1), spent(0.5), Wait("a")), known=True),)
+    times = schedule.times(loop, one_second)
+    assert (times.work_s, times.communication_s, times.scheduled_s) == (2.5, 5.0, 5.0)
+
+
+@pytest.mark.parametrize(("name", "target"), thin(EVERY))
+def test_a_slower_link_is_never_a_shorter_step(name, target):
+    events, found = read(name, target), network.of(targets.parse(target))
+    before = schedule.times(events, found.seconds)
+    after = schedule.times(events, lambda *about: 3 * found.seconds(*about))
+    assert after.scheduled_s >= before.scheduled_s
+    assert after.hidden_s >= before.hidden_s
+    assert before.hidden_s <= before.scheduled_s * (1 + 1e-9)
+    assert before.scheduled_s <= before.bare_s * (1 + 1e-9)
+
+
+def test_messages_among_other_devices_keep_their_arrays():
+    reduce = message(8_000_000)
+    assert schedule.among(reduce, 2).wire_bytes == 8_000_000  # 2 (n - 1) / n
+    assert schedule.among(reduce, 1024).bytes == 8_000_000
+    assert schedule.among(reduce, 1).wire_bytes == 0
+    scatter = message(1_000_000, "reduce-scatter")  # an eighth of 8 MB
+    assert schedule.among(scatter, 4).bytes == 2_000_000
+    assert schedule.among(scatter, 4).wire_bytes == 6_000_000
+    part = Send("m", message(1000, group=2), 1)  # along another axis: stays
+    assert schedule.regrouped((part,), 8, 64) == (part,)
+
+
+SLICED = """HloModule m, is_scheduled=true
+
+%fused (a: f32[1000,10], i: s32[]) -> f32[1,10] {
+  %a = f32[1000,10]{1,0} parameter(0)
+  %i = s32[] parameter(1)
+  %zero = s32[] constant(0)
+  ROOT %picked = f32[1,10]{1,0} dynamic-slice(%a, %i, %zero), dynamic_slice_sizes={1,10}
+}
+
+ENTRY %main (p: f32[1000,10], q: s32[]) -> f32[1,10] {
+  %p = f32[1000,10]{1,0} parameter(0)
+  %q = s32[] parameter(1)
+  ROOT %f = f32[1,10]{1,0} fusion(%p, %q), kind=kLoop, calls=%fused
+}
+"""
+
+
+def test_a_slice_moves_what_it_touches():
+    (cost,) = schedule.read(SLICED, {}, CHIP)
+    assert cost == Cost(seconds=84e-9, how="memory", bytes=84)  # 40 read, 40 written, and the index
+
+
+PRODUCT = """HloModule m, is_scheduled=true
+
+ENTRY %main (p: bf16[64,128], q: bf16[128,32]) -> bf16[64,32] {
+  %p = bf16[64,128]{1,0} parameter(0)
+  %q = bf16[128,32]{1,0} parameter(1)
+  ROOT %d = bf16[64,32]{1,0} dot(%p, %q), lhs_contracting_dims={1}, rhs_contracting_dims={0}CYCLES
+}
+"""
+
+
+def test_a_product_takes_the_longer_of_its_flops_and_bytes_or_the_compilers_cycles():
+    flops, moved = 2 * 64 * 128 * 32, 2 * (64 * 128 + 128 * 32 + 64 * 32)
+    (memory_bound,) = schedule.read(PRODUCT.replace("CYCLES", ""), {}, CHIP)
+    assert memory_bound == Cost(seconds=moved / 1e9, how="roofline", flops=flops, bytes=moved)
+    fast = dataclasses.replace(CHIP, memory_bytes_per_s=1e15)
+    (compute_bound,) = schedule.read(PRODUCT.replace("CYCLES", ""), {}, fast)
+    assert compute_bound.seconds == flops / 1e12
+    cycles = PRODUCT.replace("CYCLES", ', backend_config={"estimated_cycles":"3000"}')
+    (told,) = schedule.read(cycles, {}, dataclasses.replace(CHIP, clock_hz=1.5e9))
+    assert (told.seconds, told.how) == (2e-6, "cycles")
+
+
+def test_a_librarys_product_and_an_unknown_kernel():
+    gemm = PRODUCT.replace(
+        "dot(%p, %q), lhs_contracting_dims={1}, rhs_contracting_dims={0}CYCLES",
+        'custom-call(%p, %q), custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":'
+        '{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}}}',
+    )
+    (cost,) = schedule.read(gemm, {}, CHIP)
+    assert (cost.flops, cost.how) == (2 * 64 * 128 * 32, "roofline")
+    scratch = gemm.replace("%d = bf16[64,32]{1,0} custom", "%d = (bf16[64,32]{1,0}, s8[33554432]{0}) custom")
+    assert scratch != gemm
+    assert schedule.read(scratch, {}, CHIP) == (cost,)  # a workspace is no traffic
+    kernel = PRODUCT.replace(
+        "dot(%p, %q), lhs_contracting_dims={1}, rhs_contracting_dims={0}CYCLES",
+        'custom-call(%p, %q), custom_call_target="my_kernel"ESTIMATE',
+    )
+    (cost,) = schedule.read(kernel.replace("ESTIMATE", ""), {}, CHIP)
+    assert (cost.how, cost.name) == ("unknown", "my_kernel")
+    estimate = ', backend_config={"cost_estimate":{"flops":"5000000000"}}'
+    (cost,) = schedule.read(kernel.replace("ESTIMATE", estimate), {}, CHIP)
+    assert (cost.how, cost.seconds) == ("kernel", 5e9 / 1e12)  # half of a peak of 2e12
