@@ -86,7 +86,7 @@ list: $(runtime)  ## list the experiments and presets
 	@$(app) list
 
 # `-m ""` overrides the `-m "not full"` of pyproject.toml.
-test: $(develop)  ## test every guarantee once, in under five minutes on two cores; K=word: all tests with this word in their name
+test: $(develop)  ## test every guarantee once, in a few minutes; K=word: all tests with this word in their name
 	@$(pytest) $(if $(K),-m "" -k "$$K")
 
 test-all: $(develop)  ## run all tests (strategies x models x settings), half an hour on two cores
