@@ -57,11 +57,10 @@ def add_links(workdir: Path, console: Console) -> None:
     if manifest["plan"].get("view") != "collectives":
         return
     made = machine_card.build([RunFolder(workdir)])
-    made["links"] = [link for link in made["links"] if (link["group_processes"] or 1) > 1]
+    if not any((link["group_processes"] or 1) > 1 for link in made["links"]):
+        return
     target = workdir.resolve().parent / CARD
     before = machine_card.read(target)
-    if not made["links"]:
-        return
     if before is not None and (mismatch := machine_card.matches(before, manifest)):
         console.print(f"{target} stays without these links: {mismatch}", style="yellow", soft_wrap=True)
         return

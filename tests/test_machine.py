@@ -14,8 +14,10 @@ from rich.console import Console
 from thin import thin
 
 from jaxbench import machine_command
+from jaxbench.analysis import machine_card
 from jaxbench.errors import UserError
 from jaxbench.records import sealed
+from jaxbench.records.store import MANIFEST
 
 CPU = ("--config.mesh.platform=cpu", "--config.measure.rounds=1", "--config.measure.block_s=0.001")
 
@@ -78,6 +80,8 @@ SIZES = [4**k for k in range(5, 12)]
 def links(folder: Path, alpha_s: float, **of: int) -> Path:
     made = fab.alpha_beta("all_reduce", 2, SIZES, alpha_s=alpha_s, beta=1e9, cores=2, **of)
     fab.case_folder(folder, made, view="collectives", rounds=5)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "started": folder.name}))  # each its own, as runs have
     machine_command.add_links(folder, Console(quiet=True))
     return folder.parent / machine_command.CARD
 
@@ -88,7 +92,8 @@ def test_links_between_processes_are_added_to_the_card_beside_a_run(tmp_path: Pa
     links(tmp_path / "processes", 1e-4, group_processes=2)
     before = json.loads(card.read_text())
     before["links"].append({name: value for name, value in before["links"][0].items() if "group" not in name})
-    card.write_text(json.dumps(before))
+    before["made_of"] += ["a run that is elsewhere"]
+    card.write_text(json.dumps({**before, sealed.SHA256: sealed.digest(before)}))
     links(tmp_path / "hosts", 1e-3, group_processes=2, group_hosts=2)
     links(tmp_path / "again", 2e-4, group_processes=2)
     found = json.loads(card.read_text())["links"]
@@ -97,11 +102,23 @@ def test_links_between_processes_are_added_to_the_card_beside_a_run(tmp_path: Pa
     assert seen == pytest.approx({(None, None): 1e-4, (2, 2): 1e-3, (2, 1): 2e-4}, rel=0.1)
 
 
+def test_a_card_with_links_of_several_runs_agrees_with_them(tmp_path: Path) -> None:
+    for name, alpha_s, of in (("first", 1e-4, {}), ("hosts", 1e-3, {"group_hosts": 2}), ("again", 2e-4, {})):
+        card = links(tmp_path / name, alpha_s, group_processes=2, **of)
+    held = json.loads(card.read_text())
+    assert held == machine_card.read(card) and len(held["links"]) == 2 and len(held["made_of"]) == 3
+    held["links"][0]["alpha_s"] /= 2
+    card.write_text(json.dumps({**held, sealed.SHA256: sealed.digest(held)}))
+    with pytest.raises(UserError, match="its runs"):
+        machine_card.read(card)
+
+
 def test_another_machines_card_keeps_its_own_links(tmp_path: Path) -> None:
     card = links(tmp_path / "one", 1e-4, group_processes=2)
     other = json.loads(card.read_text())
     other["machine"]["cores"] = other["machine"].get("cores", 2) + 1
-    card.write_text(text := json.dumps(other))
+    other["made_of"] = ["a run that is elsewhere"]
+    card.write_text(text := json.dumps({**other, sealed.SHA256: sealed.digest(other)}))
     links(tmp_path / "other", 1e-3, group_processes=2)
     assert card.read_text() == text
 

@@ -65,7 +65,10 @@ def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None
     elif view == "dispatch":
         card["launch"] += [_launch(run, row) for row in honest]
     elif view == "collectives":
-        card["links"] += [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
+        links = [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
+        # What lies inside a process of several is measured better by a run of one process.
+        between = [link for link in links if (link["group_processes"] or 1) > 1]
+        card["links"] = _replaced(card["links"], between or links)
     elif view == "transfer":
         card["transfers"] += [_transfer(run, row) for row in _largest(honest)]
 
@@ -127,9 +130,14 @@ def _link(run: str, fit: Fit) -> dict[str, Any]:
 
 def with_links(card: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     """A card with the links of a newer one of the same machine, which replace its own of the same groups."""
-    groups = {_group(link) for link in newer["links"]}
-    links = [link for link in card["links"] if _group(link) not in groups] + newer["links"]
-    return {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
+    links = _replaced(card["links"], newer["links"])
+    whole = {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
+    return {**whole, sealed.SHA256: sealed.digest(whole)}
+
+
+def _replaced(links: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    groups = {_group(link) for link in newer}
+    return [link for link in links if _group(link) not in groups] + newer
 
 
 def _group(link: dict[str, Any]) -> tuple[Any, ...]:

@@ -110,7 +110,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_real_run_again(real: Path, tmp_path: Path) -> None:
     path, run = real, real.parent / "run"
     done = again(path, tmp_path / "again")
-    assert done.returncode in (0, 1, 2), done.stderr  # the times of a busy machine: any verdict, and never a trace
+    assert done.returncode in (0, 1, 2, 3), done.stderr  # the times of a busy machine: any verdict, and never a trace
     assert "Traceback" not in done.stderr
     assert path.name in done.stdout and "jit_auto/strong/2" in done.stdout
     assert json.loads((tmp_path / "again" / CONFIG).read_text()) == json.loads((run / CONFIG).read_text())
@@ -127,5 +127,5 @@ def test_another_machine_and_another_source_are_said_before_anything_is_measured
     done = again(card_cases.forge(forged, manifest=other), tmp_path / "again")
     first, second, *_ = done.stdout.splitlines()
     assert "another kind of machine, Other 1" in first and "source of the experiment differs" in second
-    assert done.returncode in (0, 1, 2) and "Step times of another kind of machine are not judged." in done.stdout
+    assert done.returncode in (0, 1, 2, 3) and "Step times of another kind of machine are not judged." in done.stdout
     assert MANIFEST in {file.name for file in (tmp_path / "again").iterdir()}
