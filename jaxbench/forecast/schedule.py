@@ -130,11 +130,11 @@ class _Reader:
             for name in line.called:
                 yield from self.events(name)
         elif line.opcode.removesuffix("-start") in census.KINDS:
-            yield from self._message(line, line, users.get(line.name), waits=not line.opcode.endswith("-start"))
-            if line.opcode.endswith("-start") and '"is_sync":true' in line.rest:
-                yield Wait(line.name)
+            yield from self._message(line, line, users.get(line.name), waits=_is_waited_for(line))
         elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*census.KINDS, "async"):
-            yield Wait(line.operands[0])
+            start = self._module.instructions.get(line.operands[0])
+            if start is None or not _is_waited_for(start):
+                yield Wait(line.operands[0])
         elif line.opcode == "async-start" or line.opcode == "fusion":
             yield from self._fused(line)
         elif (cost := work.cost(line, self._module, self._on)) is not None:
@@ -185,6 +185,11 @@ class _Reader:
 
     def _carries(self, line: Instruction) -> bool:
         return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
+
+
+def _is_waited_for(collective: Instruction) -> bool:
+    """The device does nothing else until this collective has arrived: whole, or begun and marked as synchronous."""
+    return not collective.opcode.endswith("-start") or '"is_sync":true' in collective.rest
 
 
 def _work_s(events: tuple[Event, ...]) -> float:
