@@ -96,23 +96,36 @@ def test_slurm_is_asked_for_its_partitions_and_says_what_it_refuses(slurm_here: 
         slurm.submit(asked)
 
 
-def test_ray_starts_a_process_a_worker_that_knows_the_first(tmp_path: Path) -> None:
+def submitted_to_ray(tmp_path: Path, changes: str = "") -> subprocess.CompletedProcess[str]:
+    """A job on a cluster of one, from a process of its own, which prints what became of it."""
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed: EXTRAS=ray installs it")
     environ = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     code = f"""
-import dataclasses, sys
+import sys
 from cluster.test_launchers import job
 from jaxbench.launch.engines import ray
 from pathlib import Path
-asked = job(Path({str(tmp_path)!r}))
-sys.exit(ray.submit(asked).code)
+ended = ray.submit(job(Path({str(tmp_path)!r}), {changes}))
+print(ended.sentence)
+sys.exit(ended.code)
 """
     path = os.pathsep.join((str(Path(__file__).parents[1]), str(Path(__file__).parents[2])))
-    done = subprocess.run([sys.executable, "-c", code], env={**environ, "PYTHONPATH": path}, timeout=240)
-    assert done.returncode == 0
+    words, environ = [sys.executable, "-c", code], {**environ, "PYTHONPATH": path}
+    return subprocess.run(words, env=environ, stdout=subprocess.PIPE, text=True, timeout=240)
+
+
+def test_ray_starts_a_process_a_worker_that_knows_the_first(tmp_path: Path) -> None:
+    assert submitted_to_ray(tmp_path).returncode == 0
     found = sorted(told(tmp_path), key=lambda about: str(about["words"]))
     assert [len(about["words"]) for about in found] == [5, 5]  # type: ignore[arg-type]
     words = [dict(word.split("=") for word in about["words"][2:]) for about in found]  # type: ignore[index]
     assert {each["--process"] for each in words} == {"0", "1"} and {each["--processes"] for each in words} == {"2"}
     assert len({each["--coordinator"] for each in words}) == 1
+
+
+def test_a_command_that_fails_under_ray_says_why(tmp_path: Path) -> None:
+    fails = """command=(sys.executable, "-c", "import sys; sys.exit('no model is named nosuch.')"), nodes=1"""
+    done = submitted_to_ray(tmp_path, fails)
+    assert done.returncode == 1
+    assert "no model is named nosuch" in done.stdout.splitlines()[-1]

@@ -10,6 +10,7 @@ import importlib
 import json
 import socket
 import subprocess
+import sys
 from typing import Any
 
 from jaxbench.errors import UserError
@@ -78,7 +79,7 @@ def submit(job: Job) -> Submitted:
 def run_command(config: dict[str, Any]) -> None:
     """In each worker: runs the command, as one process of the world of all workers.
 
-    Raises CalledProcessError for an exit code that is not 0.
+    Raises RuntimeError for an exit code that is not 0, with the last line that the command wrote about it.
     """
     from ray.train import get_context
     from ray.train.collective import broadcast_from_rank_zero
@@ -89,7 +90,13 @@ def run_command(config: dict[str, Any]) -> None:
         address = broadcast_from_rank_zero(f"{get_node_ip_address()}:{_free_port()}")
         world = [f"--coordinator={address}", f"--processes={context.get_world_size()}"]
         world += [f"--process={context.get_world_rank()}"]
-    subprocess.run([*config["argv"], *world], check=True)
+    last = ""
+    with subprocess.Popen([*config["argv"], *world], stderr=subprocess.PIPE, text=True) as command:
+        for line in command.stderr or ():
+            sys.stderr.write(line)
+            last = line.strip() or last
+    if command.returncode:
+        raise RuntimeError(f"{last.rstrip('.')} (exit code {command.returncode})")
 
 
 def _free_port() -> int:
