@@ -45,7 +45,8 @@ def headlines(
     elif view == "curves":
         results = _curves(good, crossings)
     else:
-        views = {"matmul": _matmul, "dispatch": _dispatch, "fusion": _fusion, "linalg": _linalg, "transfer": _transfer}
+        views = {"matmul": _matmul, "dispatch": _dispatch, "fusion": _fusion, "linalg": _linalg, "transfer": _transfer,
+                 "versus": _versus}  # fmt: skip
         results = views[view](good) if view in views else []
     return results or [f"No headline: {_why_not(view, rows)}."]
 
@@ -190,6 +191,29 @@ def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
         sentences.append(f"{op} {dtype}: {rate} at {at}{_note(best)}.")
         sentences += [c.sentence for c in crossings if (c.op, c.dtype) == (op, dtype) and c.below is not None]
     return sentences
+
+
+def _versus(rows: list[CaseRow]) -> list[str]:
+    """Of each job: who is fastest with one row and with the most, which need not be the same."""
+    sentences = []
+    for (op,), group in _groups(rows, "op").items():
+        sizes = sorted({row.point.elements or 0 for row in group})
+        ends = [
+            best
+            for size in dict.fromkeys((sizes[0], sizes[-1]))
+            if (best := paired_ratio.best([row for row in group if row.point.elements == size], _elements)) is not None
+        ]
+        words = [
+            f"{interval(best.rate, lambda value: scaled(value, 'rows/s'))} with {best.row.point.elements:,} at a time "
+            f"({best.row.point.impl} {_where(best.row)}{_note(best)})"
+            for best in ends
+        ]
+        sentences += [f"{op}: at most {' and '.join(words)}."] if words else []
+    return sentences
+
+
+def _elements(row: CaseRow) -> float | None:
+    return row.point.elements
 
 
 def _groups(rows: Iterable[CaseRow], *names: str) -> Groups:

@@ -14,6 +14,7 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate, estimate
 from jaxbench.analysis.quantities import scaled, times
 
+VIEWS = ("curves", "versus")  # whose implementations are compared over sizes
 RISING = 1.1  # at more than this ratio between the two largest sizes, the throughput has not levelled off
 
 

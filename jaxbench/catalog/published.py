@@ -84,6 +84,40 @@ def interruptions() -> Interruptions:
     return Interruptions(int(row["gpus"]), float(rate), float(row["effective_at_least"]), table.project)
 
 
+@dataclass(frozen=True)
+class Pair:
+    """The same job on processors and on an accelerator, as published. speedup: time of the former over the latter."""
+
+    job: str
+    hardware: str
+    speedup: float
+
+
+def processor_and_accelerator() -> tuple[Pair, ...]:
+    """Published pairs: image classification (2017), boosted trees (2017 and later), text classification."""
+    images, trees, texts = (read(id).frame for id in ("dawnbench_cifar10_derived", "xgboost_gpu", "texts_cpu_gpu"))
+    gpus = images[images["speedup_vs_cpu"] > 1]
+    return (
+        *(
+            Pair(
+                f"ResNet-164 {row['variant']}, {row['framework'].split()[0]}",
+                f"{row['device']} vs 16 vCPU, 2017",
+                row["speedup_vs_cpu"],
+            )
+            for row in gpus.to_dict("records")
+        ),  # fmt: skip
+        *(
+            Pair(
+                "boosted trees",
+                row["hardware"].replace(" + ", " vs "),
+                row["cpu_hist"] / row["gpu_hist"],
+            )
+            for row in trees.to_dict("records")
+        ),
+        *(Pair(row["job"], "hardware not named", row["cpu_s"] / row["gpu_s"]) for row in texts.to_dict("records")),
+    )
+
+
 def read(id: str) -> Published:
     """Reads one published table. Raises UserError for an unknown id."""
     sources = _sources()

@@ -28,6 +28,7 @@ TITLES = {
     "dispatch": "what a call costs",
     "fusion": "what fusing operations saves",
     "linalg": "how fast factorizations are",
+    "versus": "the processor against the accelerator",
     "transfer": "how fast copies are",
     "collectives": "how fast collectives are",
 }
@@ -99,7 +100,7 @@ def find(run: RunFolder) -> CaseFindings:
     view = str(plan.get("view", ""))
     rows = case_rows.analyse(loaded, manifest=manifest, machine=common["card"], spread=spread.read(run.path))
     fits = alpha_beta.fit_all(rows)
-    crossed = crossings.find(rows) if view == "curves" else []
+    crossed = crossings.find(rows) if view in crossings.VIEWS else []
     return CaseFindings(
         **common,
         experiment=str(plan.get("experiment", "")),
@@ -108,7 +109,7 @@ def find(run: RunFolder) -> CaseFindings:
         rows=rows,
         fits=fits,
         crossings=crossed,
-        knees=crossings.knees(rows) if view == "curves" else [],
+        knees=crossings.knees(rows) if view in crossings.VIEWS else [],
         normal=normal.judge(view, rows, manifest=manifest),
         left_out=[str(sentence).removeprefix("Left out: ") for sentence in plan.get("left_out") or ()],
     )

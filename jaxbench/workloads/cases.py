@@ -19,7 +19,7 @@ from jaxbench import config_fields
 from jaxbench.errors import UserError
 
 # The report has one set of figures for each view.
-VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives")
+VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives", "versus")
 
 
 @dataclass(frozen=True)

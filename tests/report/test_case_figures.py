@@ -22,7 +22,7 @@ from jaxbench.catalog import published
 from jaxbench.report import views
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.figures import alpha_beta, busbw, curves, devices, dispatch, fusion, linalg, matmul
+from jaxbench.report.figures import alpha_beta, busbw, curves, devices, dispatch, fusion, linalg, matmul, versus
 from jaxbench.report.figures import stream as stream_figure
 from jaxbench.report.figures import transfer as transfer_figure
 
@@ -253,6 +253,16 @@ def test_linalg_shows_how_the_others_compare_with_jit(tmp_path: Path) -> None:
     for axes in ratios:
         (numpy,) = [line for line in joined(axes) if line.get_linestyle() == "-"]
         assert np.allclose(numpy.get_ydata(), 2, rtol=0.05)
+
+
+def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_published(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "versus")
+    figure = drawn(versus, found)
+    latency, throughput = figure.axes
+    assert "0.001 x" in texts(latency) and "0.5 x" in texts(latency) and "4 x" in texts(throughput)
+    assert "14 x" in texts(throughput) and "14 x" not in texts(latency)
+    (headline,) = found.headlines
+    assert "with 1 at a time (numpy" in headline and "with 4,096 at a time (jit" in headline
 
 
 def test_cpu_against_accelerator_only_where_both_are(tmp_path: Path) -> None:

@@ -84,6 +84,11 @@ def test_work_of_each_kernel_by_hand() -> None:
     assert one("linalg", ops="lu", sizes="30", impls="scipy").flops == 18000
     assert one("linalg", ops="qr", sizes="30", impls="numpy").flops == 72000
     assert one("linalg", ops="svd", sizes="30", impls="jit").flops is None
+    rows = {op: one("versus", ops=op, sizes="10", impls="jit").flops for op in ("product", "mlp", "cnn", "lstm")}
+    first, last = 2 * 784 * 128, 2 * 128 * 10
+    assert (rows["product"], rows["mlp"]) == (10 * first, 10 * (2 * first + 3 * last))
+    assert rows["cnn"] == 10 * (2 * 2 * 12 * 12 * 25 * 8 + 3 * 2 * 12 * 12 * 8 * 10)
+    assert rows["lstm"] == 10 * 3 * (16 * 2 * (16 + 32) * 128 + 2 * 32 * 5)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, seconds_tick, short, si
 from jaxbench.report.drawing.series import Series, believed, elements, per_second
 
-VIEWS = ("cases/curves",)
+VIEWS = ("cases/curves", "cases/versus")
 CAPTION = (
     "Left: at small sizes read the time, which is flat while launching the work costs more than the work itself. "
     "Right: at large sizes read the throughput. Dotted lines: sizes from which one implementation is faster than "

@@ -13,7 +13,7 @@ from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.kit import Figure, Mark, Sheet, short, si, time_axis
 from jaxbench.report.drawing.series import believed
 
-VIEWS = tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg"))
+VIEWS = tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "versus"))
 ORDER = 1
 CAPTION = (
     "The same jitted kernel on the CPU and on the accelerator, at the largest size measured on both. The factor is the "

@@ -1,0 +1,68 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The processor against the accelerator: how many times as fast as NumPy each place is, and what others published."""
+
+from __future__ import annotations
+
+from jaxbench.analysis import paired_ratio
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.catalog import published
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks, notes, series
+from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, log_axis, plain, short
+
+VIEWS = ("cases/versus",)
+CAPTION = (
+    "Speed over that of NumPy on one core: latency with one row, throughput with the most rows. Below, hollow: what "
+    "others published for an accelerator over processors; other jobs on other machines, drawn as published."
+)
+BASE = "numpy"
+
+
+def draw(run: CaseFindings) -> Figure | None:
+    """None when nothing was measured beside NumPy on one core."""
+    rows = [row for row in run.rows if row.timing.step_s.known and not _repeats(row)]
+    names = series.naming(rows, ("impl", "platform", "cores"))
+    lines: dict[str, list[list[Mark]]] = {}  # label: marks of one row, and of the most
+    for look, op in enumerate(series.operations(rows)):
+        of_op = [row for row in rows if row.point.op == op]
+        for column, size in enumerate((min(map(series.elements, of_op)), max(map(series.elements, of_op)))):
+            here = [row for row in of_op if row.point.elements == size]
+            base = next((row for row in here if row.point.impl == BASE and row.point.cores == 1), None)
+            for row in here:
+                if base is not None and row is not base:
+                    label = short(f"{op}: {names[row.point.point]}", 34)
+                    at = list(lines).index(label) if label in lines else len(lines)
+                    lines.setdefault(label, [[], []])[column] += _marks(at, row, base, look)
+    if not lines:
+        return None
+    pairs = published.processor_and_accelerator()
+    sheet = Sheet(1, 2)
+    labels = [*lines, *(short(f"{pair.job}, {pair.hardware}", 40) for pair in pairs)]
+    for column, title in enumerate(("one row: latency", "most rows: throughput")):
+        axes = sheet.panels[0, column]
+        marks.dots(axes, [mark for line in lines.values() for mark in line[column]])
+        log_axis(axes, "x", show=plain, max_ticks=5, span=[0.0005, 2000.0])
+        marks.unity(axes)
+        entitle(axes, title, x="times as fast as NumPy on one core")
+        sheet.names(axes, labels, shown=not column)
+    _published(sheet.panels[0, 1], pairs, start=len(lines))
+    cited = notes.cited("DAWNBench, XGBoost's notes, and a text that names no hardware")
+    return sheet.finish(f"{run.experiment}: the processor against the accelerator", [], [*notes.of_marks(rows), cited])
+
+
+def _repeats(row: CaseRow) -> bool:
+    """Python uses one core, however many it is given."""
+    return row.point.impl == "python" and row.point.cores != 1
+
+
+def _marks(at: int, row: CaseRow, base: CaseRow, look: int) -> list[Mark]:
+    ratio = paired_ratio.ratio(base, row)
+    mark = Mark(at=at, value=ratio, state=marks.state(row), look=look, text=f"{ratio.value:.2g} x")
+    return [mark] if ratio.known else []
+
+
+def _published(axes: Axes, pairs: tuple[published.Pair, ...], *, start: int) -> None:
+    places = range(start, start + len(pairs))
+    marks.published(axes, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
+    for place, pair in zip(places, pairs, strict=True):
+        marks.write(axes, pair.speedup, place, f"{pair.speedup:.2g} x")

@@ -1,0 +1,132 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Forward and backward pass of small models, written by hand in NumPy and (the smallest) one value at a time in Python.
+
+Each takes parameters, inputs and labels and returns the gradient of the mean cross-entropy by each parameter. The
+formulas are the chain rule; the LSTM's are those of Hochreiter and Schmidhuber 1997 with a forget gate. Hidden units
+are tanh: the gradient of a ReLU jumps at 0, so that a device which rounds differently would be right and yet far off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+Arrays = tuple[np.ndarray, ...]
+Matrix = list[list[float]]
+KERNEL, STRIDE = 5, 2  # of the convolution
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a @ b
+
+
+def mlp(w1: np.ndarray, b1: np.ndarray, w2: np.ndarray, b2: np.ndarray, x: np.ndarray, label: np.ndarray) -> Arrays:
+    """x (rows, inputs), one hidden layer. Gradients of w1, b1, w2, b2."""
+    hidden = np.tanh(x @ w1 + b1)
+    error = _error(hidden @ w2 + b2, label)
+    back = (error @ w2.T) * (1 - hidden**2)
+    return x.T @ back, back.sum(0), hidden.T @ error, error.sum(0)
+
+
+def cnn(kernel: np.ndarray, w: np.ndarray, x: np.ndarray, label: np.ndarray) -> Arrays:
+    """x (rows, side, side); a convolution without padding, and a dense layer. Gradients of kernel and w.
+
+    kernel (KERNEL * KERNEL, channels): a convolution is the product of the image's patches with it.
+    """
+    windows = np.lib.stride_tricks.sliding_window_view(x, (KERNEL, KERNEL), axis=(1, 2))[:, ::STRIDE, ::STRIDE]
+    patches = windows.reshape(-1, KERNEL * KERNEL)
+    hidden = np.tanh(patches @ kernel)
+    flat = hidden.reshape(len(x), -1)
+    error = _error(flat @ w, label)
+    back = (error @ w.T).reshape(hidden.shape) * (1 - hidden**2)
+    return patches.T @ back, flat.T @ error
+
+
+def lstm(
+    embedding: np.ndarray, wx: np.ndarray, wh: np.ndarray, b: np.ndarray, w: np.ndarray,
+    tokens: np.ndarray, label: np.ndarray,
+) -> Arrays:  # fmt: skip
+    """tokens (rows, positions); the last output is classified. Gates: input, forget, cell, output, in columns of wx."""
+    length, width = tokens.shape[1], wh.shape[0]
+    x = embedding[tokens]
+    h = c = np.zeros((len(tokens), width), wx.dtype)
+    kept = []
+    for t in range(length):
+        gates = x[:, t] @ wx + h @ wh + b
+        i, f, o = (special.expit(gates[:, k * width : (k + 1) * width]) for k in (0, 1, 3))
+        g = np.tanh(gates[:, 2 * width : 3 * width])
+        before, c = c, f * c + i * g
+        squashed = np.tanh(c)
+        kept.append((h, before, i, f, g, o, squashed))
+        h = o * squashed
+    error = _error(h @ w, label)
+    dw, dh, dc = h.T @ error, error @ w.T, np.zeros_like(h)
+    dwx, dwh, db, dx = np.zeros_like(wx), np.zeros_like(wh), np.zeros_like(b), np.empty_like(x)
+    for t in reversed(range(length)):
+        h, before, i, f, g, o, squashed = kept[t]
+        dc = dc + dh * o * (1 - squashed**2)
+        di, df = dc * g * i * (1 - i), dc * before * f * (1 - f)
+        dg, do = dc * i * (1 - g**2), dh * squashed * o * (1 - o)
+        back = np.concatenate([di, df, dg, do], axis=1)
+        dwx += x[:, t].T @ back
+        dwh += h.T @ back
+        db += back.sum(0)
+        dx[:, t], dh, dc = back @ wx.T, back @ wh.T, dc * f
+    dembedding = np.zeros_like(embedding)
+    np.add.at(dembedding, tokens, dx)
+    return dembedding, dwx, dwh, db, dw
+
+
+def _error(logits: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """The gradient of the mean cross-entropy by the logits."""
+    error = special.softmax(logits, axis=1)
+    error[np.arange(len(label)), label] -= 1
+    return np.asarray(error / len(label), logits.dtype)
+
+
+def python_product(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
+    """One multiplication at a time, on Python's own numbers (double precision)."""
+    rows, columns = a.tolist(), b.T.tolist()
+    return lambda: np.asarray(_times(rows, columns))
+
+
+def python_mlp(*arguments: np.ndarray) -> Callable[[], tuple[Any, ...]]:
+    """`mlp`, one multiplication at a time. The same order of results."""
+    w1, b1, w2, b2, x, label = (argument.tolist() for argument in arguments)
+
+    def gradients() -> tuple[Any, ...]:
+        columns1, columns2 = _turned(w1), _turned(w2)
+        hidden = [[math.tanh(v + b) for v, b in zip(row, b1, strict=True)] for row in _times(x, columns1)]
+        logits = [[v + b for v, b in zip(row, b2, strict=True)] for row in _times(hidden, columns2)]
+        error = [_python_error(row, which, len(label)) for row, which in zip(logits, label, strict=True)]
+        back = [
+            [v * (1 - h * h) for v, h in zip(row, of, strict=True)]
+            for row, of in zip(_times(error, w2), hidden, strict=True)
+        ]
+        columns_back, columns_error = _turned(back), _turned(error)
+        return (
+            _times(_turned(x), columns_back), [sum(column) for column in columns_back],
+            _times(_turned(hidden), columns_error), [sum(column) for column in columns_error],
+        )  # fmt: skip
+
+    return lambda: tuple(map(np.asarray, gradients()))
+
+
+def _turned(rows: Matrix) -> Matrix:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _times(rows: Matrix, columns: Matrix) -> Matrix:
+    """rows (m, k) times a matrix that is given by its columns (n, k)."""
+    return [[sum(a * b for a, b in zip(row, column, strict=True)) for column in columns] for row in rows]
+
+
+def _python_error(logits: list[float], label: int, rows: int) -> list[float]:
+    largest = max(logits)
+    powers = [math.exp(v - largest) for v in logits]
+    total = sum(powers)
+    return [(p / total - (which == label)) / rows for which, p in enumerate(powers)]
