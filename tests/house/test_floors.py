@@ -53,6 +53,7 @@ WINGS = {
 ROOF = {
     "app",
     "ab",
+    "advise_command",
     "commandline",
     "compare_commands",
     "first_run",
