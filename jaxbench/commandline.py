@@ -271,7 +271,7 @@ def _prepare_advice(config: ConfigDict) -> None:
     if "scaling" in config:
         config.scaling = "weak"
     if config.get("model", {}).get("layers") is not None and config.strategy == "jit_auto":
-        config.strategy, config.lever.remat, config.accelerator_batch = "fsdp", "block", 4
+        config.strategy, config.lever.remat, config.accelerator_batch = "fsdp", "block", 1
 
 
 def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> None:
