@@ -177,7 +177,7 @@ def _assumed(config: ConfigDict, job: Job) -> list[str]:
     batch = config.accelerator_batch or config.batch
     tokens = f" ({batch * job.tokens:,} tokens)" if job.tokens else ""
     said = [
-        f"Weak scaling: {batch} {job.unit}{tokens} on each device, so the global batch grows with the devices; "
+        f"Weak scaling: a batch of {batch}{tokens} on each device, so the global batch grows with the devices; "
         "that a larger one needs no more examples is not known.",
         "The time is that of the steps alone: no input, evaluation, checkpoints or failures.",
     ]

@@ -64,6 +64,7 @@ FLAGS = flags.FLAGS
 def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
     from jaxbench.analysis import stopping
     from jaxbench.machine_command import add_links, adopt
+    from jaxbench.price_command import Meter
     from jaxbench.records.store import RunFolder
     from jaxbench.runner import compile_only
     from jaxbench.runner import run as runner
@@ -76,12 +77,16 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
+    meter = Meter(FLAGS.price_per_hour, FLAGS.config)
     runner.run(experiment, FLAGS.config, workdir, console, stopping.look, crew)
+    meter.stop()
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
         add_links(workdir, console)
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
-    return report(workdir, console)
+    code = report(workdir, console)
+    meter.show(workdir, console)
+    return code
 
 
 def forecast(experiment: str, workdir: Path, console: Console) -> int:

@@ -61,6 +61,7 @@ ROOF = {
     "machine_command",
     "new",
     "other_commit",
+    "price_command",
     "__main__",
 }
 OUTSIDE = {
