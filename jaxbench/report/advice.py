@@ -62,8 +62,8 @@ def _columns(document: Line) -> tuple[Column, ...]:
         *deadline,
         Column("days", lambda line: _band(line, "s", _DAY_S), kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
         Column(money, lambda line: _band(line, "cost"), kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
-        Column("kWh", lambda line: _band(line, "joules", _KWH) or "not known", kind=TEXT, terminal=7),
-        Column(f"{unit} for 1 {money}", _paid, kind=TEXT, terminal=6, definition=DEFINITION),
+        Column("kWh", lambda line: _band(line, "joules", _KWH) or "not known", kind=TEXT, terminal=6),
+        Column(f"{unit} for a {money}", _paid, kind=TEXT, terminal=7, definition=DEFINITION),
         Column("memory", lambda line: gigabytes(line["peak_bytes"]), kind=TEXT, terminal=3),
         Column(f"{money} an hour", _price, kind=TEXT, terminal=8),
     )
@@ -102,7 +102,7 @@ def _title(document: Line) -> str:
     job = document["job"]
     size = f"{_number(job['examples'])} {job['unit']}"
     tokens = f" ({job['examples'] * job['tokens']:.3g} tokens)" if job["tokens"] else ""
-    days = "" if job["deadline_s"] is None else f", within {job['deadline_s'] / _DAY_S:g} days"
+    days = "" if job["deadline_s"] is None else f", within {job['deadline_s'] / _DAY_S:g} d"
     return f"Hardware for {document['experiment']}, {size}{tokens}{days}: nothing was run"
 
 

@@ -52,6 +52,9 @@ def draw(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) ->
         marks.handle(place, name, between="-" if family[0]["grade"] == "estimated" else "--")
         for place, (name, family) in enumerate(families.items())
     ]
+    for look, family in zip(looks, families.values(), strict=True):
+        if family[0]["grade"] != "estimated":
+            look.set_markerfacecolor("white")
     return sheet.finish(title, looks, _notes(lines))
 
 
