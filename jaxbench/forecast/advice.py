@@ -17,6 +17,7 @@ from jaxbench.catalog.prices import Price
 from jaxbench.records.forecasts import AT_BEST, ESTIMATED, ForecastRecord
 
 HOUR_S, DAY_S = 3600.0, 86400.0
+_EQUAL = 1e-3  # costs that differ by less are equal: the last step of a training is begun, whatever its size
 YES, PERHAPS, NO = "yes", "perhaps", "no"
 GRADES = (ESTIMATED, AT_BEST)
 Band = tuple[float, float | None]  # the upper end of a bound is None
@@ -113,12 +114,12 @@ def _rank(each: Candidate) -> tuple[Any, ...]:
 
 
 def frontier(found: Iterable[Candidate], grade: str) -> list[Candidate]:
-    """Those of one grade that no other is both no slower and no dearer than, from the fastest to the cheapest."""
+    """Those of one grade that cost less than all that are as fast, by a thousandth or more, from the fastest on."""
     kept: list[Candidate] = []
     for each in sorted(
         (each for each in found if each.forecast.grade == grade), key=lambda each: (*each.at, each.name)
     ):
-        if not kept or each.at[1] < kept[-1].at[1]:
+        if not kept or each.at[1] < (1 - _EQUAL) * kept[-1].at[1]:
             kept.append(each)
     return kept
 

@@ -51,6 +51,7 @@ def _price(line: Line) -> str:
 def _columns(document: Line) -> tuple[Column, ...]:
     money = next((line["currency"] for line in document["candidates"]), "")
     unit = document["job"]["unit"]
+    unit_of_time, scale = figure.clock(document["candidates"])
     deadline = [] if document["job"]["deadline_s"] is None else [
         Column("in time", lambda line: line["meets_deadline"], kind=TEXT, terminal=ALWAYS)
     ]  # fmt: skip
@@ -60,7 +61,7 @@ def _columns(document: Line) -> tuple[Column, ...]:
         Column("strategy", lambda line: " ".join(filter(None, (line["strategy"], line["arm"]))), kind=TEXT, terminal=4),
         Column("grade", lambda line: line["grade"], kind=TEXT, terminal=ALWAYS),
         *deadline,
-        Column("days", lambda line: _band(line, "s", _DAY_S), kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
+        Column(unit_of_time, lambda line: _band(line, "s", scale), kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
         Column(money, lambda line: _band(line, "cost"), kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
         Column("kWh", lambda line: _band(line, "joules", _KWH) or "not known", kind=TEXT, terminal=6),
         Column(f"{unit} for a {money}", _paid, kind=TEXT, terminal=7, definition=DEFINITION),
@@ -124,6 +125,7 @@ def _answers(document: Line) -> list[str]:
     lines = [line for line in document["candidates"] if line["meets_deadline"] != "no"]
     if not lines:
         return ["Nothing here fits and ends by the deadline." if document["candidates"] else "It fits on nothing here."]
+    unit, scale = figure.clock(document["candidates"])
     said = []
     for grade, how in (
         ("estimated", "Cheapest by an estimate"),
@@ -133,7 +135,7 @@ def _answers(document: Line) -> list[str]:
         if found:
             line = min(found, key=lambda line: line["sort_cost"])
             said.append(
-                f"{how}: {line['name']} from {line['provider']}, {_band(line, 's', _DAY_S)} days, "
+                f"{how}: {line['name']} from {line['provider']}, {_band(line, 's', scale)} {unit}, "
                 f"{_band(line, 'cost')} {line['currency']}."
             )
     return [*said, "No time here is measured; a bound and an estimate cannot be compared."]

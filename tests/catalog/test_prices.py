@@ -35,9 +35,9 @@ def test_a_price_is_old_after_a_year(tmp_path):
     [
         (
             f"{HEAD}\n{GOOD.replace('USD/device-hour', '')}\n",
-            "line 2: unit '' is not that of a price: write USD",
+            "line 2: unit '' is not the unit of a price: write USD",
         ),
-        (f"{HEAD}\n{GOOD.replace('/device-hour', '')}\n", "unit 'USD' is not that of a price"),
+        (f"{HEAD}\n{GOOD.replace('/device-hour', '')}\n", "unit 'USD' is not the unit of a price"),
         (f"{HEAD.replace('unit,', '')}\n", "has no column 'unit'"),
         (f"{HEAD}\n", "has no prices"),
         (f"{HEAD}\n{GOOD.replace('2.00', 'two')}\n", "price 'two' is not a number above 0"),
