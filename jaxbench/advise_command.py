@@ -87,7 +87,7 @@ def advise(experiment: str, config: ConfigDict, asked: Request, workdir: Path, c
     )  # fmt: skip
     deep = config.get("model", {}).get("layers") is not None and (workload.blocks or 0) > max(_DEPTHS)
     found: list[Candidate] = []
-    missing = _without_target(asked)
+    missing: list[str] = []
     records: list[ForecastRecord] = []
     for target, offers in _offers(asked):
         try:
@@ -99,7 +99,10 @@ def advise(experiment: str, config: ConfigDict, asked: Request, workdir: Path, c
         found += advice.candidates(made, offers, job)
         missing += _unusable(target, made)
     if not records:
-        raise UserError(missing[0] if missing else "no device of the price file can be compiled for.")
+        raise UserError(
+            missing[0] if missing else "no device of the price file can be compiled for: add NVIDIA H100 SXM."
+        )
+    missing += _without_target(asked)
     missing += [said] if (said := forecast_command.smallest_need(records)) else []
     document = {
         "schema": 1, "experiment": str(config.experiment), "job": dataclasses.asdict(job),

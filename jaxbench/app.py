@@ -70,6 +70,7 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     from jaxbench.runner import run as runner
     from jaxbench.verdicts import calibration
 
+    meter = Meter(FLAGS.price_per_hour, FLAGS.config)
     if FLAGS.target and not FLAGS.dry_run:
         raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
     if FLAGS.target:
@@ -77,7 +78,6 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
-    meter = Meter(FLAGS.price_per_hour, FLAGS.config)
     runner.run(experiment, FLAGS.config, workdir, console, stopping.look, crew)
     meter.stop()
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":

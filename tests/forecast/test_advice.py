@@ -12,7 +12,8 @@ from fabricate_forecasts import at, compiled_tpu
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench import advise_command, commandline
+from jaxbench import advise_command, commandline, forecast_command
+from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
 from jaxbench.catalog.prices import Price
 from jaxbench.errors import UserError
@@ -149,6 +150,32 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
 def test_bad_input_is_one_sentence(texts, sentence):
     with pytest.raises(UserError, match=sentence):
         advise_command.request({**NONE, **texts}, today=TODAY)
+
+
+def test_a_text_that_was_compiled_for_another_gpu_is_reckoned_with_the_memory_of_this_one(tmp_path):
+    point = {"point": "fsdp/weak/8", "strategy": "fsdp", "scaling": "weak", "arm": "", "devices": 8, "global_batch": 8}
+    row = CompiledRow(point=point, target="h100:8", record=None, reason="refused", memory_bytes=1)
+    asked = forecast_command.Request()
+    other = forecast_command._read(row, tmp_path, "gpt", targets.parse("b200:8"), asked).forecast
+    assert (other.basis, other.sources) == ("reckoned", ("the text compiled for h100:8",))
+    assert other.memory_bytes == targets.parse("b200:8").memory_bytes
+    same = forecast_command._read(row, tmp_path, "gpt", targets.parse("h100:8"), asked).forecast
+    assert (same.basis, same.sources, same.memory_bytes) == ("compiled", (), 1)
+
+
+def test_a_missing_plug_in_is_named(monkeypatch, tmp_path):
+    def require(target):
+        raise UserError(f"{target.text} needs XLA's compiler for it")
+
+    workload = type("Workload", (), {"tokens": 0, "unit": "images", "blocks": 0})
+    monkeypatch.setattr(advise_command.target_lib, "require", require)
+    monkeypatch.setattr("jaxbench.runner.arm.inspected", lambda config, experiment: workload)
+    asked = advise_command.request({**NONE, "examples": "1e6"}, today=TODAY)
+    with pytest.raises(UserError, match="a100: h100:8 needs XLA's compiler for it"):
+        advise_command.advise("cnn", ConfigDict({"experiment": "cnn"}), asked, tmp_path, Console(quiet=True))
+    asked = advise_command.request({**NONE, "tokens": "1e6"}, today=TODAY)
+    with pytest.raises(UserError, match=r"an example of cnn has no tokens: give --examples"):
+        advise_command.advise("cnn", ConfigDict({"experiment": "cnn"}), asked, tmp_path, Console(quiet=True))
 
 
 def test_a_deadline_has_its_unit():
