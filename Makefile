@@ -26,13 +26,16 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast try train launch new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name
+.PHONY: run forecast advise try train launch new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 forecast: need-exp $(runtime)  ## what EXP would be on a machine that is not here: make forecast EXP=gpt TARGET=v5e:16x16, or FROM=results/x
 	@$(app) forecast "$$EXP" $(if $(TARGET),--targets="$$TARGET") $(if $(FROM),--from="$$FROM") $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+advise: need-exp $(runtime)  ## which accelerators for a training, in what time, at what cost: make advise EXP=gpt ARGS="--config.model.preset=7b --tokens=1e12 --deadline=14d"
+	@$(app) advise "$$EXP" $(if $(TARGET),--targets="$$TARGET") $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 try: need-exp $(runtime)  ## check which strategies train a model correctly, without timing: make try EXP=path/to/mine.py
 	@$(app) try "$$EXP"

@@ -3,6 +3,7 @@
 
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
   forecast EXPERIMENT --targets=v5e:16x16,h100:8   compile it for machines that are not here: memory, and a band of time
+  advise EXPERIMENT --tokens=1e12 --deadline=14d   which accelerators for a training: what fits, time, cost and energy
   try EXPERIMENT     describe a model, and check which strategies train it correctly; no timing
   train EXPERIMENT   train it on real data to its target accuracy
   new FILE.py        write an example model to start from (--from=nnx, linen, functions, equinox or haiku)
@@ -32,6 +33,8 @@ launch takes, before the --: --nodes=1,2,4 (a job each) --devices=gpu:8 (of a no
 --processes_per_node=1 --options="further words for the engine" --workdir=DIR, and --dry_run, which shows the jobs.
 forecast takes --counts=1..1024 (reckoned from two compiled counts), --depths=2,4 (compiled in place of all blocks),
 --from=DIR --counts=2 --link=1gbit (from a measured run, over that link), --card=FILE (links of a machine's card).
+advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --targets=h100,v5p and --counts=8..256.
+run takes --price_per_hour=2.50, of this machine: what a thousand steps and the training to target cost.
 compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,..., ab --budget_s=600.
 Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer.
 """
@@ -61,11 +64,13 @@ FLAGS = flags.FLAGS
 def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
     from jaxbench.analysis import stopping
     from jaxbench.machine_command import add_links, adopt
+    from jaxbench.price_command import Meter
     from jaxbench.records.store import RunFolder
     from jaxbench.runner import compile_only
     from jaxbench.runner import run as runner
     from jaxbench.verdicts import calibration
 
+    meter = Meter(FLAGS.price_per_hour, FLAGS.config)
     if FLAGS.target and not FLAGS.dry_run:
         raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
     if FLAGS.target:
@@ -74,11 +79,14 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
     runner.run(experiment, FLAGS.config, workdir, console, stopping.look, crew)
+    meter.stop()
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
         add_links(workdir, console)
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
-    return report(workdir, console)
+    code = report(workdir, console)
+    meter.show(workdir, console)
+    return code
 
 
 def forecast(experiment: str, workdir: Path, console: Console) -> int:
@@ -91,6 +99,17 @@ def forecast(experiment: str, workdir: Path, console: Console) -> int:
     answer = forecast_command.smallest_need(records)
     page.write(workdir, console, answer)
     return 1 if answer or all(record.status != "ok" for record in records) else 0
+
+
+def advise(experiment: str, workdir: Path, console: Console) -> int:
+    from jaxbench import advise_command
+    from jaxbench.report import advice as page
+
+    texts = {name: FLAGS[name].value for name in ("tokens", "examples", "deadline", "prices", "targets", "counts")}
+    asked = advise_command.request(texts, today=datetime.date.today())
+    fits = advise_command.advise(experiment, FLAGS.config, asked, workdir, console)
+    page.write(workdir, console)
+    return 0 if fits else 1
 
 
 def trial(experiment: str, console: Console) -> int:
@@ -277,6 +296,8 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
             return run(experiment, workdir, console)
         case ["forecast", experiment]:
             return forecast(experiment, workdir, console)
+        case ["advise", experiment]:
+            return advise(experiment, workdir, console)
         case ["try", experiment]:
             return trial(experiment, console)
         case ["train", experiment]:

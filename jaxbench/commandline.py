@@ -29,6 +29,11 @@ flags.DEFINE_string("targets", None, "forecast: absent hardware, several with co
 flags.DEFINE_string("counts", None, "forecast: device counts reckoned from two that are compiled: 1,8,64 or 1..1024.")
 flags.DEFINE_string("depths", None, "forecast: compile the model with these two numbers of blocks: 2,4.")
 flags.DEFINE_string("link", None, "forecast: the link between hosts, 1gbit or 300mbit:50us.")
+flags.DEFINE_string("tokens", None, "advise: how many tokens the training sees: 1e12.")
+flags.DEFINE_string("examples", None, "advise: how many examples the training sees, such as images: 1.2e8.")
+flags.DEFINE_string("deadline", None, "advise: how long the training may take: 36h, 14d or 2w.")
+flags.DEFINE_string("prices", None, "advise: a CSV file of prices, in place of the catalogue's.")
+flags.DEFINE_float("price_per_hour", None, "run: what this machine costs in an hour; prints what steps cost.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
 flags.DEFINE_string(
     "a", None, "compare: the reference run folder. ab: the reference arm, a commit (ref:main) or settings."
@@ -80,10 +85,17 @@ class Verb:
 
 VERBS = {
     "run": Verb(
-        "experiment", ("preset", "workdir", "dry_run", "target", "share_machine", *OF_A_LAUNCH), configured=True
+        "experiment",
+        ("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", *OF_A_LAUNCH),
+        configured=True,
     ),
     "forecast": Verb(
         "experiment", ("preset", "workdir", "targets", "counts", "depths", "from", "link", "card"), configured=True
+    ),
+    "advise": Verb(
+        "experiment",
+        ("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts"),
+        configured=True,
     ),
     "try": Verb("experiment", ("preset",), configured=True),
     "train": Verb("experiment", ("preset", "workdir", "elastic", "fault_timeout", *OF_A_LAUNCH), configured=True),
@@ -218,7 +230,9 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
         _prepare_verdict(verb, config)
     if verb == "forecast" and "weak" in str(config.get("scaling", "")):
         config.scaling = "weak"  # what is asked of a machine that one does not have; both would compile twice as much
-    if verb in ("train", "try", "forecast") and config.get("measures") == "cases":
+    if verb == "advise":
+        _prepare_advice(config)
+    if verb in ("train", "try", "forecast", "advise") and config.get("measures") == "cases":
         raise UserError(f"'{experiment}' is not a model, so jaxbench {verb} cannot take it: use jaxbench run.")
     _define(config, argv, flags.FLAGS)
     if verb in ("train", "try"):
@@ -250,6 +264,14 @@ def _prepare_verdict(verb: str, config: ConfigDict) -> None:
             config.mesh.oversubscribe = False
             if "strong" in config.scaling:
                 config.scaling = "strong"
+
+
+def _prepare_advice(config: ConfigDict) -> None:
+    """The defaults of advise: weak scaling; a model of blocks shards its state and recomputes its blocks."""
+    if "scaling" in config:
+        config.scaling = "weak"
+    if config.get("model", {}).get("layers") is not None and config.strategy == "jit_auto":
+        config.strategy, config.lever.remat, config.accelerator_batch = "fsdp", "block", 1
 
 
 def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> None:

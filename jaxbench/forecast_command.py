@@ -8,6 +8,7 @@ same command reads what is there, so that another link costs no compilation.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from jaxbench.forecast.network import Carded, Hosts, Link, Network
 from jaxbench.forecast.reckon import Compiled
 from jaxbench.machine import target as target_lib
 from jaxbench.records import forecasts
-from jaxbench.records.forecasts import ForecastRecord
+from jaxbench.records.forecasts import RECKONED, ForecastRecord
 from jaxbench.records.store import RunFolder
 
 _BASE = (4, 8)  # the device counts that are compiled when others are reckoned: small slices compile in less time
@@ -59,8 +60,8 @@ def request(texts: dict[str, str | None]) -> Request:
     names = [text.strip() for text in (texts["targets"] or "").split(",") if text.strip()]
     asked = Request(
         targets=tuple(targets.parse(name) for name in names),
-        counts=_numbers("counts", texts["counts"], "1,2,4,8"),
-        depths=_numbers("depths", texts["depths"], "2,4"),
+        counts=numbers("counts", texts["counts"], "1,2,4,8"),
+        depths=numbers("depths", texts["depths"], "2,4"),
         source=Path(texts["from"]) if texts["from"] else None,
         links=links,
         card=Path(texts["card"]) if texts["card"] else None,
@@ -94,17 +95,27 @@ def forecast(
         records = [
             record
             for target in asked.targets
-            for record in _of_target(experiment, config, asked, target, workdir, console)
+            for record in of_target(experiment, config, asked, target, workdir, console)
         ]
     forecasts.write(workdir, records)
     return records
 
 
-def _of_target(
-    experiment: str, config: ConfigDict, asked: Request, target: Target, workdir: Path, console: Console
+def of_target(
+    experiment: str,
+    config: ConfigDict,
+    asked: Request,
+    target: Target,
+    workdir: Path,
+    console: Console,
+    on: Target | None = None,
 ) -> list[ForecastRecord]:
-    by_depth = [_compiled(experiment, config, asked, target, depth, workdir, console) for depth in asked.depths or (0,)]
-    made = [_counts(found, asked, target) for found in by_depth]
+    """The forecasts of one target. on: a like target for which the texts compiled for `target` are reckoned."""
+    by_depth = [
+        _compiled(experiment, config, asked, target, depth, workdir, console, on or target)
+        for depth in asked.depths or (0,)
+    ]
+    made = [_counts(found, asked, on or target) for found in by_depth]
     if not asked.depths:
         return made[0]
     blocks = _blocks(config, experiment)
@@ -121,9 +132,16 @@ def _of_target(
 
 
 def _compiled(
-    experiment: str, config: ConfigDict, asked: Request, target: Target, depth: int, workdir: Path, console: Console
+    experiment: str,
+    config: ConfigDict,
+    asked: Request,
+    target: Target,
+    depth: int,
+    workdir: Path,
+    console: Console,
+    on: Target,
 ) -> list[Compiled]:
-    """The points of one target and depth: compiled now, or before by the same command."""
+    """The points of one target and depth: compiled now, or before by the same command. on: where they are to run."""
     from jaxbench.runner import compile_only  # here: only this asks for jax
 
     config = copy.deepcopy(config)
@@ -136,7 +154,7 @@ def _compiled(
             config.model.layers = depth
     folder = workdir / (target.text.replace(":", "-") + (f"-{depth}-blocks" if depth else ""))
     compile_only.run(experiment, config, target.text, folder, console, keep=True)
-    return [_read(row, folder, config.experiment, target, asked) for row in compiled.rows(RunFolder(folder))]
+    return [_read(row, folder, config.experiment, on, asked) for row in compiled.rows(RunFolder(folder))]
 
 
 def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked: Request) -> Compiled:
@@ -144,6 +162,10 @@ def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked
 
     part = target.part(int(row.point["devices"]))
     exact = estimate.exact(row, experiment, part)
+    if row.target.partition(":")[0] != target.name:
+        exact = dataclasses.replace(
+            exact, basis=RECKONED, memory_bytes=part.memory_bytes, sources=(f"the text compiled for {row.target}",)
+        )
     if row.record is None:
         return Compiled(exact, ())
     text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()
@@ -211,8 +233,8 @@ def _require_layers(config: ConfigDict) -> None:
         raise UserError("--depths: this model has no config.model.layers; gpt has.")
 
 
-def _numbers(flag: str, text: str | None, example: str) -> tuple[int, ...]:
-    """ "1,2,4" or "1..1024", which doubles."""
+def numbers(flag: str, text: str | None, example: str) -> tuple[int, ...]:
+    """ "1,2,4" or "1..1024", which doubles; () without a text. Raises UserError."""
     if text and text.count("..") == 1:
         first, last = text.split("..")
         if first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last):

@@ -127,6 +127,11 @@ def find(device_kind: str) -> Peak | None:
     return _peak(_rows()[entry["name"]], share=int(entry["devices_per_row"]))
 
 
+def names() -> tuple[str, ...]:
+    """All rows of the catalogue."""
+    return tuple(_rows())
+
+
 def why_not(device_kind: str) -> str:
     """Why `find` returned None, as a clause."""
     if re.search(r"\bMIG\b", device_kind):

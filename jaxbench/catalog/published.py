@@ -118,6 +118,23 @@ def processor_and_accelerator() -> tuple[Pair, ...]:
     )
 
 
+def same_week() -> list[str]:
+    """What a week of the same training took on CPUs and on GPUs, as it was published: a sentence a system, and a ratio.
+
+    Energy is power times 168 hours; the machines' prices are those of buying them, not of the week.
+    """
+    table = read("cots_hpc")
+    rows = table.frame.to_dict("records")
+    sentences = [
+        f"{row['machines']:,} machines with {row['processors']}: bought for {row['price_usd']:,} USD, "
+        f"{row['watts'] / 1e3:g} kW, {168 * row['watts'] / 1e3:,.0f} kWh in a week."
+        for row in rows
+    ]
+    many, few = rows
+    price, power = (many[name] / few[name] for name in ("price_usd", "watts"))
+    return [*sentences, f"That is {price:.0f} times the price and {power:.0f} times the power ({table.project})."]
+
+
 def read(id: str) -> Published:
     """Reads one published table. Raises UserError for an unknown id."""
     sources = _sources()

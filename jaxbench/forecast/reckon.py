@@ -67,7 +67,7 @@ def at_count(few: Compiled, many: Compiled, count: int, target: Target, network:
         target=target.text,
         devices=count,
         basis=RECKONED,
-        sources=(f"{n} devices", f"{m} devices"),
+        sources=(*many.forecast.sources, f"{n} devices", f"{m} devices"),
         global_batch=many.forecast.global_batch * count // m if weak else many.forecast.global_batch,
         flops=(many.forecast.flops or 0) * (count / m if weak else 1) or None,
         peak_bytes=None if None in peaks else round(shared((n, peaks[0]), (m, peaks[1]), count)),  # type: ignore[arg-type]

@@ -53,6 +53,7 @@ WINGS = {
 ROOF = {
     "app",
     "ab",
+    "advise_command",
     "commandline",
     "compare_commands",
     "first_run",
@@ -60,6 +61,7 @@ ROOF = {
     "machine_command",
     "new",
     "other_commit",
+    "price_command",
     "__main__",
 }
 OUTSIDE = {

@@ -1,0 +1,209 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench advise`: which accelerators for a training of known size, from a forecast of each and its price.
+
+One GPU's program is compiled and read with the rates of the other GPUs; each TPU has a program of its own, because its
+compiler's cycles are those of its chip. What cannot be estimated is named with its reason.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import forecast_command
+from jaxbench.catalog import hardware, links, prices, targets
+from jaxbench.catalog.prices import Price
+from jaxbench.catalog.targets import Target
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.forecast import advice
+from jaxbench.forecast.advice import Candidate, Job
+from jaxbench.machine import target as target_lib
+from jaxbench.records.forecasts import ForecastRecord
+from jaxbench.records.store import write_json
+
+FILE = "advise.json"
+_COMPILED_GPU = "h100:8"  # its text serves all GPUs
+_DEPTHS = (1, 2)  # blocks that are compiled in place of all of a deep model's
+_COUNTS = tuple(2**power for power in range(11))
+_SECONDS = {"h": advice.HOUR_S, "d": advice.DAY_S, "w": 7 * advice.DAY_S}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the command asks. tokens, examples: one of them is given. names: of targets, without a size; (): all."""
+
+    tokens: float | None
+    examples: float | None
+    deadline_s: float | None
+    prices: tuple[Price, ...]
+    names: tuple[str, ...]
+    counts: tuple[int, ...]
+    today: datetime.date
+
+
+def request(texts: dict[str, str | None], *, today: datetime.date) -> Request:
+    """From the flags' texts by name. Raises UserError naming what is wrong, before anything is compiled."""
+    if bool(texts["tokens"]) == bool(texts["examples"]):
+        raise UserError("jaxbench advise needs the size of the training: either --tokens=1e12 or --examples=1.2e8.")
+    known = list(dict.fromkeys(name.partition(":")[0] for name in targets.names()))
+    names = tuple(word.strip().partition(":")[0] for word in (texts["targets"] or "").split(",") if word.strip())
+    for name in names:
+        if name not in known:
+            raise UserError(f"--targets={name} is unknown: {did_you_mean(name, known)}")
+    return Request(
+        tokens=_positive("tokens", texts["tokens"], "1e12"),
+        examples=_positive("examples", texts["examples"], "1.2e8"),
+        deadline_s=_duration(texts["deadline"]),
+        prices=tuple(prices.read(Path(texts["prices"]) if texts["prices"] else None)),
+        names=names,
+        counts=forecast_command.numbers("counts", texts["counts"], "8,64 or 8..256") or _COUNTS,
+        today=today,
+    )
+
+
+def advise(experiment: str, config: ConfigDict, asked: Request, workdir: Path, console: Console) -> bool:
+    """Writes advise.json into the work folder: compiles what must be compiled, and reckons the rest.
+
+    Returns whether anything fits. Raises UserError if no compiler is installed.
+    """
+    from jaxbench.machine import start
+    from jaxbench.runner.arm import inspected
+
+    start.only_cpu_here()
+    workload = inspected(config.copy_and_resolve_references(), experiment)
+    if asked.tokens and not workload.tokens:
+        raise UserError(f"--tokens: an example of {config.experiment} has no tokens: give --examples=1.2e8.")
+    job = Job(
+        examples=asked.examples or (asked.tokens or 0.0) / workload.tokens,
+        tokens=workload.tokens or 0, unit=workload.unit, deadline_s=asked.deadline_s,
+    )  # fmt: skip
+    deep = config.get("model", {}).get("layers") is not None and (workload.blocks or 0) > max(_DEPTHS)
+    found: list[Candidate] = []
+    missing: list[str] = []
+    records: list[ForecastRecord] = []
+    for target, offers in _offers(asked):
+        try:
+            made = _forecasts(experiment, config, asked, target, workdir, console, _DEPTHS if deep else ())
+        except UserError as error:
+            missing.append(f"{target.name}: {error}")
+            continue
+        records += made
+        found += advice.candidates(made, offers, job)
+        missing += _unusable(target, made)
+    if not records:
+        raise UserError(
+            missing[0] if missing else "no device of the price file can be compiled for: add NVIDIA H100 SXM."
+        )
+    missing += _without_target(asked)
+    missing += [said] if (said := forecast_command.smallest_need(records)) else []
+    document = {
+        "schema": 1, "experiment": str(config.experiment), "job": dataclasses.asdict(job),
+        "today": asked.today.isoformat(), "assumed": _assumed(config, job), "missing": missing,
+        "candidates": advice.lines(advice.ranked(found), asked.today),
+    }  # fmt: skip
+    write_json(workdir / FILE, document)
+    return bool(found)
+
+
+def _offers(asked: Request) -> list[tuple[Target, list[Price]]]:
+    """Each target that has a price, as eight devices."""
+    made = []
+    for target in map(targets.parse, targets.names()):
+        offers = [price for price in asked.prices if price.device == _row(target)]
+        if offers and (not asked.names or target.name in asked.names):
+            made.append((target, offers))
+    return made
+
+
+def _row(target: Target) -> str:
+    peak = hardware.find(target.device_kind)
+    return peak.name if peak is not None else ""
+
+
+def _without_target(asked: Request) -> list[str]:
+    known = {_row(target) for target in map(targets.parse, targets.names())}
+    if asked.names:
+        return []
+    other = dict.fromkeys(price.device for price in asked.prices if price.device not in known)
+    return [f"{device}: no compiler for it without the device." for device in other]
+
+
+def _forecasts(
+    experiment: str, config: ConfigDict, asked: Request, target: Target, workdir: Path, console: Console,
+    depths: tuple[int, ...],
+) -> list[ForecastRecord]:  # fmt: skip
+    compiled_for = targets.parse(_COMPILED_GPU) if target.platform == "gpu" else target
+    target_lib.require(compiled_for)
+    largest = links.find(_row(target), "ici")
+    counts = tuple(count for count in asked.counts if largest is None or count <= largest.pod)
+    if not counts:
+        raise UserError(f"no slice of it is as large as --counts={asked.counts[0]}.")
+    about = forecast_command.Request(targets=(target,), counts=counts, depths=depths)
+    config = config.copy_and_resolve_references()
+    return forecast_command.of_target(experiment, config, about, compiled_for, workdir, console, target)
+
+
+def _unusable(target: Target, made: Sequence[ForecastRecord]) -> list[str]:
+    """Why points of a target are no candidates: a sentence for each reason."""
+    reasons: dict[str, list[ForecastRecord]] = {}
+    for each in made:
+        if each.status not in ("ok", "too large"):
+            reasons.setdefault(f"{each.status}: {each.reason.rstrip('.')}", []).append(each)
+        elif each.fits is False:
+            reasons.setdefault("does not fit", []).append(each)
+        elif each.low_s is None or each.fits is None:
+            reasons.setdefault("its time or its memory is not known", []).append(each)
+    said = []
+    for reason, points in reasons.items():
+        names = ", ".join(sorted({point.strategy for point in points}))
+        counts = sorted({point.devices for point in points})
+        said.append(f"{target.name}, {names} on {', '.join(map(str, counts))} devices: {reason}{_need(points)}.")
+    return said
+
+
+def _need(points: Sequence[ForecastRecord]) -> str:
+    known = [point.peak_bytes for point in points if point.peak_bytes and point.fits is False]
+    if not known:
+        return ""
+    return f" (at least {min(known) / 1e9:.3g} GB of {(points[0].memory_bytes or 0) / 1e9:.3g} GB)"
+
+
+def _assumed(config: ConfigDict, job: Job) -> list[str]:
+    batch = config.accelerator_batch or config.batch
+    tokens = f" ({batch * job.tokens:,} tokens)" if job.tokens else ""
+    said = [
+        f"Weak scaling: a batch of {batch}{tokens} on each device, so the global batch grows with the devices; "
+        "that a larger one needs no more examples is not known.",
+        "The time is that of the steps alone: no input, evaluation, checkpoints or failures.",
+    ]
+    return [*said, f"Strategy {config.strategy}, recomputation {config.lever.remat}."] if "lever" in config else said
+
+
+def _positive(flag: str, text: str | None, example: str) -> float | None:
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 1 <= value < math.inf:
+        raise UserError(f"--{flag}={text} is not a number of 1 or more: use {example}, for example.")
+    return value
+
+
+def _duration(text: str | None) -> float | None:
+    """ "14d" in seconds."""
+    if not text:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
+    if found is None or float(found[1]) <= 0:
+        raise UserError(f"--deadline={text} is not a time with its unit: use 36h, 14d or 2w.")
+    return float(found[1]) * _SECONDS[found[2]]

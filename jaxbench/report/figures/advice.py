@@ -1,0 +1,77 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The cost of a training against its time, for each kind of device: one point for each number of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.kit import Figure, Sheet, entitle, log_axis, plain
+
+VIEWS = ()  # `jaxbench advise` draws it
+CAPTION = (
+    "What a training costs against how long it takes, forecast, on logarithmic axes; one mark for each number of "
+    "devices. Filled marks at the slow end of an estimated band, with a thin line to its fast end; hollow marks with "
+    "dashed lines are bounds, which no step beats. Named marks are on the frontier of their grade: none that is as "
+    "fast is cheaper."
+)
+
+
+def clock(lines: Sequence[dict[str, Any]]) -> tuple[str, float]:
+    """The unit of the times, and its seconds: hours if all trainings end within two days."""
+    return ("days", 86400.0) if max((line["sort_s"] for line in lines), default=0.0) > 2 * 86400 else ("hours", 3600.0)
+
+
+def draw(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) -> Figure | None:
+    """One panel. lines: the candidates of advise.json. None without any."""
+    if not lines:
+        return None
+    families: dict[str, list[dict[str, Any]]] = {}
+    for line in sorted(lines, key=lambda line: line["devices"]):
+        who = f"{line['target'].partition(':')[0]}, {line['provider']}, {line['strategy']}"
+        families.setdefault(" ".join(filter(None, (who, line["arm"]))), []).append(line)
+    unit, scale = clock(lines)
+    sheet = Sheet(1, 1, heights=[3.4])
+    axes = sheet.panels[0, 0]
+    for place, family in enumerate(families.values()):
+        colour, marker = marks.look(place)
+        bound = family[0]["grade"] != "estimated"
+        at = [(line["sort_s"] / scale, line["sort_cost"]) for line in family]
+        axes.plot(
+            *zip(*at, strict=True), color=colour, marker=marker, linewidth=0.8, linestyle="--" if bound else "-",
+            markersize=4, markerfacecolor="white" if bound else colour, zorder=3,
+        )  # fmt: skip
+        for line in () if bound else family:
+            ends = (line["low_s"] / scale, line["high_s"] / scale), (line["low_cost"], line["high_cost"])
+            axes.plot(*ends, color=colour, linewidth=0.6, zorder=2)
+    for line in lines:
+        if line["frontier"]:
+            marks.write(axes, line["sort_s"] / scale, line["sort_cost"], line["name"], above=True, size=5.5)
+    if job["deadline_s"] is not None:
+        axes.axvline(job["deadline_s"] / scale, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
+        place_of: Any = dict(xycoords=("data", "axes fraction"), xytext=(-2, 0), ha="right")
+        marks.write(axes, job["deadline_s"] / scale, 0.03, "deadline", size=6.3, **place_of)
+    for axis in ("x", "y"):
+        log_axis(axes, axis, show=plain)
+    entitle(axes, x=unit, y=f"cost, {lines[0]['currency']}")
+    looks = [
+        marks.handle(place, name, between="-" if family[0]["grade"] == "estimated" else "--")
+        for place, (name, family) in enumerate(families.items())
+    ]
+    for look, family in zip(looks, families.values(), strict=True):
+        if family[0]["grade"] != "estimated":
+            look.set_markerfacecolor("white")
+    return sheet.finish(title, looks, _notes(lines))
+
+
+def _notes(lines: Sequence[dict[str, Any]]) -> list[str]:
+    said = []
+    if any(line["grade"] == "estimated" for line in lines):
+        said.append("filled: the slow end of an estimated band; the thin line leads to its fast end")
+    if any(line["grade"] != "estimated" for line in lines):
+        said.append("hollow, dashed: at best, a bound; not to be compared with an estimate")
+    if any(line["price_is_old"] for line in lines):
+        old = sorted({line["target"].partition(":")[0] for line in lines if line["price_is_old"]})
+        said.append(f"prices of {', '.join(old)} are more than a year old")
+    return said

@@ -1,0 +1,199 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Time, cost and energy of a training on each candidate, against cases worked by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+
+import pytest
+from fabricate_forecasts import at, compiled_tpu
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import advise_command, commandline, forecast_command
+from jaxbench.analysis.compiled import CompiledRow
+from jaxbench.catalog import hardware, targets
+from jaxbench.catalog.prices import Price
+from jaxbench.errors import UserError
+from jaxbench.forecast import advice, estimate, network
+from jaxbench.forecast.advice import Candidate, Job
+from jaxbench.records.store import write_json
+from jaxbench.report import advice as page
+
+TODAY = datetime.date(2026, 11, 24)
+PRICE = Price(
+    device="NVIDIA H100 SXM", provider="Mine", per_device_hour=2.0, currency="USD", date=datetime.date(2026, 11, 1),
+    watts=700.0, source="an invoice",
+)  # fmt: skip
+JOB = Job(examples=3200, unit="sequences", deadline_s=200.0)
+NONE = dict.fromkeys(("tokens", "examples", "deadline", "prices", "targets", "counts"))
+
+
+def banded(devices: int, low_s: float, high_s: float | None, **fields):
+    """A forecast of 4 examples a device with this band; without a high end, a bound."""
+    grade = "at best" if high_s is None else "estimated"
+    made = dataclasses.replace(at(devices), low_s=low_s, high_s=high_s, grade=grade, scheduled_s=low_s)
+    return dataclasses.replace(made, **{"peak_bytes": 10**9, **fields})
+
+
+def candidate(devices: int, low_s: float, high_s: float | None, price: Price = PRICE, job: Job = JOB) -> Candidate:
+    return Candidate(forecast=banded(devices, low_s, high_s), price=price, job=job)
+
+
+def test_a_case_worked_by_hand():
+    each = candidate(8, 1.8, 3.6)  # a global batch of 32: 100 steps
+    assert each.steps == 100
+    assert each.seconds == pytest.approx((180.0, 360.0))
+    assert each.cost == pytest.approx((0.8, 1.6))  # 8 devices, 180 and 360 s, 2 USD in 3600 s
+    assert each.joules == pytest.approx((1_008_000, 2_016_000))
+    assert each.examples_per_money == pytest.approx((4000, 2000))
+    assert each.meets == "perhaps"
+    assert each.at == pytest.approx((360.0, 1.6))
+
+
+def test_a_step_that_is_begun_is_paid_for():
+    assert candidate(8, 1.0, 2.0, job=Job(examples=33)).steps == 2
+
+
+@pytest.mark.parametrize(
+    ("low_s", "high_s", "meets"), [(1.0, 2.0, "yes"), (1.0, 2.1, "perhaps"), (2.1, 2.2, "no"), (1.0, None, "perhaps")]
+)
+def test_a_band_meets_a_deadline_as_a_whole_and_a_bound_never_surely(low_s, high_s, meets):
+    assert candidate(8, low_s, high_s).meets == meets
+
+
+def test_power_that_nobody_published_is_no_energy():
+    assert candidate(8, 1.0, 2.0, price=dataclasses.replace(PRICE, watts=None)).joules is None
+
+
+def test_the_order_is_deadline_then_grade_then_cost():
+    cheap_late, dear, cheap = candidate(8, 9.0, 9.0), candidate(8, 1.0, 2.0), candidate(8, 0.5, 1.0)
+    bound = candidate(8, 0.1, None)
+    assert advice.ranked([cheap_late, bound, dear, cheap]) == [cheap, dear, bound, cheap_late]
+
+
+def test_the_frontier_holds_what_no_other_of_its_grade_beats():
+    fast = candidate(16, 1.0, 1.8)
+    slow = candidate(8, 1.0, 3.4)  # 340 s, 1.51 USD against 90 s, 0.8 USD
+    cheap = candidate(8, 1.0, 3.0, price=dataclasses.replace(PRICE, per_device_hour=0.5))
+    bound = candidate(8, 0.1, None)
+    assert advice.frontier([slow, cheap, bound, fast], "estimated") == [fast, cheap]
+    assert advice.frontier([slow, cheap, bound, fast], "at best") == [bound]
+
+
+def test_what_does_not_fit_or_has_no_time_is_no_candidate():
+    large, unknown = banded(8, 1.0, 2.0, peak_bytes=10**12), banded(8, 1.0, 2.0, peak_bytes=None)
+    timeless = dataclasses.replace(banded(8, 1.0, 2.0), low_s=None, high_s=None)
+    assert advice.candidates([large, unknown, timeless], [PRICE], JOB) == []
+    target = targets.parse("h100:8")
+    said = " ".join(advise_command._unusable(target, [large, unknown]))
+    assert "does not fit (at least 1e+03 GB of 84.9 GB)" in said
+    assert "its time or its memory is not known" in said
+
+
+def test_a_dearer_device_never_costs_less_and_a_slower_step_never_ends_sooner():
+    dear = candidate(8, 1.0, 2.0, price=dataclasses.replace(PRICE, per_device_hour=3.0))
+    assert dear.cost[0] > candidate(8, 1.0, 2.0).cost[0]
+    assert candidate(8, 1.1, 2.2).seconds[0] > candidate(8, 1.0, 2.0).seconds[0]
+
+
+def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
+    tpu = compiled_tpu(8)
+    target = targets.parse("v5e:2x4")
+    forecast = estimate.timed(tpu.forecast, tpu.events, target, network.of(target))
+    forecast = dataclasses.replace(forecast, peak_bytes=10**9, target=target.text)
+    old = dataclasses.replace(
+        PRICE, device=hardware.find("TPU v5 lite").name, date=datetime.date(2025, 1, 1), watts=None, provider="Theirs"
+    )
+    found = advice.candidates([forecast], [old], JOB) + advice.candidates([at(16), at(64)], [PRICE], JOB)
+    shown = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        document = {
+            "schema": 1, "experiment": "gpt", "job": dataclasses.asdict(JOB), "today": str(TODAY), "assumed": ["Weak."],
+            "missing": ["v9: no compiler."], "candidates": advice.lines(advice.ranked(found), TODAY),
+        }  # fmt: skip
+        write_json(folder / advise_command.FILE, document)
+        console = Console(record=True, width=160)
+        page.write(folder, console)
+        shown.append(console.export_text().replace(str(folder), ""))
+    assert shown[0] == shown[1]
+    assert (tmp_path / "a" / page.CSV).read_bytes() == (tmp_path / "b" / page.CSV).read_bytes()
+    text = shown[0]
+    assert "Cheapest by an estimate: v5e x 8 from Theirs" in text
+    assert "Cheapest by a bound" in text
+    assert "(old)" in text
+    assert "more than a year ago" in text
+    assert "not known" in text
+    assert "v9: no compiler." in text
+    assert "152 times the price" in (tmp_path / "a" / page.PAGE).read_text()
+    lines = json.loads((tmp_path / "a" / advise_command.FILE).read_text())["candidates"]
+    assert [line["grade"] for line in lines] == ["estimated", "at best", "at best"]
+    assert (tmp_path / "a" / "figures" / "advise.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({}, "needs the size of the training: either --tokens=1e12 or --examples=1.2e8"),
+        ({"tokens": "1e12", "examples": "1e6"}, "either --tokens"),
+        ({"tokens": "many"}, "--tokens=many is not a number of 1 or more: use 1e12"),
+        ({"examples": "0"}, "--examples=0 is not a number of 1 or more"),
+        ({"tokens": "1e12", "deadline": "14"}, "--deadline=14 is not a time with its unit: use 36h, 14d or 2w"),
+        ({"tokens": "1e12", "deadline": "0d"}, "is not a time with its unit"),
+        ({"tokens": "1e12", "targets": "h101"}, "--targets=h101 is unknown: did you mean 'h100'"),
+        ({"tokens": "1e12", "counts": "some"}, "--counts=some is not a list of numbers"),
+    ],
+)
+def test_bad_input_is_one_sentence(texts, sentence):
+    with pytest.raises(UserError, match=sentence):
+        advise_command.request({**NONE, **texts}, today=TODAY)
+
+
+def test_a_text_that_was_compiled_for_another_gpu_is_reckoned_with_the_memory_of_this_one(tmp_path):
+    point = {"point": "fsdp/weak/8", "strategy": "fsdp", "scaling": "weak", "arm": "", "devices": 8, "global_batch": 8}
+    row = CompiledRow(point=point, target="h100:8", record=None, reason="refused", memory_bytes=1)
+    asked = forecast_command.Request()
+    other = forecast_command._read(row, tmp_path, "gpt", targets.parse("b200:8"), asked).forecast
+    assert (other.basis, other.sources) == ("reckoned", ("the text compiled for h100:8",))
+    assert other.memory_bytes == targets.parse("b200:8").memory_bytes
+    same = forecast_command._read(row, tmp_path, "gpt", targets.parse("h100:8"), asked).forecast
+    assert (same.basis, same.sources, same.memory_bytes) == ("compiled", (), 1)
+
+
+def test_a_missing_plug_in_is_named(monkeypatch, tmp_path):
+    def require(target):
+        raise UserError(f"{target.text} needs XLA's compiler for it")
+
+    workload = type("Workload", (), {"tokens": 0, "unit": "images", "blocks": 0})
+    monkeypatch.setattr(advise_command.target_lib, "require", require)
+    monkeypatch.setattr("jaxbench.runner.arm.inspected", lambda config, experiment: workload)
+    asked = advise_command.request({**NONE, "examples": "1e6"}, today=TODAY)
+    with pytest.raises(UserError, match="a100: h100:8 needs XLA's compiler for it"):
+        advise_command.advise("cnn", ConfigDict({"experiment": "cnn"}), asked, tmp_path, Console(quiet=True))
+    asked = advise_command.request({**NONE, "tokens": "1e6"}, today=TODAY)
+    with pytest.raises(UserError, match=r"an example of cnn has no tokens: give --examples"):
+        advise_command.advise("cnn", ConfigDict({"experiment": "cnn"}), asked, tmp_path, Console(quiet=True))
+
+
+def test_a_deadline_has_its_unit():
+    asked = advise_command.request({**NONE, "tokens": "1e12", "deadline": "2w", "targets": "h100:8,v5p"}, today=TODAY)
+    assert asked.deadline_s == 14 * 86400
+    assert [target.text for target, _ in advise_command._offers(asked)] == ["h100:8", "v5p:2x2x2"]
+
+
+def test_every_priced_device_is_a_candidate_or_named():
+    asked = advise_command.request({**NONE, "tokens": "1e12"}, today=TODAY)
+    offered = {price.device for _, offers in advise_command._offers(asked) for price in offers}
+    named = {sentence.partition(":")[0] for sentence in advise_command._without_target(asked)}
+    assert offered | named == {price.device for price in asked.prices} and not offered & named
+
+
+def test_a_model_of_blocks_is_sharded_unless_asked_otherwise():
+    model = {"model": {"layers": 0}, "accelerator_batch": 9, "lever": {"remat": "none"}}
+    config = ConfigDict({"scaling": "weak,strong", "strategy": "jit_auto", **model})
+    commandline._prepare_advice(config)
+    assert (config.scaling, config.strategy, config.lever.remat) == ("weak", "fsdp", "block")
+    assert config.accelerator_batch == 1
