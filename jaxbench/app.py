@@ -66,6 +66,8 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     from jaxbench.runner import run as runner
     from jaxbench.verdicts import calibration
 
+    if FLAGS.config.get("measures") == "targets":
+        return targets(experiment, workdir, console, crew)
     if FLAGS.target and not FLAGS.dry_run:
         raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
     if FLAGS.target:
@@ -78,6 +80,19 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
         add_links(workdir, console)
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
+    return report(workdir, console)
+
+
+def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
+    """`run` of trainings to a target over batch sizes."""
+    from jaxbench.training import targets as trainings
+
+    if crew or FLAGS.target:
+        raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
+    if FLAGS.dry_run:
+        trainings.dry_run(FLAGS.config, console)
+        return 0
+    trainings.run(experiment, FLAGS.config, workdir, console)
     return report(workdir, console)
 
 
@@ -171,10 +186,14 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
 
 def report(workdir: Path, console: Console) -> int:
     from jaxbench.records.account import ACCOUNT
-    from jaxbench.report import build, training
+    from jaxbench.records.targets import FILE as TARGETS
+    from jaxbench.report import build, targets, training
 
     if (workdir / ACCOUNT).exists():
         training.write(workdir, console)
+        return 0
+    if (workdir / TARGETS).exists():
+        targets.write(workdir, console)
         return 0
     outcome = build.write(workdir, console=console)
     page = workdir / "report.html"

@@ -1,0 +1,133 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Steps and seconds to a target accuracy over batch size and devices, with the knee and the gradient noise scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbench.analysis.targets import Curve, Place
+from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.kit import (
+    GREY,
+    Axes,
+    Figure,
+    Mark,
+    Sheet,
+    devices_axis,
+    entitle,
+    log_axis,
+    plain,
+    seconds_tick,
+    si,
+)
+
+VIEWS = ()  # the page of trainings to a target draws it
+NAME = "targets"
+CAPTION = (
+    "Left: steps to the target over the batch. Dashed: twice the batch in half the steps. The dotted line is the knee, "
+    "where twice the least number of steps is needed; the shaded band is the measured gradient noise scale, which should "
+    "predict it. Middle: seconds of these steps, by devices. Right: seconds at the fastest batch over devices, with the "
+    "ideal line. Arrows: not reached within the budget, so the mark is a lower limit."
+)
+
+
+def draw(curves: Sequence[Curve], *, title: str) -> Figure | None:
+    """A row of panels for each model. None when nothing was trained."""
+    models = list(dict.fromkeys(curve.model for curve in curves))
+    if not models:
+        return None
+    sheet = Sheet(len(models), 3, widths=[1.25, 1.15, 0.8])
+    rules = list(dict.fromkeys(curve.rule for curve in curves))
+    counts = sorted({count for curve in curves for count in curve.counts})
+    for row, model in zip(sheet.panels, models, strict=True):
+        of_model = [curve for curve in curves if curve.model == model]
+        _steps(row[0], of_model, rules)
+        _seconds(row[1], of_model[0], counts)
+        _devices(row[2], of_model, rules)
+        entitle(row[0], f"{model}: steps to the target", x="global batch")
+        entitle(row[1], f"seconds ({of_model[0].rule})", x="global batch")
+        entitle(row[2], "seconds, fastest batch", x="devices")
+    handles = [marks.handle(place, f"rule {rule}") for place, rule in enumerate(rules)]
+    handles += [marks.handle(len(rules) + i, f"{n} device{'s' if n > 1 else ''}") for i, n in enumerate(counts)]
+    seeds = max(len(place.trained) for curve in curves for place in curve.places)
+    note = f"marks: geometric mean of {seeds} seeds, with the 95 % interval of the mean; by the trainings' own clocks"
+    return sheet.finish(title, [*handles, marks.guide_handle("1/batch, or 1/devices")], [note])
+
+
+def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
+    for curve in curves:
+        place = rules.index(curve.rule)
+        for devices in curve.counts:
+            between = "-" if devices == curve.counts[0] else marks.DASHED
+            _line(axes, curve.on(devices), lambda one: one.steps, place=place, between=between)
+    drawn = [place for place in curves[0].on(curves[0].counts[0]) if not place.censored]
+    batches = np.array([place.batch for curve in curves for place in curve.places], float)
+    if drawn:
+        first = drawn[0]
+        ends = np.array([first.batch, batches.max()])
+        marks.guide(axes, ends, first.steps.value * first.batch / ends)
+    for number, curve in enumerate(curve for curve in curves if curve.knee.known):
+        colour, _ = marks.look(rules.index(curve.rule))
+        axes.axvline(curve.knee.value, color=colour, linewidth=0.9, linestyle=":", zorder=1)
+        text = f"knee {curve.knee.value:.2g}"
+        high: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), color=colour, va="top")
+        marks.write(axes, curve.knee.value, 0.99 - 0.09 * number, text, **high)
+    scale = next((curve.noise_scale for curve in curves if curve.noise_scale.known), None)
+    if scale is not None:
+        low, high_end = (scale.lo, scale.hi) if scale.has_interval else (scale.value / 1.05, scale.value * 1.05)
+        axes.axvspan(low, high_end, color=GREY, alpha=0.18, linewidth=0, zorder=0)
+        beside: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(0, 2), color=GREY, va="bottom")
+        marks.write(axes, scale.value, 0.0, f"noise {scale.value:.2g}", ha="center", **beside)
+    log_axis(axes, "y", show=si, max_ticks=6)
+    _batch_axis(axes, batches)
+
+
+def _seconds(axes: Axes, curve: Curve, counts: Sequence[int]) -> None:
+    for devices in curve.counts:
+        _line(axes, curve.on(devices), lambda one: one.seconds, place=len(counts) + counts.index(devices), between="-")
+    log_axis(axes, "y", show=seconds_tick, max_ticks=6)
+    _batch_axis(axes, np.array([place.batch for place in curve.places], float))
+
+
+def _devices(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
+    counts = sorted({count for curve in curves for count in curve.counts})
+    for curve in curves:
+        best = [place for count in curve.counts if (place := curve.fastest(count))]
+        _line(axes, best, lambda one: one.seconds, at=lambda one: one.devices, place=rules.index(curve.rule))
+        for place in best:
+            marks.write(axes, place.devices, place.seconds.value, f"{place.batch}")
+        if best and curve is curves[0]:
+            ends = np.array([best[0].devices, counts[-1]], float)
+            marks.guide(axes, ends, best[0].seconds.value * best[0].devices / ends)
+    devices_axis(axes, counts)
+    log_axis(axes, "y", show=seconds_tick, max_ticks=5)
+
+
+def _line(
+    axes: Axes, places: Sequence[Place], value: Any, *, place: int, between: Any = "-", at: Any = lambda one: one.batch
+) -> None:
+    """The places of one series; censored ones hollow, with an arrow upward."""
+    known = [one for one in places if value(one).known]
+    made = [Mark(at=at(one), value=value(one), state="hollow" if one.censored else "solid") for one in known]
+    marks.line(axes, made, place=place, between=between)
+    colour, _ = marks.look(place)
+    for one in known:
+        if one.censored:
+            style = dict(arrowstyle="-|>", color=colour, linewidth=0.8, shrinkA=2, shrinkB=0, mutation_scale=6)
+            here = (at(one), value(one).value)
+            axes.annotate("", here, xytext=(0, 0), textcoords="offset points")
+            axes.annotate("", xy=(0, 13), xycoords=_offset(axes, here), xytext=here, arrowprops=style)
+
+
+def _offset(axes: Axes, here: tuple[float, float]) -> Any:
+    from matplotlib.text import OffsetFrom
+
+    anchor = axes.annotate("", here)
+    return OffsetFrom(anchor, (0.5, 0.5))
+
+
+def _batch_axis(axes: Axes, batches: np.ndarray) -> None:
+    log_axis(axes, "x", base=2, show=plain, max_ticks=6, span=batches.tolist())
