@@ -67,20 +67,21 @@ def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
     batches = np.array([place.batch for curve in curves for place in curve.places], float)
     if drawn:
         first = drawn[0]
-        ends = np.array([first.batch, batches.max()])
+        lowest = min(place.steps.value for place in curves[0].places)
+        ends = np.array([first.batch, min(batches.max(), 2 * first.batch * first.steps.value / lowest)])
         marks.guide(axes, ends, first.steps.value * first.batch / ends)
     for number, curve in enumerate(curve for curve in curves if curve.knee.known):
         colour, _ = marks.look(rules.index(curve.rule))
         axes.axvline(curve.knee.value, color=colour, linewidth=0.9, linestyle=":", zorder=1)
-        text = f"knee {curve.knee.value:.2g}"
+        text = f"knee {curve.knee.value:.3g}"
         high: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), color=colour, va="top")
         marks.write(axes, curve.knee.value, 0.99 - 0.09 * number, text, **high)
     scale = next((curve.noise_scale for curve in curves if curve.noise_scale.known), None)
     if scale is not None:
         low, high_end = (scale.lo, scale.hi) if scale.has_interval else (scale.value / 1.05, scale.value * 1.05)
         axes.axvspan(low, high_end, color=GREY, alpha=0.18, linewidth=0, zorder=0)
-        beside: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(0, 2), color=GREY, va="bottom")
-        marks.write(axes, scale.value, 0.0, f"noise {scale.value:.2g}", ha="center", **beside)
+        beside: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(-5, 2), color=GREY, va="bottom")
+        marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", ha="right", **beside)
     log_axis(axes, "y", show=si, max_ticks=6)
     _batch_axis(axes, batches)
 
@@ -116,17 +117,7 @@ def _line(
     colour, _ = marks.look(place)
     for one in known:
         if one.censored:
-            style = dict(arrowstyle="-|>", color=colour, linewidth=0.8, shrinkA=2, shrinkB=0, mutation_scale=6)
-            here = (at(one), value(one).value)
-            axes.annotate("", here, xytext=(0, 0), textcoords="offset points")
-            axes.annotate("", xy=(0, 13), xycoords=_offset(axes, here), xytext=here, arrowprops=style)
-
-
-def _offset(axes: Axes, here: tuple[float, float]) -> Any:
-    from matplotlib.text import OffsetFrom
-
-    anchor = axes.annotate("", here)
-    return OffsetFrom(anchor, (0.5, 0.5))
+            marks.write(axes, at(one), value(one).value, "\N{UPWARDS ARROW}", above=True, size=9, color=colour)
 
 
 def _batch_axis(axes: Axes, batches: np.ndarray) -> None:
