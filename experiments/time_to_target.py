@@ -5,8 +5,8 @@
     make run EXP=time_to_target ARGS="--config.models=mlp,cnn --config.rule=linear,sqrt --config.seeds=5"
     make run EXP=time_to_target ARGS="--config.models=path/to/mine.py --config.target=0.9"
 
-Expect twice the batch to need half the steps, until the batch is about the gradient noise scale; from there on a larger
-batch buys little. The learning rate follows a rule from the model's own: linear or sqrt in the batch, or tuned over a grid.
+Expect twice the batch to need half the steps, until the batch is about the gradient noise scale; from there on a
+larger batch buys little. The learning rate follows a rule: linear or sqrt in the batch, or tuned over a grid.
 """
 
 from ml_collections import ConfigDict

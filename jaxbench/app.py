@@ -171,6 +171,8 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
     dry_run = FLAGS.dry_run
     submission.require(request)
     commandline.check_command(command)  # now, and not after hours in a queue
+    if command[0] == "run" and FLAGS.config.get("measures") == "targets":
+        raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
     if command[0] == "run":
         runner.check(command[1], FLAGS.config)
     if dry_run:

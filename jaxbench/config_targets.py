@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The settings of trainings to a target over batch sizes: measures="targets". Each field is declared and checked here."""
+"""The settings of trainings to a target over batch sizes, measures="targets": each is declared and checked here."""
 
 from __future__ import annotations
 

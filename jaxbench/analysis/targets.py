@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Steps and seconds to a target over batch sizes, the knee, and the gradient noise scale (docs/METRICS.md, Time to target).
+"""Steps and seconds to a target over batch sizes, the knee, and the noise scale (docs/METRICS.md, Time to target).
 
 A training that did not reach its target is censored: it would have taken more than its budget. Where one of several
 seeds is censored, their mean is a lower limit.
@@ -128,7 +128,7 @@ def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, f
 
 
 def curves(trained: Sequence[Trained]) -> list[Curve]:
-    """One for each (model, rule), in the order of the trainings. Those that only helped to choose a rate are left out."""
+    """One for each (model, rule), in the order of the trainings, without those that only helped to choose a rate."""
     shown = [one for one in trained if one.rule != GRID]
     return [_curve(*key, [one for one in shown if (one.model, one.rule) == key]) for key in _keys(shown)]
 

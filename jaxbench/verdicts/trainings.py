@@ -63,9 +63,7 @@ def compare(a: Sequence[Learned], b: Sequence[Learned], *, margin: float) -> tup
     """
     targets = sorted({one.target for one in (*a, *b)})
     if len(targets) > 1:
-        raise UserError(
-            f"the trainings have different targets, {targets[0]} and {targets[1]}: they answer no question."
-        )
+        raise UserError(f"the trainings have different targets, {targets[0]} and {targets[1]}: give equal ones.")
     if empty := [one.name for one in (*a, *b) if not one.rows]:
         raise UserError(f"the training '{empty[0]}' has no evaluation yet: let it go on.")
     return _answer("seconds", a, b, margin), _answer("steps", a, b, margin)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The knee and the gradient noise scale of problems whose numbers are known, and trainings that never reach a target."""
+"""The knee and the noise scale of problems whose numbers are known, and trainings that never reach a target."""
 
 from __future__ import annotations
 

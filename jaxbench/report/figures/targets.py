@@ -28,9 +28,9 @@ VIEWS = ()  # the page of trainings to a target draws it
 NAME = "targets"
 CAPTION = (
     "Left: steps to the target over the batch. Dashed: twice the batch in half the steps. The dotted line is the knee, "
-    "where twice the least number of steps is needed; the shaded band is the measured gradient noise scale, which should "
-    "predict it. Middle: seconds of these steps, by devices. Right: seconds at the fastest batch over devices, with the "
-    "ideal line. Arrows: not reached within the budget, so the mark is a lower limit."
+    "where twice the least number of steps is needed; the shaded band is the measured gradient noise scale, which "
+    "should predict it. Middle: seconds of these steps, by devices. Right: seconds at the fastest batch, which stands "
+    "at the mark, over devices. Arrows: not reached within the budget, so the mark is a lower limit."
 )
 
 
