@@ -110,7 +110,7 @@ def over_seeds(values: Iterable[float | None]) -> Estimate:
 def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, float]:
     """(least, knee) of steps = least (1 + knee / batch), by least squares of logarithms.
 
-    Source: McCandlish et al. 2018, eq. 2.11 and 5.1: twice the least number of steps are needed at the critical batch
+    Source: McCandlish et al. 2018, section 2.3: twice the least number of steps are needed at the critical batch
     size. The knee is looked for within REACH of the batches: at an end of that range there is no knee in the data.
     """
     sizes, logs = np.asarray(batches, float), np.log(np.asarray(steps, float))

@@ -29,7 +29,7 @@ def trained(batch: int, steps: float = 100, **changes: Any) -> Trained:
 def steps_to(batch: int, seed: int, rate: float = 0.1) -> int:
     """Steps of SGD on |x|^2 / 2 with noisy gradients, from |x|^2 = FROM to TO.
 
-    Each step is `rate` of the best one (McCandlish et al. 2018, eq. 2.7), so that on average the squared distance u
+    Each step is `rate` of the best one (McCandlish et al. 2018, section 2.2), so that on average the squared distance u
     falls by (2 rate - rate^2) u^2 / (u + TRACE / batch). Its integral is the number of steps above.
     """
     random = np.random.default_rng((seed, batch))
