@@ -149,6 +149,7 @@ TRAINING_ONLY = (
     Field("train.checkpoint_every", 50, as_is),
     Field("train.keep", 3, as_is),
     Field("train.tensorboard", False, as_is),
+    Field("train.warmup", 0, as_is),  # steps in which the learning rate grows to its value; 0: it starts there
     Field("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
     Field("train.noise_examples", 0, as_is),  # of a measurement of the gradient noise scale; 0: none
     Field("report.overlay", "tf_dgx1_p100_synth", one_of("", *published.overlays())),

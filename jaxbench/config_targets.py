@@ -40,6 +40,12 @@ def share(path: str, value: float) -> float:
     return float(value)
 
 
+def epochs(path: str, value: float) -> float:
+    if not 0 <= value < math.inf:
+        raise UserError(f"--config.{path}={value} is not a number of epochs: use 2, or 0 for none.")
+    return float(value)
+
+
 def names(path: str, value: Any) -> tuple[str, ...]:
     """Names or paths of experiments, each once. Raises UserError when there is none."""
     found = tuple(dict.fromkeys(word.strip() for word in str(value).split(",") if word.strip()))
@@ -55,6 +61,7 @@ FIELDS = (
     Field("batches", "8,16,32,64,128,256,512,1024", batch_sizes),
     Field("seeds", 3, integer(1, 1000)),  # trainings that differ in nothing else
     Field("rule", LINEAR, names_of(*RULES)),  # of the learning rate over the batch
+    Field("warmup", 0.0, epochs),  # in which the learning rate grows to its value
     Field("rates", "0.25,0.5,1,2,4", factors),  # the grid of `tuned`: factors of the rate that `sqrt` gives
     Field("target", 0.0, share),  # a test accuracy; 0: the model's own train.target
     Field("epochs", 0, integer(0, 1_000_000)),  # after which a training counts as not reached; 0: the model's own
@@ -77,6 +84,7 @@ class TargetSettings:
     seeds: int
     rule: tuple[str, ...]
     rates: tuple[float, ...]
+    warmup: float
     target: float
     epochs: int
     evaluations: int

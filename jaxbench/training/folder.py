@@ -31,7 +31,7 @@ FREE = (
 )
 FREE_GROUPS = ("mesh.", "measure.", "report.")
 # Fields that a training of an older jaxbench lacks, with the value by which it was trained.
-ADDED = {"train.evaluate_every": 0, "train.noise_examples": 0}
+ADDED = {"train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0}
 MAY_GROW = ("train.epochs", "train.target")
 
 

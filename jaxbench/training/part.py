@@ -58,7 +58,7 @@ def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, 
         machine=setup["machine"],
         begun_ns=setup["begun_ns"],
     )
-    arms = Arms(config, experiment, mine)
+    arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
     proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
 

@@ -70,6 +70,7 @@ def read_plan(config: ConfigDict, examples: int) -> Plan:
         ("train.epochs", train.epochs, 1),
         ("train.checkpoint_every", train.checkpoint_every, 0),
         ("train.keep", train.keep, 1),
+        ("train.warmup", train.get("warmup", 0), 0),
         ("train.evaluate_every", train.get("evaluate_every", 0), 0),
         ("train.noise_examples", train.get("noise_examples", 0), 0),
     ):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -87,6 +88,7 @@ class Wanted:
                     "evaluate_every": max(1, steps // settings.evaluations),
                     "noise_examples": settings.noise_examples,
                     "strategy": settings.strategy,
+                    "warmup": math.ceil(settings.warmup * steps),
                     "checkpoint_every": 0,
                     "keep": 1,
                 }

@@ -11,12 +11,15 @@ import time
 
 import pytest
 from doorway import command, environment, jaxbench
+from ml_collections import ConfigDict
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.config_targets import parse, rates
 from jaxbench.errors import UserError
 from jaxbench.training.targets import models_of
+from jaxbench.workloads import TrainWorkload, make_optimizer
+from jaxbench.workloads.optimizers import warmed
 
 
 def composed(preset: str = "auto", **changes: object):
@@ -31,6 +34,18 @@ def composed(preset: str = "auto", **changes: object):
 def test_every_preset_takes_it(preset):
     if preset != "machine":  # which changes the settings of kernels
         assert parse(composed(preset)).models == ("mlp", "cnn")
+
+
+def test_the_updates_of_a_warm_up_grow_to_their_size():
+    momentum = make_optimizer(ConfigDict({"name": "momentum", "learning_rate": 0.5}))
+    workload = warmed(TrainWorkload(name="x", init=None, loss=None, optimizer=momentum, example={}), 4)
+    plain, state, grown = momentum.init(1.0), workload.optimizer.init(1.0), []
+    for _ in range(6):
+        update, state = workload.optimizer.update(1.0, state)
+        whole, plain = momentum.update(1.0, plain)
+        grown.append(float(update / whole))
+    assert grown == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])
+    assert warmed(workload, 0) is workload
 
 
 def test_the_rules_from_the_models_own_rate():
@@ -48,6 +63,7 @@ def test_the_rules_from_the_models_own_rate():
         ("rates", "1", "rates=1 is not a grid of factors: use 0.5,1,2"),
         ("rates", "0,1", "is not a grid of factors"),
         ("rule", "liner", "did you mean 'linear'"),
+        ("warmup", -1.0, "warmup=-1.0 is not a number of epochs: use 2"),
         ("target", 97.0, "target=97.0 is not an accuracy: use 0.97"),
         ("seeds", 0, "seeds=0 is out of range: use 1 to"),
         ("models", " ,", "names no model: use mlp,cnn"),
@@ -77,7 +93,7 @@ def test_other_verbs_refuse_it(tmp_path):
 WORDS = (
     *("run", "time_to_target", "--config.models=mlp", "--config.mesh.platform=cpu", "--config.mesh.devices=1"),
     *("--config.batches=256,512", "--config.seeds=1", "--config.epochs=1", "--config.evaluations=1"),
-    *("--config.noise_examples=16",),
+    *("--config.noise_examples=256",),
 )
 
 
