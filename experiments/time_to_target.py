@@ -2,7 +2,7 @@
 """Steps and seconds to a target accuracy over batch size, devices and seeds, with the gradient noise scale (10 min).
 
     make run EXP=time_to_target
-    make run EXP=time_to_target ARGS="--config.models=mlp,cnn --config.rule=linear,sqrt --config.seeds=5"
+    make run EXP=time_to_target ARGS="--config.models=cnn --config.rule=linear,tuned --config.warmup=3"
     make run EXP=time_to_target ARGS="--config.models=path/to/mine.py --config.target=0.9"
 
 Expect twice the batch to need half the steps, until the batch is about the gradient noise scale; from there on a
@@ -15,7 +15,7 @@ from jaxbench.discovery import load_experiment
 
 
 def get_config() -> ConfigDict:
-    return ConfigDict({"measures": "targets", "models": "mlp,cnn"})
+    return ConfigDict({"measures": "targets", "models": "mlp,cnn", "rule": "sqrt", "target": 0.95, "epochs": 60})
 
 
 def build(config: ConfigDict) -> dict[str, object]:

@@ -33,6 +33,7 @@ launch takes, before the --: --nodes=1,2,4 (a job each) --devices=gpu:8 (of a no
 forecast takes --counts=1..1024 (reckoned from two compiled counts), --depths=2,4 (compiled in place of all blocks),
 --from=DIR --counts=2 --link=1gbit (from a measured run, over that link), --card=FILE (links of a machine's card).
 compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,..., ab --budget_s=600.
+compare of two trainings, or of two folders with seeds of one each, says which reaches its target sooner.
 Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer.
 """
 

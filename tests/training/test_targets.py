@@ -75,6 +75,12 @@ def test_bad_settings_are_one_sentence(field, value, says):
         parse(composed(**{field: value}))
 
 
+def test_the_fields_of_the_experiment_are_those_that_are_parsed():
+    settings = parse(composed())
+    assert (settings.rule, settings.target, settings.epochs) == (("sqrt",), 0.95, 60)
+    assert settings.devices is None and settings.batches == tuple(2**n for n in range(3, 11))
+
+
 @pytest.mark.parametrize(
     ("names", "says"),
     [("matmul", "is not a model: use mlp or cnn"), ("cnm", "unknown experiment 'cnm': did you mean")],

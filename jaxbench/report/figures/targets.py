@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def draw(curves: Sequence[Curve], *, title: str) -> Figure | None:
     for row, model in zip(sheet.panels, models, strict=True):
         of_model = [curve for curve in curves if curve.model == model]
         _steps(row[0], of_model, rules)
-        _seconds(row[1], of_model[0], counts)
+        _seconds(row[1], of_model[0], {n: len(rules) + i for i, n in enumerate(counts)})
         _devices(row[2], of_model, rules)
         entitle(row[0], f"{model}: steps to the target", x="global batch")
         entitle(row[1], f"seconds ({of_model[0].rule})", x="global batch")
@@ -53,7 +53,8 @@ def draw(curves: Sequence[Curve], *, title: str) -> Figure | None:
     handles = [marks.handle(place, f"rule {rule}") for place, rule in enumerate(rules)]
     handles += [marks.handle(len(rules) + i, f"{n} device{'s' if n > 1 else ''}") for i, n in enumerate(counts)]
     seeds = max(len(place.trained) for curve in curves for place in curve.places)
-    note = f"marks: geometric mean of {seeds} seeds, with the 95 % interval of the mean; by the trainings' own clocks"
+    what = f"geometric mean of {seeds} seeds, with the 95 % interval of the mean" if seeds > 1 else "one seed"
+    note = f"marks: {what}; seconds by the trainings' own clocks; left, further device counts are dashed"
     return sheet.finish(title, [*handles, marks.guide_handle("1/batch, or 1/devices")], [note])
 
 
@@ -86,9 +87,10 @@ def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
     _batch_axis(axes, batches)
 
 
-def _seconds(axes: Axes, curve: Curve, counts: Sequence[int]) -> None:
+def _seconds(axes: Axes, curve: Curve, looks: Mapping[int, int]) -> None:
+    """looks: by device count."""
     for devices in curve.counts:
-        _line(axes, curve.on(devices), lambda one: one.seconds, place=len(counts) + counts.index(devices), between="-")
+        _line(axes, curve.on(devices), lambda one: one.seconds, place=looks[devices])
     log_axis(axes, "y", show=seconds_tick, max_ticks=6)
     _batch_axis(axes, np.array([place.batch for place in curve.places], float))
 
@@ -113,7 +115,8 @@ def _line(
     """The places of one series; censored ones hollow, with an arrow upward."""
     known = [one for one in places if value(one).known]
     made = [Mark(at=at(one), value=value(one), state="hollow" if one.censored else "solid") for one in known]
-    marks.line(axes, made, place=place, between=between)
+    marks.line(axes, [mark for mark in made if mark.state == "solid"], place=place, between=between)
+    marks.line(axes, [mark for mark in made if mark.state == "hollow"], place=place, between="none")
     colour, _ = marks.look(place)
     for one in known:
         if one.censored:
