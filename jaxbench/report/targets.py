@@ -115,7 +115,8 @@ def _not_reached(place: Place) -> str:
     blown = sum(one.diverged is not None for one in place.trained)
     how = f", {blown} of them diverged" if blown else ""
     return (
-        f"{place.model}, {place.rule}, batch {place.batch}, {place.devices} devices: {place.censored} of "
+        f"{place.model}, {place.rule}, batch {place.batch}, {place.devices} "
+        f"device{'s' if place.devices > 1 else ''}: {place.censored} of "
         f"{len(place.trained)} seeds did not reach it in {place.trained[0].steps if blown else _budget(place)} "
         f"steps{how}: they count as at least that many."
     )

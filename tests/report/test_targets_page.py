@@ -43,7 +43,7 @@ def test_the_page_says_knee_noise_scale_and_what_was_not_reached(folder):
         "up to a knee of about 100",
         "gradient noise scale is 91",
         "knee over noise scale is 1.1",
-        "batch 512, 1 devices: 1 of 1 seeds did not reach it",
+        "batch 512, 1 device: 1 of 1 seeds did not reach it",
         "1 of them diverged",
         "The grid of the tuned learning rates",
     ):
