@@ -5,6 +5,9 @@ from ml_collections import ConfigDict
 
 
 def get_config(config: ConfigDict) -> ConfigDict:
+    if config.get("measures") == "targets":
+        config.seeds, config.rule = 10, "linear,sqrt,tuned"
+        return config
     config.measure.rounds = 30
     if config.get("measures") == "cases":
         config.measure.block_s, config.measure.processes = 0.05, 3

@@ -7,6 +7,9 @@ TINY = True
 
 
 def get_config(config: ConfigDict) -> ConfigDict:
+    if config.get("measures") == "targets":
+        config.batches, config.seeds, config.epochs, config.mesh.devices = "64,256", 2, 2, "auto:2"
+        return config
     config.measure.rounds, config.measure.processes = 3, 1
     if config.get("measures") == "cases":
         config.mesh.devices = "auto:2"

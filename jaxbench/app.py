@@ -36,6 +36,7 @@ forecast takes --counts=1..1024 (reckoned from two compiled counts), --depths=2,
 advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --targets=h100,v5p and --counts=8..256.
 run takes --price_per_hour=2.50, of this machine: what a thousand steps and the training to target cost.
 compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,..., ab --budget_s=600.
+compare of two trainings, or of two folders with seeds of one each, says which reaches its target sooner.
 Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer.
 """
 
@@ -70,6 +71,8 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     from jaxbench.runner import run as runner
     from jaxbench.verdicts import calibration
 
+    if FLAGS.config.get("measures") == "targets":
+        return targets(experiment, workdir, console, crew)
     meter = Meter(FLAGS.price_per_hour, FLAGS.config)
     if FLAGS.target and not FLAGS.dry_run:
         raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
@@ -87,6 +90,19 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     code = report(workdir, console)
     meter.show(workdir, console)
     return code
+
+
+def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
+    """`run` of trainings to a target over batch sizes."""
+    from jaxbench.training import targets as trainings
+
+    if crew or FLAGS.target:
+        raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
+    if FLAGS.dry_run:
+        trainings.dry_run(FLAGS.config, console)
+        return 0
+    trainings.run(experiment, FLAGS.config, workdir, console)
+    return report(workdir, console)
 
 
 def forecast(experiment: str, workdir: Path, console: Console) -> int:
@@ -175,6 +191,8 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
     dry_run = FLAGS.dry_run
     submission.require(request)
     commandline.check_command(command)  # now, and not after hours in a queue
+    if command[0] == "run" and FLAGS.config.get("measures") == "targets":
+        raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
     if command[0] == "run":
         runner.check(command[1], FLAGS.config)
     if dry_run:
@@ -190,10 +208,14 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
 
 def report(workdir: Path, console: Console) -> int:
     from jaxbench.records.account import ACCOUNT
-    from jaxbench.report import build, training
+    from jaxbench.records.targets import FILE as TARGETS
+    from jaxbench.report import build, targets, training
 
     if (workdir / ACCOUNT).exists():
         training.write(workdir, console)
+        return 0
+    if (workdir / TARGETS).exists():
+        targets.write(workdir, console)
         return 0
     outcome = build.write(workdir, console=console)
     page = workdir / "report.html"

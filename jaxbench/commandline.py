@@ -226,14 +226,16 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
         start.only_cpu_here()
     module, preset = discovery.load_experiment(experiment), discovery.load_preset(flags.FLAGS.preset)
     config = config_lib.compose(Path(experiment).stem, module, preset, tiny=verb != "train")
-    if verb in ("ab", "calibrate"):
-        _prepare_verdict(verb, config)
     if verb == "forecast" and "weak" in str(config.get("scaling", "")):
         config.scaling = "weak"  # what is asked of a machine that one does not have; both would compile twice as much
     if verb == "advise":
         _prepare_advice(config)
-    if verb in ("train", "try", "forecast", "advise") and config.get("measures") == "cases":
+    refused = {"cases": ("train", "try", "forecast", "advise")}
+    refused["targets"] = (*refused["cases"], "ab", "calibrate")
+    if verb in refused.get(config.get("measures", ""), ()):
         raise UserError(f"'{experiment}' is not a model, so jaxbench {verb} cannot take it: use jaxbench run.")
+    if verb in ("ab", "calibrate"):
+        _prepare_verdict(verb, config)
     _define(config, argv, flags.FLAGS)
     if verb in ("train", "try"):
         _check_ignored(verb, argv, config)

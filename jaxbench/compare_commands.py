@@ -22,7 +22,7 @@ from jaxbench import config as config_lib
 from jaxbench.analysis import stopping
 from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.errors import UserError
-from jaxbench.records import identity
+from jaxbench.records import identity, learned
 from jaxbench.records.store import write_atomic, write_json
 from jaxbench.verdicts import baseline as baselines
 from jaxbench.verdicts import calibration, comparable, comparison, metric
@@ -39,9 +39,30 @@ def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
     """jaxbench compare --a=DIR --b=DIR: writes files only with --workdir."""
     if not (flag.a and flag.b):
         raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
+    if any(learned.holds_trainings(Path(side)) for side in (flag.a, flag.b)):
+        return _compare_trainings(Path(flag.a), Path(flag.b), workdir if flag.workdir else None, flag, console)
     by, across = metric.named(flag.metric), [word for word in flag.across.split(",") if word]
     found = comparison.compare(Path(flag.a), Path(flag.b), by, margin=margin_of(flag), across=across)
     return _answer(found, workdir if flag.workdir else None, f"{flag.a} against {flag.b}", console)
+
+
+def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench compare of two trainings, or of two folders of them with several seeds each."""
+    from jaxbench.report.drawing import canvas
+    from jaxbench.report.figures import learning as figure
+    from jaxbench.verdicts import judge, trainings
+
+    sides = learned.read_all(a), learned.read_all(b)
+    found = trainings.compare(*sides, margin=margin_of(flag))
+    for answer in found:
+        console.print(answer.sentence, highlight=False, soft_wrap=True)
+    if folder is not None:
+        drawn = {f"{which}: {path.name}": side for which, path, side in zip("AB", (a, b), sides, strict=True)}
+        files = canvas.render(lambda: figure.draw(drawn, title=f"{a.name} against {b.name}"))
+        canvas.write(files, folder / "figures", figure.NAME)
+        write_atomic(folder / "summary.md", "".join(f"- {answer.sentence}\n" for answer in found))
+        console.print(f"\nWritten to {folder}: summary.md, figures/{figure.NAME}.svg", highlight=False, soft_wrap=True)
+    return judge.EXIT[found[0].verdict]
 
 
 def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console) -> int:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ml_collections import ConfigDict, FieldReference
 
-from jaxbench import discovery, levers
+from jaxbench import config_targets, discovery, levers
 from jaxbench.catalog import published
 from jaxbench.config_fields import (
     AUTO,
@@ -149,6 +149,9 @@ TRAINING_ONLY = (
     Field("train.checkpoint_every", 50, as_is),
     Field("train.keep", 3, as_is),
     Field("train.tensorboard", False, as_is),
+    Field("train.warmup", 0, as_is),  # steps in which the learning rate grows to its value; 0: it starts there
+    Field("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
+    Field("train.noise_examples", 0, as_is),  # of a measurement of the gradient noise scale; 0: none
     Field("report.overlay", "tf_dgx1_p100_synth", one_of("", *published.overlays())),
     Field("report.view", "", as_is),  # an extra figure about how a model is sharded, such as zero; see commandline
 )
@@ -199,6 +202,11 @@ def case_defaults() -> ConfigDict:
     return _tree(_fields(CaseSettings, CASES_ONLY))
 
 
+def target_defaults() -> ConfigDict:
+    """The harness's fields for trainings to a target: an experiment whose config says measures="targets"."""
+    return _tree(config_targets.FIELDS)
+
+
 def _read(settings: type[S], more: Iterable[Field], config: ConfigDict, **known: Any) -> S:
     for field in more:
         field.read(field.path, _at(config, field.path))
@@ -239,7 +247,8 @@ def compose(experiment: str, module: ModuleType, preset: ModuleType, *, tiny: bo
     if tiny and getattr(preset, "TINY", False) and hasattr(module, "tiny"):
         with discovery.explained(module):
             own = module.tiny(own)
-    config = case_defaults() if own.get("measures") == "cases" else defaults()
+    kinds = {"cases": case_defaults, "targets": target_defaults}
+    config = kinds.get(own.get("measures", ""), defaults)()
     config.experiment = experiment
     if own:
         try:
@@ -277,7 +286,7 @@ def training_experiments() -> list[str]:
     """The suite's experiments that define a model; the others measure cases, or vary a lever of these."""
     modules = [(name, discovery.load_experiment(name)) for name in discovery.experiments()]
     own = [(name, module) for name, module in modules if module.build.__module__ == module.__name__]
-    return [name for name, module in own if _own(name, module).get("measures") != "cases"]
+    return [name for name, module in own if "measures" not in _own(name, module)]
 
 
 def lever_experiments() -> list[str]:

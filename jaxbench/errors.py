@@ -26,6 +26,14 @@ def did_you_mean(word: str, legal: Iterable[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else f"choose one of: {', '.join(legal)}."
 
 
+class Diverged(UserError):
+    """The loss of a training is not finite. step: whose loss it is."""
+
+    def __init__(self, message: str, step: int):
+        super().__init__(message)
+        self.step = step
+
+
 class MoreCollectives(Exception):
     """A program in which more collectives (`count`) can wait at the same time than this process has threads for."""
 

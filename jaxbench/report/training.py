@@ -14,12 +14,13 @@ from jaxbench.analysis import goodput
 from jaxbench.analysis.goodput import Costs
 from jaxbench.catalog import published
 from jaxbench.errors import UserError
-from jaxbench.records import account
+from jaxbench.records import account, learned
 from jaxbench.records.account import LABELS, Start
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import page, terminal
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import goodput as figure
+from jaxbench.report.figures import learning
 from jaxbench.report.page import Page, Picture, Section
 from jaxbench.report.table import NUMBER, TEXT, Table, plain
 
@@ -48,13 +49,14 @@ def write(folder: Path, console: Console | None = None) -> float | None:
     spent, forecast = account.totals(starts), _forecast(starts, costs, faults)
     title = f"{name}: where the time of its training went"
     try:
+        pictures = _curves(folder, name)
         files = canvas.render(lambda: figure.draw(spent, costs, title=title, forecast=forecast and forecast[1]))
         canvas.write(files, folder / "figures", figure.NAME)
         made = Page(
             name=name,
             heading=title,
             headlines=[_answer(spent, starts), *_expected(spent, faults, forecast)],
-            pictures=[Picture(name=figure.NAME, svg=files["svg"], caption=figure.CAPTION)],
+            pictures=[*pictures, Picture(name=figure.NAME, svg=files["svg"], caption=figure.CAPTION)],
             table=_table(spent),
             sections=_sections(costs, faults),
             definition=GOODPUT,
@@ -67,6 +69,18 @@ def write(folder: Path, console: Console | None = None) -> float | None:
     if console is not None:
         terminal.show(made, console)
     return account.goodput(spent) / forecast[1] if forecast else None
+
+
+def _curves(folder: Path, name: str) -> list[Picture]:
+    """What it has learnt, as a figure; [] before the first evaluation."""
+    if not learned.is_training(folder):
+        return []
+    title = f"{name}: loss and accuracy of its training"
+    files = canvas.render(lambda: learning.draw({name: [learned.read(folder)]}, title=title))
+    if not files:
+        return []
+    canvas.write(files, folder / "figures", learning.NAME)
+    return [Picture(name=learning.NAME, svg=files["svg"], caption=learning.CAPTION)]
 
 
 def _faults(path: Path) -> dict[str, float]:

@@ -30,6 +30,7 @@ from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.optimizers import warmed
 
 # The names of the fusion passes of XLA's CPU and GPU compilers.
 FUSION_PASSES = (
@@ -66,8 +67,9 @@ def inspected(config: ConfigDict, experiment: str) -> TrainWorkload:
 class Arms:
     """The workloads of one experiment's arms, each built once."""
 
-    def __init__(self, config: ConfigDict, experiment: str, device: jax.Device):
-        """Builds nothing yet."""
+    def __init__(self, config: ConfigDict, experiment: str, device: jax.Device, *, warmup: int = 0):
+        """Builds nothing yet. warmup: steps of a training in which its learning rate grows."""
+        self._warmup = warmup
         self._config, self._experiment, self._device = config, experiment, device
         self._built: dict[str, TrainWorkload] = {}
 
@@ -82,7 +84,7 @@ class Arms:
         """Raises UserError for a lever that this model or device does not have."""
         key = json.dumps([grown, {name: levers.get(name) for name in transforms.CHANGES}], sort_keys=True)
         if key not in self._built:
-            workload = build_workload(self.config(levers), self._experiment, grown=grown)
+            workload = warmed(build_workload(self.config(levers), self._experiment, grown=grown), self._warmup)
             device = {"platform": self._device.platform, "device_kind": self._device.device_kind}
             self._built[key] = transforms.apply(workload, levers, **device)
         return self._built[key]

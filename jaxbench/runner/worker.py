@@ -40,11 +40,14 @@ from jaxbench.machine import manifest, source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
 
+Make = Callable[[dict[str, Any], list[Any]], Any]
+Handle = Callable[[Any, dict[str, Any]], dict[str, Any]]
 IDLE = {"idle": True}  # the answer of a process that owns no device of the request's point
 
 
-def serve(requests: Iterator[str], answers: TextIO) -> None:
-    """Answers the requests one after the other; `requests` never ends."""
+def serve(requests: Iterator[str], answers: TextIO, made: Make, carry_out: Handle) -> None:
+    """Answers the requests one after the other; `requests` never ends. made: (setup, devices) -> what `carry_out`
+    takes together with a request, which it answers."""
     setup = json.loads(next(requests))
     cores, target, place = setup.get("cores"), setup.get("target"), setup.get("world")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
@@ -64,16 +67,7 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
                 concurrent_collectives=setup.get("concurrent_collectives", start.CONCURRENT_COLLECTIVES),
                 place=place,
             )
-        if setup["config"].get("measures") == "cases":
-            from jaxbench.runner.case_bench import CaseBench as Bench
-        else:
-            from jaxbench.runner.bench import Bench  # type: ignore[assignment]
-        bench: Any = Bench(setup["config"], setup["experiment"], devices, setup["worker"])
-        if "beside" in setup:
-            from jaxbench.machine.world import beside
-
-            bench.others = beside(setup["beside"])
-        return bench
+        return made(setup, devices)
 
     bench, answer = _attempt(begin)
     _send(answers, {**(answer or {"ready": True, **surroundings()}), "source": source.HERE})
@@ -83,8 +77,22 @@ def serve(requests: Iterator[str], answers: TextIO) -> None:
         if place and not concerns(bench, request, counts):
             _send(answers, IDLE)
             continue
-        result, answer = _attempt(lambda request=request: handle(bench, request))  # type: ignore[misc]
+        result, answer = _attempt(lambda request=request: carry_out(bench, request))  # type: ignore[misc]
         _send(answers, answer or result)
+
+
+def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
+    """The bench that measures points of this process."""
+    if setup["config"].get("measures") == "cases":
+        from jaxbench.runner.case_bench import CaseBench as Bench
+    else:
+        from jaxbench.runner.bench import Bench  # type: ignore[assignment]
+    bench: Any = Bench(setup["config"], setup["experiment"], devices, setup["worker"])
+    if "beside" in setup:
+        from jaxbench.machine.world import beside
+
+        bench.others = beside(setup["beside"])
+    return bench
 
 
 def surroundings() -> dict[str, Any]:
@@ -170,11 +178,12 @@ def follow(stdin: TextIO) -> Iterator[str]:
         yield lines.get()
 
 
-def main() -> None:
+def main(made: Make = bench_of, carry_out: Handle = handle) -> None:
+    """Serves the parent of this process over its pipes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the output of libraries must not mix with the answers
-    serve(follow(sys.stdin), answers)
+    serve(follow(sys.stdin), answers, made, carry_out)
 
 
 if __name__ == "__main__":

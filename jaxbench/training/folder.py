@@ -30,6 +30,8 @@ FREE = (
     *(f"lever.{name}" for name, lever in LEVERS.items() if lever.changes == "program"),
 )
 FREE_GROUPS = ("mesh.", "measure.", "report.")
+# Fields that a training of an older jaxbench lacks, with the value by which it was trained.
+ADDED = {"train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0}
 MAY_GROW = ("train.epochs", "train.target")
 
 
@@ -108,7 +110,7 @@ def _claim(folder: Path, config: dict[str, Any]) -> None:
 def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     wrong = []
     for name in sorted(old.keys() | new.keys()):
-        before, now = old.get(name), new.get(name)
+        before, now = (fields.get(name, ADDED.get(name)) for fields in (old, new))
         if before == now or name in FREE or name.startswith(FREE_GROUPS):
             continue
         if name in MAY_GROW and before is not None and now is not None and now > before:

@@ -26,6 +26,7 @@ from jaxbench.training.checkpoint import Restored, Writer
 from jaxbench.training.digest import to_host
 from jaxbench.training.evaluate import Evaluator
 from jaxbench.training.metrics import EpochMeans, MetricLog
+from jaxbench.training.noise import NoiseMeter
 from jaxbench.training.plan import Plan
 from jaxbench.training.session import Session
 from jaxbench.training.stop import Agreed, Stop
@@ -96,9 +97,9 @@ class Loop:
         device = program.mesh.devices.flat[0]
         with self.clock.compiling(), account.doing("compile"):
             if self.members.leads:
-                self.evaluate = Evaluator(
-                    workload, data.test, params=host.params, model_state=host.model_state, device=device
-                )
+                state: dict[str, Any] = {"params": host.params, "model_state": host.model_state, "device": device}
+                self.evaluate = Evaluator(workload, data.test, **state)
+                self.noise = NoiseMeter(workload, data.train, plan=plan, **state) if plan.noise_examples else None
             self.members.meet()  # after compiling: some collectives wait for half a minute only
 
     def run(
@@ -113,32 +114,34 @@ class Loop:
         with stop, _progress(console) as bar, account.doing("steps"):
             task = bar.add_task("", total=self.plan.steps, completed=self.step)
             while True:
-                # Ends with the epoch, with a signal, or when a checkpoint is due, so that only one place saves.
+                # Ends with an epoch, an evaluation, a signal, or a checkpoint that is due: only one place saves.
                 for metrics in self._steps(agreed):
                     self.means.add(self.step, metrics)
                     epoch = (self.step - 1) // self.plan.steps_per_epoch + 1
                     bar.update(task, completed=self.step, description=f"epoch {epoch}")
                 jax.block_until_ready(self.state)  # so that no step is counted as a part of the checkpoint
-                account.write(saving=True)
                 with account.doing("checkpoint"):
                     host = self._host_state()
-                if self.step % self.plan.steps_per_epoch == 0:
+                if self.plan.evaluates(self.step):
                     with account.doing("evaluation"):
-                        self._end_epoch(host, log)
+                        self._evaluated(host, log)
                         self.members.meet()  # with those that did not evaluate
                     bar.refresh()
-                    if self.members.leads:
+                    if self.members.leads and self.plan.saves(self.step):
                         console.print(_sentence(log.rows[-1]), highlight=False, soft_wrap=True)
+                finished = self.members.decided(self.plan.finished(self.step, log.rows))
+                if not (agreed.name or finished or self.plan.saves(self.step)):
+                    continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
+                account.write(saving=True)
                 means = self.means.to_json()
                 with account.doing("checkpoint"):
                     writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
-                    finished = self.members.decided(self.plan.finished(self.step, log.rows))
                     if agreed.name or finished:
                         writer.wait()
                         return host, agreed.name
 
     def _steps(self, agreed: Agreed) -> Iterator[dict[str, jax.Array]]:
-        per_epoch, every = self.plan.steps_per_epoch, self.plan.checkpoint_every
+        per_epoch = self.plan.steps_per_epoch
         epoch, position = divmod(self.step, per_epoch)
         batches = order(self.plan.examples, self.plan.batch, seed=self.plan.seed, epoch=epoch)
         for rows in batches[position:]:
@@ -150,7 +153,7 @@ class Loop:
             self.step += 1
             self.account.step = self.step
             yield metrics
-            if agreed.at(self.step) or (every and self.step % every == 0):
+            if agreed.at(self.step) or self.plan.saves(self.step) or self.plan.evaluates(self.step):
                 return
 
     def _batch(self, rows: np.ndarray) -> Any:
@@ -167,14 +170,19 @@ class Loop:
             return {name: array[rows] for name, array in self.data.train.items()}
         return {name: multihost.Rows(array, rows) for name, array in self.data.train.items()}
 
-    def _end_epoch(self, host: TrainState, log: MetricLog) -> None:
+    def _evaluated(self, host: TrainState, log: MetricLog) -> None:
+        """Adds a row. With `noise_examples`, rows number 1, 2, 4, 8, ... and the last one have a measurement of it."""
         trained = {f"train_{name}": value for name, value in self.means.means().items()}
         self.means = EpochMeans()
         epoch = self.step // self.plan.steps_per_epoch
         if not self.members.leads:
             return
         tested = {f"test_{name}": value for name, value in self.evaluate(host.params, host.model_state).items()}
-        log.add({"epoch": epoch, "step": self.step, **trained, **tested, **self.clock.to_json()})
+        row = {"epoch": epoch, "step": self.step, **trained, **tested, **self.clock.to_json()}
+        number = len(log.rows) + 1
+        if self.noise and (number & (number - 1) == 0 or self.plan.finished(self.step, [row])):
+            row |= self.noise(host.params, host.model_state, step=self.step)
+        log.add(row)
 
     def _host_state(self) -> TrainState:
         with jax.set_mesh(self.program.mesh):

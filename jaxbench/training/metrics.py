@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jaxbench.errors import UserError
+from jaxbench.errors import Diverged, UserError
 from jaxbench.parallel import multihost
 from jaxbench.records.store import write_atomic
 from jaxbench.training.folder import writing
@@ -38,16 +38,17 @@ class EpochMeans:
         self._newest = step, metrics
 
     def _settle(self) -> None:
-        """Adds the newest step's metrics to the sums. Raises UserError when its loss is not finite."""
+        """Adds the newest step's metrics to the sums. Raises Diverged when its loss is not finite."""
         if self._newest is None:
             return
         step, metrics = self._newest
         self._newest = None
         values = {name: float(multihost.here(value).flat[0]) for name, value in metrics.items()}
         if not math.isfinite(values["loss"]):
-            raise UserError(
+            raise Diverged(
                 f"the loss became {values['loss']} at step {step}: lower --config.optimizer.learning_rate and choose a "
-                "new WORKDIR."
+                "new WORKDIR.",
+                step,
             )
         for name, value in values.items():
             self._sums[name] = self._sums.get(name, 0.0) + value

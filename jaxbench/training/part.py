@@ -33,11 +33,18 @@ def take(setup: dict[str, Any], console: Console, part: Part) -> TrainResult:
     setup: "platform", "devices", "concurrent_collectives" and "world" as `worker` has them; "experiment", "config",
     "workdir"; "machine", "command", "begun_ns": of the `Session`.
     """
+    threads, place = setup["concurrent_collectives"], setup.get("world")
+    devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
+    result = trained(setup, devices, console, part)
+    console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
+    return result
+
+
+def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, part: Part) -> TrainResult:
+    """Trains on devices that have started. Raises as `take` does; setup: as there."""
     config, experiment = ConfigDict(setup["config"]), setup["experiment"]
     strategy = str(config.train.strategy)
     levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
-    threads, place = setup["concurrent_collectives"], setup.get("world")
-    devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
     part.members, mine = Members.of(devices), multihost.first_here(devices)
     known_options.require(levers, mine)
     session = Session(
@@ -51,7 +58,7 @@ def take(setup: dict[str, Any], console: Console, part: Part) -> TrainResult:
         machine=setup["machine"],
         begun_ns=setup["begun_ns"],
     )
-    arms = Arms(config, experiment, mine)
+    arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
     proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
 
@@ -61,9 +68,7 @@ def take(setup: dict[str, Any], console: Console, part: Part) -> TrainResult:
         return program
 
     about: dict[str, Any] = {"config": config, "folder": Path(setup["workdir"]), "console": console}
-    result = train_workload(arms.workload(levers), build, **about, session=session, part=part)
-    console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
-    return result
+    return train_workload(arms.workload(levers), build, **about, session=session, part=part)
 
 
 def code_of(result: TrainResult) -> int:

@@ -21,6 +21,8 @@ class Plan:
 
     Attributes:
       checkpoint_every: steps; 0 saves only after each epoch.
+      evaluate_every: steps; 0 evaluates after each epoch. The target is reached at an evaluation.
+      noise_examples: from which the gradient noise scale is measured, see `noise`; 0: it is not.
       keep: the number of checkpoints on the disk.
       examples: in the training split.
     """
@@ -33,6 +35,8 @@ class Plan:
     keep: int
     tensorboard: bool
     examples: int
+    evaluate_every: int = 0
+    noise_examples: int = 0
 
     @property
     def steps_per_epoch(self) -> int:
@@ -41,6 +45,14 @@ class Plan:
     @property
     def steps(self) -> int:
         return self.epochs * self.steps_per_epoch
+
+    def evaluates(self, step: int) -> bool:
+        """Whether there is an evaluation after `step`; always after the last one."""
+        return step % (self.evaluate_every or self.steps_per_epoch) == 0 or step == self.steps
+
+    def saves(self, step: int) -> bool:
+        """Whether there is a checkpoint after `step`, whatever else happens."""
+        return step % self.steps_per_epoch == 0 or bool(self.checkpoint_every and step % self.checkpoint_every == 0)
 
     def reached(self, rows: list[Row]) -> bool:
         return bool(rows) and rows[-1]["test_accuracy"] >= self.target
@@ -58,6 +70,9 @@ def read_plan(config: ConfigDict, examples: int) -> Plan:
         ("train.epochs", train.epochs, 1),
         ("train.checkpoint_every", train.checkpoint_every, 0),
         ("train.keep", train.keep, 1),
+        ("train.warmup", train.get("warmup", 0), 0),
+        ("train.evaluate_every", train.get("evaluate_every", 0), 0),
+        ("train.noise_examples", train.get("noise_examples", 0), 0),
     ):
         if value < lower:
             raise UserError(f"--config.{field}={value} is too small: it must be at least {lower}.")

@@ -91,7 +91,7 @@ def _draw(sample: Sample, spread: Spread, random: np.random.Generator, resampled
     if within is None:
         return Drawn(value=value, draws=np.full(DRAWS, math.nan), df=math.inf)
     parts = ((float(np.var(within)), sample.rounds - count), (spread.sd**2 / count, spread.df))
-    return Drawn(value=value, draws=within + between, df=_welch(parts))
+    return Drawn(value=value, draws=within + between, df=welch(parts))
 
 
 def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
@@ -130,10 +130,10 @@ def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: Spread | None = None
     if sessions and between:
         parts.append((between, sessions.session_df))
     se = math.sqrt(sum(variance for variance, _ in parts))
-    return Ratio(log=log, se=se, df=_welch(parts), session=between)
+    return Ratio(log=log, se=se, df=welch(parts), session=between)
 
 
-def _welch(parts: Sequence[tuple[float, float]]) -> float:
+def welch(parts: Sequence[tuple[float, float]]) -> float:
     """Degrees of freedom of a sum of variances. parts: (variance, its degrees of freedom)."""
     total = sum(variance for variance, _ in parts)
     lost = sum(variance**2 / df for variance, df in parts if df > 0)

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import optax
 
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.workloads.base import TrainWorkload
 
 # Adam divides by the root of a running mean of squares. Where a gradient is near zero, a difference in the last bit
 # becomes one of the order of the learning rate, so equal programs agree less closely than under SGD.
@@ -27,6 +30,17 @@ def make_optimizer(config: Any) -> optax.GradientTransformation:
     if config.name not in _MAKERS:
         raise UserError(f"there is no optimizer '{config.name}': {did_you_mean(config.name, _MAKERS)}")
     return _MAKERS[config.name](config)
+
+
+def warmed(workload: TrainWorkload, steps: int) -> TrainWorkload:
+    """The workload with updates that grow linearly to their size in the first `steps` steps (Goyal et al. 2017, 2.2).
+
+    All optimizers of `make_optimizer` multiply by the learning rate last, so that this is a warm-up of the rate.
+    """
+    if not steps:
+        return workload
+    ramp = optax.scale_by_schedule(lambda count: jnp.minimum(1.0, (count + 1) / steps))
+    return dataclasses.replace(workload, optimizer=optax.chain(workload.optimizer, ramp))
 
 
 def tolerance(optimizer: str) -> dict[str, Any]:

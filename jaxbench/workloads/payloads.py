@@ -30,7 +30,7 @@ def gradient_sizes(experiment: str) -> list[int]:
     module = discovery.load_experiment(experiment)
     config = config_lib.compose(experiment, module, discovery.load_preset("auto"))
     # Building cases with sizes_from would recurse.
-    workload = None if config.get("measures") == "cases" else module.build(config)
+    workload = None if "measures" in config else module.build(config)
     if not isinstance(workload, TrainWorkload):
         *names, last = config_lib.training_experiments()
         choices = f"{', '.join(names)} or {last}" if names else last

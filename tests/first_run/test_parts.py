@@ -57,7 +57,7 @@ def test_every_part_can_be_planned(facts: dict[str, Any]) -> None:
 
 def cases(name: str) -> bool:
     config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("smoke"))
-    return config.get("measures") == "cases"
+    return "measures" in config  # kernels, or trainings to a target
 
 
 @pytest.mark.full

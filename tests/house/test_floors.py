@@ -16,6 +16,7 @@ FLOORS = (
     {"imported"},
     {"discovery", "levers"},
     {"config_fields"},
+    {"config_targets"},
     {"config"},
     {"machine"},
     {"workloads"},

@@ -1,0 +1,23 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Steps and seconds to a target accuracy over batch size, devices and seeds, with the gradient noise scale (10 min).
+
+    make run EXP=time_to_target
+    make run EXP=time_to_target ARGS="--config.models=cnn --config.rule=linear,tuned --config.warmup=3"
+    make run EXP=time_to_target ARGS="--config.models=path/to/mine.py --config.target=0.9"
+
+Expect twice the batch to need half the steps, until the batch is about the gradient noise scale; from there on a
+larger batch buys little. The learning rate follows a rule: linear or sqrt in the batch, or tuned over a grid.
+"""
+
+from ml_collections import ConfigDict
+
+from jaxbench.discovery import load_experiment
+
+
+def get_config() -> ConfigDict:
+    return ConfigDict({"measures": "targets", "models": "mlp,cnn", "rule": "sqrt", "target": 0.95, "epochs": 60})
+
+
+def build(config: ConfigDict) -> dict[str, object]:
+    """The modules of the models that are trained, by name; each is built with its own config."""
+    return {name: load_experiment(name) for name in str(config.models).split(",")}

@@ -1,0 +1,120 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The settings of trainings to a target over batch sizes, measures="targets": each is declared and checked here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbench.config_fields import AUTO, Field, as_is, device_counts, device_limit, integer, names_of, one_of
+from jaxbench.errors import UserError
+
+LINEAR, SQRT, TUNED = RULES = ("linear", "sqrt", "tuned")
+
+
+def batch_sizes(path: str, value: Any) -> tuple[int, ...]:
+    """ "8,32,128" -> (8, 32, 128). Raises UserError."""
+    words = [word.strip() for word in str(value).split(",")]
+    sizes = [int(word) if word.isdecimal() else 0 for word in words]
+    if min(sizes) < 1 or len(set(sizes)) < len(sizes):
+        raise UserError(f"--config.{path}={value} is not a list of different batch sizes: use 8,32,128, for example.")
+    return tuple(sorted(sizes))
+
+
+def factors(path: str, value: Any) -> tuple[float, ...]:
+    """ "0.5,1,2" -> (0.5, 1.0, 2.0). Raises UserError."""
+    try:
+        found = sorted({float(word) for word in str(value).split(",")})
+    except ValueError:
+        found = []
+    if len(found) < 2 or not 0 < found[0] <= found[-1] < math.inf:
+        raise UserError(f"--config.{path}={value} is not a grid of factors: use 0.5,1,2, for example.")
+    return tuple(found)
+
+
+def share(path: str, value: float) -> float:
+    if not 0 <= value <= 1:
+        raise UserError(f"--config.{path}={value} is not an accuracy: use 0.97, or 0 for each model's own target.")
+    return float(value)
+
+
+def epochs(path: str, value: float) -> float:
+    if not 0 <= value < math.inf:
+        raise UserError(f"--config.{path}={value} is not a number of epochs: use 2, or 0 for none.")
+    return float(value)
+
+
+def names(path: str, value: Any) -> tuple[str, ...]:
+    """Names or paths of experiments, each once. Raises UserError when there is none."""
+    found = tuple(dict.fromkeys(word.strip() for word in str(value).split(",") if word.strip()))
+    if not found:
+        raise UserError(f"--config.{path}={value} names no model: use mlp,cnn, for example.")
+    return found
+
+
+FIELDS = (
+    Field("measures", "targets", as_is),
+    Field("seed", 0, integer(0, 2**31 - 1)),  # of the first seed; the others follow it
+    Field("models", "mlp", names),  # experiments with data, by name or path
+    Field("batches", "8,16,32,64,128,256,512,1024", batch_sizes),
+    Field("seeds", 3, integer(1, 1000)),  # trainings that differ in nothing else
+    Field("rule", LINEAR, names_of(*RULES)),  # of the learning rate over the batch
+    Field("warmup", 0.0, epochs),  # in which the learning rate grows to its value
+    Field("rates", "0.25,0.5,1,2,4", factors),  # the grid of `tuned`: factors of the rate that `sqrt` gives
+    Field("target", 0.0, share),  # a test accuracy; 0: the model's own train.target
+    Field("epochs", 0, integer(0, 1_000_000)),  # after which a training counts as not reached; 0: the model's own
+    Field("evaluations", 4, integer(1, 10_000)),  # in an epoch, at most one a step
+    Field("noise_examples", 256, integer(0, 2**31 - 1)),  # of a measurement of the gradient noise scale; 0: none
+    Field("strategy", "jit_auto", as_is),
+    Field("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu")),
+    Field("mesh.devices", AUTO, device_counts),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetSettings:
+    """The fields, parsed. devices: None: the machine decides, at most `max_devices`."""
+
+    experiment: str
+    seed: int
+    models: tuple[str, ...]
+    batches: tuple[int, ...]
+    seeds: int
+    rule: tuple[str, ...]
+    rates: tuple[float, ...]
+    warmup: float
+    target: float
+    epochs: int
+    evaluations: int
+    noise_examples: int
+    strategy: str
+    platform: str
+    devices: tuple[int, ...] | None
+    max_devices: int | None
+    oversubscribe: bool = False
+
+
+def parse(config: Any) -> TargetSettings:
+    """Parses a config with measures="targets". Raises UserError naming the field and a legal value."""
+    read: dict[str, Any] = {}
+    for field in FIELDS:
+        group, _, name = field.path.rpartition(".")
+        value = (config[group] if group else config)[name]
+        read[name] = field.read(field.path, value)
+        if name == "devices":
+            read["max_devices"] = device_limit(field.path, value)
+    read.pop("measures")
+    return TargetSettings(experiment=config.experiment, **read)
+
+
+def rates(rule: str, batch: int, *, base_rate: float, base_batch: int, grid: tuple[float, ...]) -> tuple[float, ...]:
+    """The learning rates to try at a batch: one by a rule, the grid around the square root's for `tuned`.
+
+    `linear`: base_rate x batch / base_batch (Goyal et al. 2017). `sqrt`: base_rate x sqrt(batch / base_batch)
+    (Krizhevsky 2014). base_rate, base_batch: of the model's own training.
+    """
+    scale: Callable[[float], float] = float if rule == LINEAR else math.sqrt
+    rate = base_rate * scale(batch / base_batch)
+    return tuple(float(f"{rate * factor:.6g}") for factor in (grid if rule == TUNED else (1.0,)))

@@ -1,0 +1,94 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a training has learnt: the rows of metrics.jsonl, with the settings by which they are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxbench.errors import UserError
+from jaxbench.records.store import RunFolder
+
+FILE = "metrics.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """One training. rows: as docs/METRICS.md (Training) defines them. target: a test accuracy. seed: of its config."""
+
+    name: str
+    experiment: str
+    batch: int
+    target: float
+    seed: int
+    rows: tuple[dict[str, Any], ...]
+
+    def at_target(self) -> dict[str, Any] | None:
+        """The first row that reached the target; None if none did."""
+        return next((row for row in self.rows if (row["test_accuracy"] or 0.0) >= self.target), None)
+
+    def series(self, what: str, over: str) -> tuple[list[float], list[float]]:
+        """(x, y): the metric `what` over "steps", "examples" or "seconds", where it is known. Seconds are without
+        compiling."""
+        known = [row for row in self.rows if row.get(what) is not None]
+        return [position(row, over, self.batch) for row in known], [float(row[what]) for row in known]
+
+
+def position(row: dict[str, Any], over: str, batch: int) -> float:
+    """Where a row stands: steps, examples (steps x batch) or seconds of work without compiling."""
+    if over == "seconds":
+        return float(row["elapsed_s"] - row["compile_s"])
+    return float(row["step"] * (batch if over == "examples" else 1))
+
+
+def read(folder: Path) -> Learned:
+    """Raises UserError when `folder` holds no training, or a damaged one. A last line that is cut off is left out."""
+    path = folder / FILE
+    if not path.exists():
+        raise UserError(f"'{folder}' has no {FILE}: give the folder of a 'jaxbench train'.")
+    config, rows = RunFolder(folder).config(), []
+    text = path.read_text()
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        try:
+            if line.endswith("\n"):
+                row = json.loads(line)
+                rows.append({name: row[name] for name in ("step", "test_accuracy", "elapsed_s", "compile_s")} | row)
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path}, line {number}, is damaged ({error!r}): train again, in a new WORKDIR.") from error
+    train = config.get("train", {})
+    try:
+        return Learned(
+            name=folder.name, experiment=str(config["experiment"]), batch=int(train["batch"]),
+            target=float(train["target"]), seed=int(config["seed"]), rows=tuple(rows),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"'{folder}' has a config.json without {error}: give the folder of a 'jaxbench train'."
+        ) from error
+
+
+def is_training(folder: Path) -> bool:
+    return (folder / FILE).exists()
+
+
+def holds_trainings(folder: Path) -> bool:
+    """Whether it is a training, or a folder of trainings."""
+    return is_training(folder) or (folder.is_dir() and any(is_training(path) for path in folder.iterdir()))
+
+
+def read_all(folder: Path) -> list[Learned]:
+    """The training in `folder`, or those in the folders that it holds, by name: seeds of one training.
+
+    Raises UserError when there is none, or when they differ in more than their seed.
+    """
+    if is_training(folder) or not folder.is_dir():
+        return [read(folder)]
+    held = sorted(path for path in folder.iterdir() if is_training(path))
+    found = [read(path) for path in held]
+    if not found:
+        raise UserError(f"'{folder}' holds no training: give the folder of a 'jaxbench train', or one that holds some.")
+    if len({(one.experiment, one.batch, one.target) for one in found}) > 1:
+        raise UserError(f"the trainings in '{folder}' differ in model, batch or target: give seeds of one training.")
+    return found

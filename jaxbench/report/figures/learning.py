@@ -1,0 +1,49 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Loss and accuracy of trainings over steps, examples and seconds, several overlaid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jaxbench.records.learned import Learned
+from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, entitle, log_axis, plain, short, si
+
+VIEWS = ()  # the page of a training, and a comparison of two, draw it
+NAME = "learning"
+CAPTION = (
+    "Loss and accuracy on the test set over steps, examples and seconds of work without compiling; dotted: the loss in "
+    "training, a mean over the steps since the evaluation before. Dashed: the target."
+)
+OVER = {"steps": si, "examples": si, "seconds": plain}
+
+
+def draw(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None:
+    """sides: the trainings of each series, which differ in their seed. None when nothing was evaluated."""
+    if not any(one.rows for trained in sides.values() for one in trained):
+        return None
+    sheet = Sheet(2, len(OVER), heights=1.7)
+    for column, (over, show) in enumerate(OVER.items()):
+        loss, accuracy = sheet.panels[:, column]
+        for place, trained in enumerate(sides.values()):
+            for one in trained:
+                _line(loss, one, "train_loss", over, place, dotted=True)
+                _line(loss, one, "test_loss", over, place)
+                _line(accuracy, one, "test_accuracy", over, place)
+        for target in {one.target for trained in sides.values() for one in trained}:
+            marks.unity(accuracy, at=target, along="y")
+        log_axis(loss, "y", show=plain, max_ticks=5)
+        for axes in (loss, accuracy):
+            log_axis(axes, "x", show=show, max_ticks=4)
+        entitle(loss, "loss" if column == 0 else "")
+        entitle(accuracy, "test accuracy" if column == 0 else "", x=over)
+    handles = [marks.handle(place, short(name)) for place, name in enumerate(sides)]
+    handles += [marks.style_handle("in training", color=GREY, linestyle=":"), marks.guide_handle("target")]
+    return sheet.finish(title, handles)
+
+
+def _line(axes: Axes, one: Learned, what: str, over: str, place: int, *, dotted: bool = False) -> None:
+    colour, marker = marks.look(place)
+    x, y = one.series(what, over)
+    few = len(x) <= 40
+    axes.plot(x, y, color=colour, linestyle=":" if dotted else "-", marker="" if dotted or not few else marker)

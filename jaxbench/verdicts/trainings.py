@@ -1,0 +1,93 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Which of two trainings reaches its target sooner: B's seconds and steps over A's, with an interval over seeds.
+
+The value of a side is the geometric mean over its seeds. The interval of the ratio is Student's on the logarithms, with
+the degrees of freedom of Welch. A seed that did not reach the target is censored: it counts with what it took, which is
+a lower limit, so that only a verdict against its own side stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxbench.errors import UserError
+from jaxbench.records.learned import Learned, position
+from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, FASTER, SLOWER, decide
+from jaxbench.verdicts.ratio import Ratio, welch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """One question: seconds or steps. a, b: geometric means over seeds; a_lost, b_lost: how many seeds are censored."""
+
+    what: str
+    verdict: str
+    a: float
+    b: float
+    times: Ratio
+    a_lost: int
+    b_lost: int
+    seeds: tuple[int, int]
+
+    @property
+    def sentence(self) -> str:
+        """The answer, in words."""
+        words = {FASTER: "B reaches the target sooner", SLOWER: "A reaches the target sooner"}
+        said = words.get(self.verdict, "both reach the target equally soon" if self.verdict != CANNOT_TELL else "")
+        limits = ["at least " if lost else "" for lost in (self.a_lost, self.b_lost)]
+        numbers = f"A {limits[0]}{self.a:.4g}, B {limits[1]}{self.b:.4g}"
+        if not said:
+            lost = self.a_lost or self.b_lost
+            said = "cannot tell which reaches the target sooner"
+            said += f" ({'a seed did not reach it' if lost else self._why()})"
+        interval = ""
+        if self.times.se > 0 and not (self.a_lost or self.b_lost):
+            found = self.times.estimate()
+            interval = f"; B over A is {found.value:.3g} [{found.lo:.3g}, {found.hi:.3g}]"
+        return f"In {self.what}: {said}. {numbers}{interval}."
+
+    def _why(self) -> str:
+        if min(self.seeds) < 2:
+            return "one seed does not say how much seeds differ: train others with --config.seed=1, and so on"
+        return "the seeds differ by more"
+
+
+def compare(a: Sequence[Learned], b: Sequence[Learned], *, margin: float) -> tuple[Reached, Reached]:
+    """The answers in seconds and in steps. a, b: the seeds of each side; margin: of `judge`.
+
+    Raises UserError when the targets differ, or when nothing was evaluated.
+    """
+    targets = sorted({one.target for one in (*a, *b)})
+    if len(targets) > 1:
+        raise UserError(f"the trainings have different targets, {targets[0]} and {targets[1]}: give equal ones.")
+    if empty := [one.name for one in (*a, *b) if not one.rows]:
+        raise UserError(f"the training '{empty[0]}' has no evaluation yet: let it go on.")
+    return _answer("seconds", a, b, margin), _answer("steps", a, b, margin)
+
+
+def _answer(what: str, a: Sequence[Learned], b: Sequence[Learned], margin: float) -> Reached:
+    sides = [np.log([_taken(one, what) for one in side]) for side in (a, b)]
+    lost = [sum(one.at_target() is None for one in side) for side in (a, b)]
+    log = float(np.mean(sides[1]) - np.mean(sides[0]))
+    if min(map(len, sides)) > 1:
+        parts = [(float(np.var(side, ddof=1)) / len(side), len(side) - 1.0) for side in sides]
+        times = Ratio(log=log, se=math.sqrt(sum(variance for variance, _ in parts)), df=welch(parts))
+    else:
+        times = Ratio(log=log, se=math.nan, df=math.inf)
+    verdict = decide(times, ALPHA, margin)
+    if any(lost):
+        stands = {SLOWER} if not lost[0] else {FASTER} if not lost[1] else set()
+        verdict = verdict if verdict in stands else CANNOT_TELL
+    return Reached(
+        what=what, verdict=verdict, a=math.exp(float(np.mean(sides[0]))), b=math.exp(float(np.mean(sides[1]))),
+        times=times, a_lost=lost[0], b_lost=lost[1], seeds=(len(a), len(b)),
+    )  # fmt: skip
+
+
+def _taken(one: Learned, what: str) -> float:
+    """What a training took to its target, or has taken so far."""
+    return position(one.at_target() or one.rows[-1], what, one.batch)

@@ -1,0 +1,86 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The page and the table of trainings to a target, and the curves of a training."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+
+import pytest
+from rich.console import Console
+
+from jaxbench.errors import UserError
+from jaxbench.records import targets as records
+from jaxbench.records.learned import Learned
+from jaxbench.records.targets import Trained
+from jaxbench.report import targets
+from jaxbench.report.drawing import canvas
+from jaxbench.report.figures import learning
+
+
+def made(batch: int, seed: int, *, reached: bool = True, rule: str = "linear") -> Trained:
+    return Trained(
+        model="mlp", batch=batch, devices=1, seed=seed, learning_rate=0.1, rule=rule, target=0.9,
+        steps=round(2000 * (1 + 100 / batch) * (1 + 0.02 * seed)), reached=reached, diverged=None if reached else 3,
+        accuracy=0.95, step_s=0.01, noise=((10, 1.0, 90.0 + seed),), folder=f"mlp-{batch}-{seed}",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    trained = [made(batch, seed) for batch in (8, 32, 128) for seed in (0, 1, 2)]
+    records.write(tmp_path, [*trained, made(512, 0, reached=False), made(8, 0, rule=records.GRID)])
+    (tmp_path / "config.json").write_text('{"experiment": "time_to_target"}')
+    return tmp_path
+
+
+def test_the_page_says_knee_noise_scale_and_what_was_not_reached(folder):
+    text = io.StringIO()
+    targets.write(folder, Console(file=text, width=120))
+    said = " ".join(text.getvalue().split())
+    for words in (
+        "up to a knee of about 100",
+        "gradient noise scale is 91",
+        "knee over noise scale is 1.1",
+        "batch 512, 1 device: 1 of 1 seeds did not reach it",
+        "1 of them diverged",
+        "The grid of the tuned learning rates",
+    ):
+        assert words in said, words
+    page = (folder / targets.PAGE).read_text()
+    assert "<svg" in page and "at least 2.39e+03" in page and "Gradient noise scale" in page
+    assert (folder / "figures" / "targets.svg").exists()
+
+
+def test_the_table_has_the_columns_that_others_read(folder):
+    targets.write(folder)
+    with open(folder / targets.CSV) as file:
+        rows = list(csv.DictReader(file))
+    first = "model,batch,devices,seed,learning_rate,rule,steps,reached,accuracy,noise_scale,seconds"
+    assert list(rows[0])[:11] == first.split(",")
+    assert rows[0]["seconds"] == "270" and rows[0]["noise_scale"] == "90" and rows[9]["reached"] == "false"
+    assert [records.parse(dataclasses.asdict(one)) for one in records.read(folder)] == records.read(folder)
+
+
+def test_a_damaged_file_and_none(folder, tmp_path):
+    path = folder / records.FILE
+    path.write_text(path.read_text() + '{"model": 3}\n')
+    with pytest.raises(UserError, match=r"targets.jsonl is damaged \(KeyError"):
+        targets.write(folder)
+    with pytest.raises(UserError, match=r"has no targets.jsonl: give the folder"):
+        targets.write(tmp_path / "other")
+
+
+def test_the_curves_of_a_training_show_each_row():
+    rows = tuple(
+        {"step": 10 * n, "test_accuracy": 0.5 + n / 10, "test_loss": 1 / n, "train_loss": 2 / n, "elapsed_s": n,
+         "compile_s": 0.5} for n in (1, 2, 3)
+    )  # fmt: skip
+    one = Learned(name="a", experiment="mlp", batch=8, target=0.75, seed=0, rows=rows)
+    drawn = []
+    canvas.render(lambda: drawn.append(learning.draw({"a": [one]}, title="t")) or drawn[0])
+    loss, accuracy = drawn[0].axes[1], drawn[0].axes[4]  # over examples
+    assert [list(line.get_ydata()) for line in loss.lines] == [[2, 1, 2 / 3], [1, 1 / 2, 1 / 3]]
+    assert list(accuracy.lines[0].get_xdata()) == [80, 160, 240] and accuracy.lines[1].get_ydata()[0] == 0.75
+    assert learning.draw({"a": [dataclasses.replace(one, rows=())]}, title="t") is None
