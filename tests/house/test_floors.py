@@ -60,6 +60,7 @@ ROOF = {
     "machine_command",
     "new",
     "other_commit",
+    "papers",
     "__main__",
 }
 OUTSIDE = {
