@@ -9,7 +9,7 @@ from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Panel, Paper
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, si
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain, si
 from jaxbench.report.drawing.marks import MARKERS
 
 FOLDER, NAME = "figures", "paper"
@@ -44,8 +44,13 @@ def draw(paper: Paper, found: Evidence) -> Figure:
 def _axes(axes: Axes, panel: Panel) -> None:
     entitle(axes, panel.title, x=panel.x, y=panel.y)
     if "x" in panel.log:
-        log_axis(axes, "x", show=si, base=panel.base)
+        log_axis(axes, "x", show=_tick, base=panel.base)
     if "y" in panel.log:
-        log_axis(axes, "y", show=si)
+        log_axis(axes, "y", show=_tick)
     elif panel.top:
         axes.set_ylim(0, max(panel.top, 1.05 * axes.dataLim.y1))
+
+
+def _tick(value: float) -> str:
+    """Counts and batches as they are, larger numbers with a unit."""
+    return plain(value) if value < 1e5 else si(value)
