@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Sequence
+from typing import Any
 
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable
-from jaxbench.papers.paper import Panel, Paper
+from jaxbench.papers.paper import Panel, Paper, Published
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain, si
 from jaxbench.report.drawing.marks import MARKERS
 
 FOLDER, NAME = "figures", "paper"
+_MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
 
 
 def write(paper: Paper, found: Evidence) -> None:
@@ -23,26 +25,43 @@ def write(paper: Paper, found: Evidence) -> None:
 def draw(paper: Paper, found: Evidence) -> Figure:
     """One panel for each of the paper's, side by side. A panel without measurements says why."""
     sheet = Sheet(1, len(paper.panels), heights=2.4)
-    handles, remarks, looks = [], [], count()
+    handles: dict[str, Any] = {}
+    ours: dict[str, int] = {}  # a series has one look in all panels
+    remarks: list[str] = []
     for axes, panel in zip(sheet.panels[0], paper.panels, strict=True):
-        for number, series in enumerate(panel.published()):
-            shape = MARKERS[number % len(MARKERS)] if len(series.x) > 2 else ""
-            handles.append(marks.published(axes, list(series.x), list(series.y), shape=shape, label=series.label))
+        _dashed(axes, panel, panel.published(), handles)
         try:
-            for ours in panel.ours(found):
-                place = next(looks)
-                marks.line(axes, ours.marks, place=place)
-                handles.append(marks.handle(place, ours.label))
+            for series in filter(lambda one: one.marks, panel.ours(found)):
+                place = ours.setdefault(series.label, len(ours))
+                marks.line(axes, series.marks, place=place, between="none" if panel.names else "-")
+                handles[series.label] = marks.handle(place, series.label)
+                states = {mark.state for mark in series.marks}
+                remarks += [meaning for state, meaning in _MEANINGS.items() if state in states]
+            _dashed(axes, panel, panel.laws(found), handles)
         except NotTestable as reason:
             remarks.append(f"{panel.title}: nothing measured here. {reason}")
         _axes(axes, panel)
-    sources = [published.read(table).project for table in paper.tables]
-    remarks.append(notes.cited("; ".join(sources)) if sources else "dashed: the laws, not measurements")
-    return sheet.finish(paper.title, handles, remarks)
+    sources = dict.fromkeys(published.read(table).project for table in paper.tables)
+    remarks += [notes.cited("; ".join(sources))] if sources else []
+    if len(handles) > len(ours) and not sources:
+        remarks.append("dashed grey: formulas, not measured")
+    return sheet.finish(paper.title, list(handles.values()), [*remarks, "error bars: 95 % intervals"])
+
+
+def _dashed(axes: Axes, panel: Panel, every: Sequence[Published], handles: dict[str, Any]) -> None:
+    """Series of others and formulas. A straight line of two points has no markers."""
+    for number, series in enumerate(every):
+        shape = MARKERS[number % len(MARKERS)] if len(series.x) > 2 or panel.names else ""
+        joined = not panel.names
+        drawn = marks.published(axes, series.x, series.y, shape=shape, joined=joined, label=series.label)
+        handles.setdefault(series.label, drawn)
 
 
 def _axes(axes: Axes, panel: Panel) -> None:
     entitle(axes, panel.title, x=panel.x, y=panel.y)
+    if panel.names:
+        axes.set_xticks(range(len(panel.names)), panel.names)
+        axes.set_xlim(-0.5, len(panel.names) - 0.5)
     if "x" in panel.log:
         log_axis(axes, "x", show=_tick, base=panel.base)
     if "y" in panel.log:

@@ -98,7 +98,9 @@ class Panel:
     """One panel of the paper's figure, with the paper's axes.
 
     log: which axes are logarithmic: "", "x", "y" or "xy". base: of a logarithmic x axis. ours: may raise `NotTestable`,
-    and then the panel says why it has no series of this machine. top: where the y axis ends at least, 0: the data.
+    and then the panel says why it has no series of this machine. laws: the paper's formulas with the parameters of this
+    machine, drawn dashed. top: where the y axis ends at least, 0: the data. names: of the places 0, 1, .. along x, for
+    an axis without numbers; its marks are not joined.
     """
 
     title: str
@@ -107,8 +109,10 @@ class Panel:
     log: str = ""
     base: int = 2
     top: float = 0.0
-    published: Callable[[], Sequence[Published]]
+    names: tuple[str, ...] = ()
+    published: Callable[[], Sequence[Published]] = tuple
     ours: Callable[[Evidence], Sequence[Ours]]
+    laws: Callable[[Evidence], Sequence[Published]] = lambda found: ()
 
 
 @dataclass(frozen=True, kw_only=True)

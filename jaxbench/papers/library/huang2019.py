@@ -78,7 +78,7 @@ def idle_shares(found: Evidence) -> Sequence[Ours]:
     rows = _rows(found, "pipeline")
     return [
         Ours(
-            label=f"K = {stages} here, executed slots",
+            label=f"K = {stages} here",
             marks=[
                 Mark(at=bubble.micro_batches(r.point), value=marks.exact(100 * idle(r)))
                 for r in sorted(rows, key=lambda r: bubble.micro_batches(r.point))
@@ -92,7 +92,9 @@ def idle_shares(found: Evidence) -> Sequence[Ours]:
 def formulas() -> Sequence[Published]:
     parts = [1, 2, 4, 8, 16, 32]
     return [
-        Published(label="(K - 1) / (M + K - 1)", x=parts, y=[100 * bubble.idle(stages, m) for m in parts])
+        Published(
+            label=f"K = {stages}: (K - 1) / (M + K - 1)", x=parts, y=[100 * bubble.idle(stages, m) for m in parts]
+        )
         for stages in STAGES
     ]
 
