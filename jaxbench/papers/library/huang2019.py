@@ -117,7 +117,7 @@ PAPER = Paper(
         ),
         Run(
             name="interleaved",
-            minutes=1.5,
+            minutes=2,
             words=(
                 "run", "pipeline", "--config.mesh.devices=2", "--config.lever.schedule=1f1b,interleaved",
                 "--config.lever.accumulate=4", *_SMALL,

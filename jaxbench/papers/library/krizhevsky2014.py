@@ -68,10 +68,11 @@ PAPER = Paper(
         ),
         Run(
             name="freeze",
-            minutes=2,
+            minutes=3,
             words=(
                 "run", "alexnet", "--config.strategy=shard_map", "--config.scaling=strong", "--config.mesh.devices=2",
-                f"--config.lever.freeze=none,{CONVOLUTIONS}", "--config.batch=2", "--config.measure.rounds=1",
+                f"--config.lever.freeze=none,{CONVOLUTIONS}", "--config.batch=2",
+                "--config.optimizer.learning_rate=0.0001", "--config.measure.rounds=1",
                 "--config.measure.processes=1",
             ),
         ),

@@ -56,7 +56,7 @@ PAPER = Paper(
     runs=tuple(
         Run(
             name=f"seed{seed}",
-            minutes=0.7,
+            minutes=0.9,
             words=(
                 "run", "precision", "--config.lever.precision=default,float16", "--config.measure.rounds=1",
                 "--config.measure.processes=1", f"--config.seed={seed}",

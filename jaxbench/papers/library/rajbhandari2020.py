@@ -96,7 +96,7 @@ PAPER = Paper(
         ),
         Run(
             name="volume",
-            minutes=1,
+            minutes=1.5,
             words=(
                 "run", "gpt", "--preset=smoke", "--config.strategy=jit_auto,zero1,zero2,fsdp",
                 "--config.mesh.devices=2", "--config.scaling=strong", "--config.measure.rounds=1",
