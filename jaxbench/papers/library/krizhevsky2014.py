@@ -68,7 +68,7 @@ PAPER = Paper(
         ),
         Run(
             name="freeze",
-            minutes=3,
+            minutes=5,
             words=(
                 "run", "alexnet", "--config.strategy=shard_map", "--config.scaling=strong", "--config.mesh.devices=2",
                 f"--config.lever.freeze=none,{CONVOLUTIONS}", "--config.batch=2",
