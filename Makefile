@@ -18,15 +18,15 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH NAME PRESET RUN TARGET WORKDIR,\
+$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET RUN TARGET WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
-export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH JOBS NAME PRESET PYTHON RUN TARGET VENV WORKDIR
+export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH JOBS NAME PRESET PYTHON RUN TARGET VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run report compare ab calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report compare ab calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -54,6 +54,12 @@ machine: $(runtime)  ## measure this machine (peaks, launch cost, links) in unde
 
 first-run: $(runtime)  ## run everything once at a small size and write one page of results, within half an hour; WORKDIR continues
 	@$(app) first-run $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+paper: need-id $(runtime)  ## does what a paper claims hold on this machine? make paper ID=rajbhandari2020 [PRESET=paper], or ID=list
+	@$(app) paper "$$ID" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+gallery: $(runtime)  ## write all papers that were run as one page, and docs/GALLERY.md
+	@$(app) gallery $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 report: need-run $(runtime)  ## rebuild the figures and pages of a run: make report RUN=results/...
 	@$(app) report --run="$$RUN"
@@ -134,6 +140,9 @@ help:  ## this list
 need-exp:
 	@:$(if $(strip $(EXP)),,$(error EXP is missing, say which experiment: make $(firstword $(MAKECMDGOALS)) EXP=cnn (see: make list)))
 
+need-id:
+	@:$(if $(strip $(ID)),,$(error ID is missing, say which paper: make paper ID=rajbhandari2020 (see: make paper ID=list)))
+
 need-engine:
 	@:$(if $(strip $(ENGINE)),,$(error ENGINE is missing, say what starts the processes: make launch ENGINE=slurm EXP=gpt (or mpi, k8s, ray)))
 
@@ -204,7 +213,7 @@ except ValueError as error:
 words = sys.argv[1:]
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch
-ours = "A ACROSS ARGS B CARD ENGINE EXP FILTER FROM K LAUNCH NAME JOBS PRESET PYTHON RUN TARGET VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
+ours = "A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME JOBS PRESET PYTHON RUN TARGET VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
 for name in ours.split():
     os.environ.pop(name, None)
 os.execv(sys.executable, [sys.executable, "-m", *words, *args])

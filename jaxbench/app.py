@@ -9,6 +9,8 @@
   new FILE.py        write an example model to start from (--from=nnx, linen, functions, equinox or haiku)
   machine            measure this machine: peaks, launch cost and links; writes its card, machine.json
   first-run          run everything once at a small size and write one page of results, within half an hour
+  paper ID           does what this paper claims hold here? (paper list: all of them; --preset=paper: its own size)
+  gallery            all papers that were run, as one page
   launch ENGINE -- run EXPERIMENT ...   start it on the nodes of a cluster: ENGINE is slurm, mpi, k8s or ray
   report --run=DIR   rebuild the tables, figures and page of a run or a training
   compare --a=DIR --b=DIR      is run B faster than A, slower, the same, or is that inconclusive?
@@ -172,6 +174,30 @@ def first_run(workdir: Path, console: Console) -> int:
     return 0 if ok else 1
 
 
+def paper(id: str, workdir: Path, console: Console) -> int:
+    from jaxbench.papers import session
+
+    if FLAGS.dry_run:
+        session.dry_run(id, FLAGS.preset, console)
+        return 0
+    return 0 if session.paper(id, FLAGS.preset, workdir, console) else 1
+
+
+def paper_list(console: Console) -> int:
+    from jaxbench.papers import session
+
+    session.show_list(console)
+    return 0
+
+
+def gallery(console: Console) -> int:
+    from jaxbench.papers import gallery as papers
+    from jaxbench.papers import session
+
+    papers.gallery(Path(FLAGS.workdir) if FLAGS.workdir else session.FOLDER, console)
+    return 0
+
+
 def launch(engine: str, command: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.launch import submission
     from jaxbench.launch.request import Request
@@ -247,7 +273,10 @@ def answer(verb: str, arguments: list[str], workdir: Path, console: Console) -> 
 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
-    """A new folder under results/, named after the experiment, the verb and the time."""
+    """A folder under results/, named after the experiment, the verb and the time. That of a paper is always the same,
+    so that its command continues."""
+    if verb == "paper":
+        return Path("results/papers") / "-".join([*arguments, *([] if FLAGS.preset == "auto" else [FLAGS.preset])])
     named = arguments[2:] if verb == "launch" else arguments
     words = [Path(named[0]).stem] if named else []
     if verb != "run":
@@ -307,7 +336,7 @@ def alone(verb: str, arguments: list[str], workdir: Path, launch: str = "") -> c
     """Holds the machine for a verb that measures. Raises UserError if another process measures."""
     from jaxbench.machine import lock
 
-    if not commandline.VERBS[verb].measures or FLAGS.dry_run:
+    if not commandline.VERBS[verb].measures or FLAGS.dry_run or [verb, *arguments] == ["paper", "list"]:
         return contextlib.nullcontext()
     return lock.measuring(" ".join(("jaxbench", verb, *arguments)), workdir, share=FLAGS.share_machine, launch=launch)
 
@@ -330,6 +359,12 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
             return machine(workdir, console)
         case ["first-run"]:
             return first_run(workdir, console)
+        case ["paper", "list"]:
+            return paper_list(console)
+        case ["paper", id]:
+            return paper(id, workdir, console)
+        case ["gallery"]:
+            return gallery(console)
         case ["launch", engine, *command]:
             return launch(engine, command, workdir, console)
         case ["report"] if not FLAGS.run:
@@ -337,9 +372,9 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
         case ["report"]:
             return report(Path(FLAGS.run), console)
         case ["cards", *filters]:
-            from jaxbench.cards import gallery
+            from jaxbench.cards import gallery as shown
 
-            return gallery.cards(gallery.FOLDER, filters, console)
+            return shown.cards(shown.FOLDER, filters, console)
         case ["doctor"]:
             return doctor(console)
         case ["list"]:

@@ -102,6 +102,8 @@ VERBS = {
     "new": Verb("file to write", ("from",)),
     "machine": Verb("", ("preset", "workdir", "share_machine")),
     "first-run": Verb("", ("workdir", "dry_run", "share_machine")),
+    "paper": Verb("paper, or list", ("preset", "workdir", "dry_run", "share_machine")),
+    "gallery": Verb("", ("workdir",)),
     "report": Verb("", ("run",)),
     "launch": Verb("engine", ("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run")),
     "compare": Verb("", ("a", "b", "across", "metric", "margin", "workdir"), answers=True),
@@ -200,7 +202,11 @@ def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
         raise UserError(f"unexpected argument '{arguments[most]}': jaxbench {name} takes {takes}.")
     if verb.argument not in ("", "...") and not arguments:
         known = f"{', '.join(discovery.experiments())}, or the path of a .py file"
-        example = {"new": "jaxbench new mine.py", "launch": "jaxbench launch mpi --devices=cpu:1 -- run cnn"}
+        example = {
+            "paper": "jaxbench paper rajbhandari2020",
+            "new": "jaxbench new mine.py",
+            "launch": "jaxbench launch mpi --devices=cpu:1 -- run cnn",
+        }
         raise UserError(f"jaxbench {name} takes one {verb.argument}: {example.get(name, known)}.")
 
 

@@ -32,6 +32,16 @@ def write(run_path: str | os.PathLike[str], console: Console | None = None) -> O
       UserError: the folder does not exist, is no run folder, is damaged, has another schema, or cannot be written.
     """
     path = Path(run_path)
+    found = find(path)
+    try:
+        sentences = _report(found, console)
+    except OSError as error:
+        raise UserError(f"cannot write the report into '{path}' ({error.strerror}).") from error
+    return Outcome(ok=not sentences, sentences=sentences)
+
+
+def find(path: Path) -> Findings:
+    """Reads and analyses a run folder of any kind. Raises UserError when it is not one, is damaged or unreadable."""
     if not path.is_dir():
         raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
     if launched.is_launched(path):
@@ -41,11 +51,7 @@ def write(run_path: str | os.PathLike[str], console: Console | None = None) -> O
     kind = str(plan.get("measures", "")) if isinstance(plan, dict) else ""
     if kind not in _FIND:
         raise UserError(f"'{path}' measures '{kind}': {did_you_mean(kind, [name for name in _FIND if name])}")
-    try:
-        sentences = _report(_FIND[kind](run), console)
-    except OSError as error:
-        raise UserError(f"cannot write the report into '{path}' ({error.strerror}).") from error
-    return Outcome(ok=not sentences, sentences=sentences)
+    return _FIND[kind](run)
 
 
 def _report(findings: Findings, console: Console | None) -> list[str]:

@@ -62,6 +62,7 @@ ROOF = {
     "machine_command",
     "new",
     "other_commit",
+    "papers",
     "price_command",
     "__main__",
 }

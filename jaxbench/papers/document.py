@@ -1,0 +1,102 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`paper.json`: a paper's runs, its claims with their verdicts, and the machine. Page and gallery are made from it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxbench.cards.scrub import scrub, text
+from jaxbench.errors import UserError
+from jaxbench.papers.evidence import Evidence, NotTestable
+from jaxbench.papers.paper import Claim, Paper
+from jaxbench.records.store import write_json
+from jaxbench.verdicts import claim as verdicts
+from jaxbench.verdicts.judge import CANNOT_TELL
+
+NAME = "paper.json"
+KIND, SCHEMA = "jaxbench paper", 1
+Document = dict[str, Any]
+
+
+def begin(paper: Paper, folder: Path, preset: str) -> Document:
+    """The document of a folder: a new one, or the existing one with this version's claims.
+
+    Raises:
+      UserError: the folder is of another paper or preset, or its document cannot be read.
+    """
+    old = read(folder / NAME) if (folder / NAME).exists() else {"runs": {}}
+    for key, now in (("id", paper.id), ("preset", preset)):
+        if old.get(key, now) != now:
+            raise UserError(f"'{folder}' holds {key} '{old[key]}', not '{now}': choose a new WORKDIR.")
+    runs = {run.name: {"outcome": "not yet", "seconds": 0.0, "said": ""} for run in paper.runs}
+    for run in paper.runs:
+        runs[run.name] |= old["runs"].get(run.name, {})
+        runs[run.name]["words"] = list(run.at(preset))
+    about = {"id": paper.id, "title": paper.title, "citation": paper.citation, "preset": preset}
+    return {"kind": KIND, "schema": SCHEMA, **about, "runs": runs, "claims": [], "machine": old.get("machine", {})}
+
+
+def read(path: Path) -> Document:
+    """Raises UserError for a file that is no document of a paper."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"'{path}' cannot be read ({error}): delete it, and the command makes it again.") from error
+    if not isinstance(document, dict) or (document.get("kind"), document.get("schema")) != (KIND, SCHEMA):
+        raise UserError(f"'{path}' is not a paper of this version: delete it, and the command makes it again.")
+    needed = {"id", "title", "citation", "preset", "runs", "claims", "machine"}
+    if missing := needed - document.keys():
+        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': delete it, and the command makes it again.")
+    return document
+
+
+def record(document: Document, run: str, *, outcome: str, seconds: float, said: str) -> None:
+    """Adds how a run ended. seconds: of this start; the document has their sum."""
+    about = document["runs"][run]
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(said, private=True)}
+
+
+def judge(document: Document, paper: Paper, found: Evidence) -> None:
+    """Reads every claim of the paper from the runs so far, and writes the document."""
+    document["claims"] = [scrub(judged(claim, found), private=True) for claim in paper.claims]
+    manifests = found.manifests()
+    if manifests:
+        document["machine"] = scrub({name: value for name, value in manifests[0].items() if name != "plan"})
+    write_json(found.folder / NAME, document)
+
+
+def judged(claim: Claim, found: Evidence) -> Document:
+    """A claim with its number, its verdict and the reason for one that decides nothing."""
+    entry: Document = {"value": None, "lo": None, "hi": None, "detail": "", "why": ""}
+    try:
+        reading = claim.read(found)
+    except NotTestable as reason:
+        entry |= {"verdict": verdicts.NOT_TESTABLE, "why": str(reason)}
+    except UserError as error:
+        entry |= {"verdict": verdicts.NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
+    else:
+        value, verdict = reading.value, verdicts.decide(reading.value, claim.low, claim.high)
+        ends = {"value": value.value, "lo": value.lo, "hi": value.hi}
+        entry |= {name: each if math.isfinite(each) else None for name, each in ends.items()}
+        why = verdicts.why(value, claim.low, claim.high) if verdict == CANNOT_TELL else ""
+        entry |= {"verdict": verdict, "why": why, "detail": reading.detail}
+    names = ("name", "sentence", "source", "quantity", "limit", "here")
+    return {**{name: getattr(claim, name) for name in names}, **entry}
+
+
+def number(claim: Mapping[str, Any]) -> str:
+    """ "0.93 [0.91, 0.95]"; a number without noise stands alone; "" without one."""
+    value, lo, hi = claim["value"], claim["lo"], claim["hi"]
+    if value is None:
+        return ""
+    return f"{value:.3g}" + (f" [{lo:.3g}, {hi:.3g}]" if lo is not None and hi is not None and lo != hi else "")
+
+
+def command(document: Mapping[str, Any]) -> str:
+    """What makes it again."""
+    preset = "" if document["preset"] == "auto" else f" PRESET={document['preset']}"
+    return f"make paper ID={document['id']}{preset}"

@@ -1,0 +1,75 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The figure of a paper in its own style: its axes, its series dashed and grey, those of this machine solid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxbench.catalog import published
+from jaxbench.papers.evidence import Evidence, NotTestable
+from jaxbench.papers.paper import Panel, Paper, Published
+from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain, si
+from jaxbench.report.drawing.marks import MARKERS
+
+FOLDER, NAME = "figures", "paper"
+_MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
+
+
+def write(paper: Paper, found: Evidence) -> None:
+    """Draws the figure into the folder of the paper."""
+    canvas.write(canvas.render(lambda: draw(paper, found)), found.folder / FOLDER, NAME)
+
+
+def draw(paper: Paper, found: Evidence) -> Figure:
+    """One panel for each of the paper's, side by side. A panel without measurements says why."""
+    sheet = Sheet(1, len(paper.panels), heights=2.4)
+    handles: dict[str, Any] = {}
+    ours: dict[str, int] = {}  # a series has one look in all panels
+    remarks: list[str] = []
+    for axes, panel in zip(sheet.panels[0], paper.panels, strict=True):
+        _dashed(axes, panel, panel.published(), handles)
+        try:
+            for series in filter(lambda one: one.marks, panel.ours(found)):
+                place = ours.setdefault(series.label, len(ours))
+                marks.line(axes, series.marks, place=place, between="none" if panel.names else "-")
+                handles[series.label] = marks.handle(place, series.label)
+                states = {mark.state for mark in series.marks}
+                remarks += [meaning for state, meaning in _MEANINGS.items() if state in states]
+            _dashed(axes, panel, panel.laws(found), handles)
+        except NotTestable as reason:
+            remarks.append(f"{panel.title}: nothing measured here. {reason}")
+        _axes(axes, panel)
+    sources = dict.fromkeys(published.read(table).project for table in paper.tables)
+    remarks += [notes.cited("; ".join(sources))] if sources else []
+    if len(handles) > len(ours) and not sources:
+        remarks.append("dashed grey: formulas, not measured")
+    return sheet.finish(paper.title, list(handles.values()), [*remarks, "error bars: 95 % intervals"])
+
+
+def _dashed(axes: Axes, panel: Panel, every: Sequence[Published], handles: dict[str, Any]) -> None:
+    """Series of others and formulas. A straight line of two points has no markers."""
+    for number, series in enumerate(every):
+        shape = MARKERS[number % len(MARKERS)] if len(series.x) > 2 or panel.names else ""
+        joined = not panel.names
+        drawn = marks.published(axes, series.x, series.y, shape=shape, joined=joined, label=series.label)
+        handles.setdefault(series.label, drawn)
+
+
+def _axes(axes: Axes, panel: Panel) -> None:
+    entitle(axes, panel.title, x=panel.x, y=panel.y)
+    if panel.names:
+        axes.set_xticks(range(len(panel.names)), panel.names)
+        axes.set_xlim(-0.5, len(panel.names) - 0.5)
+    if "x" in panel.log:
+        log_axis(axes, "x", show=_tick, base=panel.base)
+    if "y" in panel.log:
+        log_axis(axes, "y", show=_tick)
+    elif panel.top:
+        axes.set_ylim(0, max(panel.top, 1.05 * axes.dataLim.y1))
+
+
+def _tick(value: float) -> str:
+    """Counts and batches as they are, larger numbers with a unit."""
+    return plain(value) if value < 1e5 else si(value)

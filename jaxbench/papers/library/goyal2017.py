@@ -1,0 +1,123 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Goyal et al. 2017: a large batch trains as well as a small one, with the right learning rate, and scales well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.catalog import published
+from jaxbench.papers import targets
+from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run
+from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.marks import Mark
+
+ERROR = "goyal_error_vs_batch"
+KEPT, FAR = 32, 256  # times the smallest batch: the paper's 8,192 over 256, and its 65,536 over 256
+
+
+def efficiency(found: Evidence) -> Reading:
+    row = most_devices(found.training("cnn").rows, scaling="weak")
+    return Reading(row.efficiency, f"cnn, {row.point.devices} devices against {row.base.devices}")  # type: ignore[union-attr]
+
+
+def kept(found: Evidence) -> Reading:
+    """Accuracy lost at the largest batch that is at most KEPT times the smallest."""
+    return _lost(found, most=KEPT)
+
+
+def far(found: Evidence) -> Reading:
+    """Accuracy lost at the largest batch of all, which must be beyond KEPT times the smallest."""
+    return _lost(found, least=KEPT + 1, most=FAR)
+
+
+def _lost(found: Evidence, *, most: int, least: int = 2) -> Reading:
+    accuracy = targets.read(found, "linear").accuracy
+    small = min(accuracy)
+    larger = [batch for batch in accuracy if least <= batch / small <= most]
+    if not larger:
+        raise NotTestable(f"No batch is {least} to {most} times the smallest, {small}.")
+    lost = targets.difference(accuracy[small], accuracy[max(larger)]).times(100)
+    return Reading(lost, f"batch {max(larger)} against {small}")
+
+
+def errors(found: Evidence) -> Sequence[Ours]:
+    accuracy = targets.read(found, "linear").accuracy
+    values = {batch: targets.student(each) for batch, each in accuracy.items()}
+    points = [Mark(at=batch, value=_error(value)) for batch, value in values.items()]
+    return [Ours(label="here, linear rule", marks=points)]
+
+
+def _error(value: Estimate) -> Estimate:
+    return Estimate(value=100 - 100 * value.value, lo=100 - 100 * value.hi, hi=100 - 100 * value.lo)
+
+
+def throughput(found: Evidence) -> Sequence[Ours]:
+    rows = [row for row in found.training("cnn").rows if row.point.scaling == "weak"]
+    return [Ours(label="cnn here", marks=marks.of(rows, lambda r: r.point.devices, lambda r: r.efficiency.times(100)))]
+
+
+def published_error() -> Sequence[Published]:
+    table = published.read(ERROR).frame
+    return [Published(label="ResNet-50, Goyal Figure 3", x=[*table["batch"]], y=[*table["top1_error_pct"]])]
+
+
+def ideal() -> Sequence[Published]:
+    return [Published(label="90 %, claimed for 8 to 256 GPUs", x=[1, 256], y=[90, 90])]
+
+
+PAPER = Paper(
+    id="goyal2017",
+    citation="P. Goyal et al., Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour, 2017, arXiv:1706.02677",
+    title="A large batch keeps the accuracy up to a size, and training scales",
+    tables=(ERROR, "goyal_lr_rules"),
+    runs=(
+        Run(
+            name="cnn",
+            minutes=2,
+            words=(
+                "run", "cnn", "--config.strategy=shard_map", "--config.scaling=weak",
+                "--config.mesh.oversubscribe=false", "--config.measure.rounds=9", "--config.measure.processes=3",
+            ),
+            paper=("run", "resnet50", "--config.strategy=shard_map", "--config.scaling=weak", "--config.batch=32"),
+        ),
+        Run(name=targets.RUN, minutes=6, words=targets.WORDS),
+    ),
+    claims=(
+        Claim(
+            name="efficiency",
+            sentence="Images per second grow with the devices at about 90 % of the ideal.",
+            source="abstract and section 5.5",
+            quantity="weak-scaling efficiency on the most devices",
+            low=0.9,
+            read=efficiency,
+            here="Two cores show two devices without a network between them, and a far smaller model.",
+        ),
+        Claim(
+            name="kept accuracy",
+            sentence="With the learning rate proportional to the batch and a warm-up, a batch up to 32 times larger "
+            "loses no accuracy (23.60 % error at 256, 23.74 % at 8,192).",
+            source="Figure 3",
+            quantity="accuracy of the smallest batch less that of the largest up to 32 times it, in points",
+            high=0.5,
+            read=kept,
+            here="The batch is a matter of mathematics, not of the machine; the data set is small.",
+        ),
+        Claim(
+            name="lost accuracy",
+            sentence="Beyond that the error grows (24.79 % at 16,384, 33.96 % at 65,536).",
+            source="Figure 3",
+            quantity="accuracy of the smallest batch less that of the largest beyond 32 times it, in points",
+            low=0.5,
+            read=far,
+            here="The batch is a matter of mathematics, not of the machine; the data set is small.",
+        ),
+    ),
+    panels=(
+        Panel(
+            title="validation error", x="batch", y="%", log="x", published=published_error, ours=errors
+        ),
+        Panel(title="efficiency", x="devices", y="%", log="x", top=112, published=ideal, ours=throughput),
+    ),
+)  # fmt: skip

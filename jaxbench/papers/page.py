@@ -1,0 +1,100 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The page of a paper, and the same page of several papers: figure, claims and verdicts, command, machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxbench import __version__
+from jaxbench.errors import UserError
+from jaxbench.papers import document as documents
+from jaxbench.papers import figure
+from jaxbench.records.store import write_atomic
+from jaxbench.report import card_table, first_run_tables, page
+from jaxbench.report.page import Picture
+from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
+from jaxbench.verdicts.claim import FAILS, HOLDS, VERDICTS
+
+PAGE = "paper.html"
+_KINDS = {HOLDS: "ok", FAILS: "no"}
+ABOUT = (
+    "Each claim is a sentence of the paper with one quantity, which is read from runs of this machine. It holds here "
+    "if the whole 95 % interval of the quantity is within the claim's limit. It does not hold here if all of it is "
+    "outside. Otherwise the runs cannot tell. Dashed and grey: published; coloured: measured here."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One paper of a page. command: what makes it again. machine: its name; "" before anything was measured."""
+
+    id: str
+    heading: str
+    citation: str
+    command: str
+    machine: str
+    counts: str
+    pictures: Sequence[Picture]
+    claims: Table
+    runs: Table
+
+
+def write(folder: Path, document: Mapping[str, Any]) -> None:
+    """Writes `paper.html` into the folder of a paper. Raises UserError if it cannot be written."""
+    made = render(str(document["title"]), [entry(folder, document)], [document], made_from=documents.NAME)
+    try:
+        write_atomic(folder / PAGE, made)
+    except OSError as error:
+        raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
+
+
+def render(heading: str, entries: Sequence[Entry], papers: Sequence[Mapping[str, Any]], *, made_from: str) -> str:
+    """The page as HTML. Everything that comes from a run is escaped; the figures are this package's own."""
+    made = dict(name=heading, heading=heading, about=ABOUT, papers=entries, made_from=made_from)
+    sources = [(f"The machine of {paper['id']}", page.pretty(paper["machine"])) for paper in papers if paper["machine"]]
+    return page.template("papers.html").render(page=made, sources=sources, version=__version__)
+
+
+def entry(folder: Path, document: Mapping[str, Any]) -> Entry:
+    """What the page says of one paper. folder: which holds its figure."""
+    svg = folder / figure.FOLDER / f"{figure.NAME}.svg"
+    pictures = [Picture(name=f"paper-{document['id']}", svg=svg.read_bytes())] if svg.is_file() else []
+    return Entry(
+        id=document["id"],
+        heading=document["title"],
+        citation=document["citation"],
+        command=documents.command(document),
+        machine=machine(document),
+        counts=counts(document["claims"]),
+        pictures=pictures,
+        claims=claims(document["claims"]),
+        runs=first_run_tables.parts(document["runs"]),
+    )
+
+
+def machine(document: Mapping[str, Any]) -> str:
+    """The name of the machine; "" before anything was measured."""
+    return card_table.machine_name(document["machine"]) if document["machine"] else ""
+
+
+def counts(found: Sequence[Mapping[str, Any]]) -> str:
+    """ "2 hold here, 1 not testable here": how many claims have each verdict."""
+    words = [claim["verdict"] for claim in found]
+    return ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words) or "no claim was judged"
+
+
+def claims(found: Sequence[Mapping[str, Any]]) -> Table:
+    """Every claim with its verdict, its number, its limit, and what two cores can show of it."""
+    rows: list[tuple[str | Cell, ...]] = []
+    for claim in found:
+        number = documents.number(claim)
+        read = f"{claim['quantity']}: {number} ({claim['detail']})" if number else claim["quantity"]
+        verdict = Cell(claim["verdict"], _KINDS.get(claim["verdict"], "missing"))
+        paper = f"{claim['sentence']} ({claim['source']})"
+        rows.append((paper, verdict, read, claim["limit"], claim["why"], claim["here"]))
+    headings = ("claim", "verdict", "quantity", "claimed", "why", "what two cores can show")
+    kinds = dict.fromkeys(headings, FOLD) | {"verdict": TEXT, "claimed": TEXT}
+    return plain(kinds, rows)

@@ -1,0 +1,142 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A paper as data: its citation, the runs that test it, its claims and its figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.papers.evidence import Evidence
+from jaxbench.report.drawing.marks import Mark
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the runs say about a claim. detail: of what, as a clause: "2 devices against 1"."""
+
+    value: Estimate
+    detail: str = ""
+
+
+Reader = Callable[[Evidence], Reading]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One command of the suite whose records test a paper.
+
+    Attributes:
+      name: of its folder below the paper's.
+      minutes: expected on two cores, at the default size.
+      words: the arguments of `jaxbench`, without the folder.
+      paper: the words at the paper's own size, for --preset=paper; (): the same words.
+    """
+
+    name: str
+    minutes: float
+    words: tuple[str, ...]
+    paper: tuple[str, ...] = ()
+
+    def at(self, preset: str) -> tuple[str, ...]:
+        """The words at a preset, "auto" or "paper"."""
+        return self.paper if preset == "paper" and self.paper else self.words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One sentence of a paper with its quantity.
+
+    Attributes:
+      name: short, unique within the paper.
+      sentence: what the paper says, in our words. source: where it says so.
+      quantity: the number that is read here, with its unit.
+      low, high: the claim holds where the quantity lies within them.
+      read: the number from the paper's runs. Raises `evidence.NotTestable`.
+      here: what a machine of two cores can show of it.
+    """
+
+    name: str
+    sentence: str
+    source: str
+    quantity: str
+    low: float = -math.inf
+    high: float = math.inf
+    read: Reader
+    here: str
+
+    @property
+    def limit(self) -> str:
+        """ "at least 0.9", "between 0.8 and 1.25"."""
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            return f"{self.low:g}" if self.low == self.high else f"between {self.low:g} and {self.high:g}"
+        return f"at least {self.low:g}" if math.isfinite(self.low) else f"at most {self.high:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """A series of the paper, from the catalogue or from its formula. It is drawn dashed and grey."""
+
+    label: str
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ours:
+    """A series that was measured here."""
+
+    label: str
+    marks: Sequence[Mark]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One panel of the paper's figure, with the paper's axes.
+
+    log: which axes are logarithmic: "", "x", "y" or "xy". base: of a logarithmic x axis. ours: may raise `NotTestable`,
+    and then the panel says why it has no series of this machine. laws: the paper's formulas with the parameters of this
+    machine, drawn dashed. top: where the y axis ends at least, 0: the data. names: of the places 0, 1, .. along x, for
+    an axis without numbers; its marks are not joined.
+    """
+
+    title: str
+    x: str
+    y: str
+    log: str = ""
+    base: int = 2
+    top: float = 0.0
+    names: tuple[str, ...] = ()
+    published: Callable[[], Sequence[Published]] = tuple
+    ours: Callable[[Evidence], Sequence[Ours]]
+    laws: Callable[[Evidence], Sequence[Published]] = lambda found: ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """Attributes:
+    id: the name of its file.
+    citation: authors, title, year and number, with those of further papers of the same claims.
+    title: of the page. tables: ids of the published series in the catalogue.
+    """
+
+    id: str
+    citation: str
+    title: str
+    tables: tuple[str, ...]
+    runs: tuple[Run, ...]
+    claims: tuple[Claim, ...]
+    panels: tuple[Panel, ...]
+
+    @property
+    def minutes(self) -> float:
+        """Expected on two cores, at the default size."""
+        return sum(run.minutes for run in self.runs)
+
+
+def exact(value: float) -> Estimate:
+    """A number without noise, which is its own interval."""
+    return Estimate(value=value, lo=value, hi=value)

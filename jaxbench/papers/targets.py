@@ -1,0 +1,120 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What trainings to a target say about the batch: accuracy, steps, the knee and the gradient noise scale.
+
+They are read from `targets.csv` of a run of the experiment `time_to_target`: one line a training, with the columns of
+`COLUMNS`. A training that did not reach its target is a lower bound of its steps, so it is never used as a number of
+steps: a batch of which a training did not reach the target has no number of steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.errors import UserError
+from jaxbench.papers.evidence import Evidence, NotTestable
+
+NAME, RUN = "targets.csv", "targets"
+WORDS = ("run", "time_to_target")
+COLUMNS = ("model", "batch", "devices", "seed", "learning_rate", "rule", "steps", "reached", "accuracy", "noise_scale")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainings:
+    """The trainings of one model on one device under one rule, by batch.
+
+    Attributes:
+      steps: {batch: (seeds,)} to the target; without the batches of which a training did not reach it.
+      accuracy: {batch: (seeds,)} of all trainings, as a share.
+      noise: (trainings,) gradient noise scale in examples; unknown ones are left out.
+    """
+
+    steps: dict[int, np.ndarray]
+    accuracy: dict[int, np.ndarray]
+    noise: np.ndarray
+
+
+def read(found: Evidence, rule: str) -> Trainings:
+    """The trainings under a rule for the learning rate. Raises NotTestable without any, UserError if damaged."""
+    path = found.folder / RUN / NAME
+    if not path.is_file():
+        raise NotTestable("No such run yet: it needs the trainings of the experiment 'time_to_target'.")
+    import pandas as pd  # here: few papers need it
+
+    try:
+        table = pd.read_csv(path)
+    except ValueError as error:
+        raise UserError(f"'{path}' is damaged ({error}): delete it, and the run makes it again.") from error
+    if missing := [name for name in COLUMNS if name not in table]:
+        raise UserError(f"'{path}' is damaged, it has no column '{missing[0]}': the run makes it again.")
+    rows = table[(table["rule"] == rule) & (table["model"] == table["model"].min())]
+    rows = rows[rows["devices"] == rows["devices"].min()]
+    if rows.empty:
+        raise NotTestable(f"No training used the rule '{rule}' for its learning rate.")
+    rows = rows.assign(reached=rows["reached"].astype(str).str.lower().isin(["true", "1", "1.0"]))
+    groups = {int(batch): group for batch, group in sorted(rows.groupby("batch"))}
+    noise = rows["noise_scale"].to_numpy(dtype=float)
+    return Trainings(
+        steps={batch: g["steps"].to_numpy(dtype=float) for batch, g in groups.items() if g["reached"].all()},
+        accuracy={batch: g["accuracy"].to_numpy(dtype=float) for batch, g in groups.items()},
+        noise=noise[np.isfinite(noise) & (noise > 0)],
+    )
+
+
+def student(values: np.ndarray) -> Estimate:
+    """The mean with its 95 % Student interval; of a single value, without one."""
+    mean, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return Estimate(value=mean)
+    half = float(special.stdtrit(count - 1, 0.975)) * float(np.std(values, ddof=1)) / math.sqrt(count)
+    return Estimate(value=mean, lo=mean - half, hi=mean + half)
+
+
+def difference(a: np.ndarray, b: np.ndarray) -> Estimate:
+    """The mean of `a` less that of `b`, with Welch's 95 % interval (Welch 1947, doi:10.1093/biomet/34.1-2.28)."""
+    value = float(np.mean(a) - np.mean(b))
+    if min(len(a), len(b)) < 2:
+        return Estimate(value=value)
+    parts = [float(np.var(side, ddof=1)) / len(side) for side in (a, b)]
+    total = sum(parts)
+    if total == 0:
+        return Estimate(value=value, lo=value, hi=value)
+    df = total**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (a, b), strict=True))
+    half = float(special.stdtrit(df, 0.975)) * math.sqrt(total)
+    return Estimate(value=value, lo=value - half, hi=value + half)
+
+
+def ratio(a: np.ndarray, b: np.ndarray) -> Estimate:
+    """The geometric mean of `a` over that of `b`, with Welch's interval of the logarithms."""
+    return exponential(difference(np.log(a), np.log(b)))
+
+
+def exponential(logarithm: Estimate) -> Estimate:
+    """A number from its logarithm, ends included."""
+    return Estimate(value=math.exp(logarithm.value), lo=math.exp(logarithm.lo), hi=math.exp(logarithm.hi))
+
+
+def knee(trainings: Trainings) -> Estimate:
+    """The critical batch B of steps = S (1 + B / batch), fitted to the logarithms of the mean steps (McCandlish 2018).
+
+    Its interval is Student's over seeds: one fit for each. UNKNOWN with fewer than three batches.
+    """
+    seeds = min((len(steps) for steps in trainings.steps.values()), default=0)
+    if len(trainings.steps) < 3 or not seeds:
+        return UNKNOWN
+    batches = np.array(list(trainings.steps), dtype=float)
+    fits = [_critical(batches, np.array([steps[i] for steps in trainings.steps.values()])) for i in range(seeds)]
+    return exponential(student(np.log(fits)))
+
+
+def _critical(batches: np.ndarray, steps: Sequence[float] | np.ndarray) -> float:
+    """B that fits best on a fine grid around the batches; S follows from it."""
+    grid = np.geomspace(batches.min() / 30, batches.max() * 30, 2001)
+    shape = np.log1p(grid[:, None] / batches)
+    misfit = np.log(steps) - shape
+    return float(grid[np.argmin(np.var(misfit, axis=1))])

@@ -1,0 +1,157 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A paper's command with made-up runs: what it starts, continues and leaves; its page, and the gallery of several."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import fabricate_papers as made
+import pytest
+from rich.console import Console
+
+from jaxbench import config as config_lib
+from jaxbench import discovery
+from jaxbench.errors import UserError
+from jaxbench.first_run.launch import Ended
+from jaxbench.papers import document, gallery, library, session
+from jaxbench.records.store import lock_folder
+
+ID = "shoeybi2019"
+SCRIPT = "<script>alert(1)</script>"
+MAKE = {"weak": made.scaling("weak", 0.95), "depth2": made.depths(14, 22)}
+
+
+class Stand:
+    """In place of starting commands: writes their folders. fails: by run, what becomes of it instead."""
+
+    def __init__(self, **fails: Any):
+        self.asked, self.fails = list[str](), fails
+
+    def launch(self, words: tuple[str, ...], log: Path, limit_s: float) -> Ended:
+        folder = Path(words[-1].removeprefix("--workdir="))
+        self.asked.append(folder.name)
+        becomes = self.fails.get(folder.name, Ended(0, "fine"))
+        if isinstance(becomes, KeyboardInterrupt):
+            raise becomes
+        if becomes.code == 0 and folder.name in MAKE:
+            MAKE[folder.name](folder.parent)
+        return becomes
+
+
+def run(folder: Path, stand: Stand, id: str = ID, preset: str = "auto") -> tuple[bool, str]:
+    console = Console(file=io.StringIO(), width=200)
+    ok = session.paper(id, preset, folder, console, launch=stand.launch, clock=lambda: 0.0)
+    return ok, console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_it_runs_what_is_missing_and_judges_every_claim(tmp_path: Path) -> None:
+    stand = Stand()
+    ok, said = run(tmp_path, stand)
+    assert ok and stand.asked == ["weak", "depth2", "depth4"] and said.count("holds here") == 2
+    found = document.read(tmp_path / document.NAME)
+    assert [claim["verdict"] for claim in found["claims"]] == ["holds here", "holds here"]
+    assert (tmp_path / "paper.html").is_file() and (tmp_path / "figures" / "paper.svg").is_file()
+    again = Stand()
+    assert run(tmp_path, again)[0] and not again.asked
+
+
+def test_an_interrupt_leaves_a_page_and_the_same_command_continues(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Stand(depth2=KeyboardInterrupt()))
+    found = document.read(tmp_path / document.NAME)
+    outcomes = {name: about["outcome"] for name, about in found["runs"].items()}
+    assert outcomes == {"weak": "done", "depth2": "stopped", "depth4": "not yet"}
+    assert [claim["verdict"] for claim in found["claims"]] == ["holds here", "not testable here"]
+    assert (tmp_path / "paper.html").is_file()
+    more = Stand()
+    assert run(tmp_path, more)[0] and more.asked == ["depth2", "depth4"]
+
+
+def test_a_broken_run_is_said_escaped_and_tried_again(tmp_path: Path) -> None:
+    ok, said = run(tmp_path, Stand(weak=Ended(-6, SCRIPT)))
+    assert not ok and "broken" in said
+    page = (tmp_path / "paper.html").read_text()
+    assert SCRIPT not in page and "&lt;script&gt;" in page
+    assert run(tmp_path, stand := Stand())[0] and stand.asked == ["weak"]
+
+
+def test_a_run_that_this_version_lacks_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {name: path for name, path in discovery.experiments().items() if name != "time_to_target"}
+    monkeypatch.setattr(discovery, "experiments", lambda: known)
+    stand = Stand()
+    ok, said = run(tmp_path, stand, "shallue2019")
+    assert ok and not stand.asked and "no experiment 'time_to_target'" in said and "No such run yet" in said
+
+
+def test_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no paper 'goyal': .*goyal2017"):
+        run(tmp_path, Stand(), "goyal")
+    with pytest.raises(UserError, match="--preset=smoke is not a size of a paper"):
+        run(tmp_path, Stand(), preset="smoke")
+    (tmp_path / document.NAME).write_text("{}")
+    with pytest.raises(UserError, match="not a paper of this version"):
+        run(tmp_path, Stand())
+    (tmp_path / document.NAME).unlink()
+    run(tmp_path, Stand())
+    with pytest.raises(UserError, match="holds id 'shoeybi2019', not 'li2020'"):
+        run(tmp_path, Stand(), "li2020")
+    with lock_folder(tmp_path), pytest.raises(UserError):
+        run(tmp_path, Stand())
+
+
+def test_a_damaged_table_of_targets_is_a_sentence(tmp_path: Path) -> None:
+    made.trainings(made.halving)(tmp_path)
+    table = tmp_path / "targets" / "targets.csv"
+    table.write_text(table.read_text().replace("accuracy", "other"))
+    claim = library.load("goyal2017").claims[1]
+    found = document.judged(claim, document.Evidence(tmp_path))
+    assert "has no column 'accuracy'" in found["why"]
+
+
+def test_the_gallery_has_every_paper_and_escapes_what_runs_say(tmp_path: Path, every_format: None) -> None:
+    folder, docs = tmp_path / "papers", tmp_path / "docs"
+    docs.mkdir()
+    (docs / "METRICS.md").write_text("## Claims\n")
+    run(folder / ID, Stand())
+    run(folder / "li2020", Stand(buckets=Ended(-6, SCRIPT), overlap=Ended(-6, SCRIPT)), "li2020")
+    console = Console(file=io.StringIO(), width=200)
+    gallery.gallery(folder, console, docs)
+    page = (folder / gallery.PAGE).read_text()
+    assert (
+        all(f'id="{id}"' in page for id in (ID, "li2020"))
+        and SCRIPT not in page
+        and "http:" not in page
+        and "https:" not in page
+    )
+    text = (docs / gallery.MARKDOWN).read_text()
+    assert f"make paper ID={ID}" in text and "2 holds here" in text and "what two cores can show" in text
+    assert (docs / gallery.FIGURES / f"{ID}.png").is_file()
+
+
+def test_no_gallery_without_papers(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no paper yet"):
+        gallery.gallery(tmp_path, Console(file=io.StringIO()))
+
+
+@pytest.mark.parametrize("id", library.names())
+def test_every_command_of_a_paper_is_one_of_the_suite(id: str) -> None:
+    """At both sizes: the experiment, the preset and every setting exist. `time_to_target` may come later."""
+    paper = library.load(id)
+    assert paper.id == id and len({run.name for run in paper.runs}) == len(paper.runs)
+    for words in {run.at(preset) for run in paper.runs for preset in session.PRESETS}:
+        if words == ("machine",) or words[1] not in discovery.experiments():
+            assert words in (("machine",), ("run", "time_to_target"))
+            continue
+        preset = next((word.partition("=")[2] for word in words if word.startswith("--preset=")), "auto")
+        config = config_lib.compose(words[1], discovery.load_experiment(words[1]), discovery.load_preset(preset))
+        config_lib.check_overrides([word for word in words if word.startswith("--config.")], config)
+
+
+def test_the_document_is_strict_json(tmp_path: Path) -> None:
+    made.scaling("weak", 0.95, rounds=2)(tmp_path)  # no interval
+    claim = library.load(ID).claims[0]
+    found = document.judged(claim, document.Evidence(tmp_path))
+    assert json.loads(json.dumps(found, allow_nan=False))["verdict"] == "cannot tell" and found["lo"] is None
