@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from thin import thin
 
-from jaxbench import levers
+from jaxbench import levers, new
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel.program import create_state, gradients, update
 from jaxbench.runner import arm
@@ -71,6 +71,22 @@ def test_logistic_regression_finds_where_the_gradient_is_zero():
     assert np.max(np.abs(gradient)) < 1e-4
 
 
+def test_scikit_learn_finds_the_same():
+    cluster, linear = (pytest.importorskip(f"sklearn.{room}") for room in ("cluster", "linear_model"))
+    rows = np.asarray(tables.higgs_like(jax.random.PRNGKey(3), 500))
+    ridge = linear.Ridge(alpha=0.1 * 500).fit(rows[:, :-1], rows[:, -1])
+    params, _ = stepped(regression.ridge("r", columns=28, l2=0.1, draw=tables.higgs_like), rows)
+    np.testing.assert_allclose(params["state"]["weights"], [*ridge.coef_, ridge.intercept_], atol=1e-5)
+    rows = np.asarray(kmeans.drawn(jax.random.PRNGKey(1), 300, clusters=5, columns=3))
+    workload = kmeans.workload("k", clusters=5, columns=3)
+    first, (made, _) = rows[:5], workload.init(jax.random.PRNGKey(0))  # a center without rows is moved by theirs only
+    workload = dataclasses.replace(workload, init=lambda key: ({**made, "state": {"centers": first}}, {}))
+    theirs = cluster.KMeans(5, init=first, n_init=1, algorithm="lloyd", tol=0).fit(rows)
+    params, losses = stepped(workload, rows, theirs.n_iter_ + 1)
+    np.testing.assert_allclose(losses[-1], theirs.inertia_ / 300, rtol=1e-4)
+    np.testing.assert_allclose(params["state"]["centers"], theirs.cluster_centers_, atol=1e-4)
+
+
 def test_kmeans_is_lloyds_iteration():
     rows = np.asarray(kmeans.drawn(jax.random.PRNGKey(1), 300, clusters=5, columns=3))
     workload = kmeans.workload("k", clusters=6, columns=3)
@@ -89,6 +105,15 @@ def test_a_strategy_that_splits_the_state_is_refused(strategy):
     workload = kmeans.workload("k", clusters=6, columns=3)
     with pytest.raises(Unsupported, match="sum over rows, whose state every device has whole.*use jit_auto"):
         arm.build_program(workload, strategy, jax.devices()[:2], levers.DEFAULTS)
+
+
+def test_the_example_of_sums_runs(tmp_path):
+    path = tmp_path / "my_sums.py"
+    new.write(path, "sums")
+    config = experiment_cases.composed(str(path), batch=64, strategy="shard_map", scaling="strong", explain="off")
+    config.mesh.devices = "2"
+    (record,) = experiment_cases.measure(str(path), config)
+    assert record.passport.expected_gradient_bytes == 4 * (32 + 32)
 
 
 def test_micro_batches_add_up_to_the_same_step():
