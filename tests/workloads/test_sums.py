@@ -116,6 +116,13 @@ def test_the_example_of_sums_runs(tmp_path):
     assert record.passport.expected_gradient_bytes == 4 * (32 + 32)
 
 
+def test_what_devices_reduce_is_the_sums_alone_before_any_compiler_drops_the_rest():
+    workload = kmeans.workload("k", clusters=6, columns=3)
+    state = jax.eval_shape(lambda key: create_state(workload, key), jax.random.PRNGKey(0))
+    grads, _, _ = jax.eval_shape(lambda state, batch: gradients(workload, state, batch), state, workload.batch_avals(4))
+    assert jax.tree.map(lambda x: x.shape, grads) == {"sums": {"rows": (6, 3), "count": (6,)}}
+
+
 def test_micro_batches_add_up_to_the_same_step():
     rows = np.asarray(kmeans.drawn(jax.random.PRNGKey(1), 300, clusters=5, columns=3))
     workload = kmeans.workload("k", clusters=6, columns=3)
