@@ -52,7 +52,7 @@ class Step:
 
 
 def gradient_bytes(params: PyTree, devices: int) -> int:
-    """The bytes that data parallelism must reduce: every parameter's gradient once; 0 on one device."""
+    """The bytes that data parallelism must reduce: the gradient of each of these parameters once; 0 on one device."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)) if devices > 1 else 0
 
 
@@ -122,10 +122,15 @@ def of(
         equal=partial(needed.equal_gradients, workload),
         widest=program.widest,
     )
-    unused = unused_gradients(workload, canonical_avals(workload)) if program.expected is None else frozenset()
-    bounds = data_parallel(params, unused) if program.expected is None else program.expected(global_batch)
-    bounds = _gathered(_unused(bounds, workload, params), workload, program, global_batch)
-    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(params))
+    sent = workload.reduced(params)
+    if workload.sent:
+        bounds = data_parallel(sent)
+    elif program.expected is None:
+        bounds = _unused(data_parallel(params, unused_gradients(workload, canonical_avals(workload))), workload, params)
+    else:
+        bounds = _unused(program.expected(global_batch), workload, params)
+    bounds = _gathered(bounds, workload, program, global_batch)
+    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(sent))
 
 
 def _unused(bounds: CollectiveBounds, workload: TrainWorkload, params: PyTree) -> CollectiveBounds:

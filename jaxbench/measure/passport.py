@@ -92,7 +92,7 @@ def compile_step(
         flops_per_step=example_flops(workload, global_batch) * global_batch,
         compiler_flops_per_step=_counted(compiled, "flops", devices),
         collectives=census.read(hlo, program.mesh.shape),
-        expected_gradient_bytes=closed_form.gradient_bytes(params, asked or devices),
+        expected_gradient_bytes=closed_form.gradient_bytes(workload.reduced(params), asked or devices),
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,

@@ -147,14 +147,16 @@ def gradients(
     """
 
     def run(state: TrainState, batch: Batch) -> tuple[tuple[PyTree, Metrics], PyTree]:
-        def loss(params: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+        def loss(part: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+            params = {**state.params, **part} if workload.sent else part
             loss, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
-            part = _share(loss)
-            scaled = part if workload.loss_scale is None else part * workload.loss_scale(state.opt_state)
+            share = _share(loss)
+            scaled = share if workload.loss_scale is None else share * workload.loss_scale(state.opt_state)
             return scaled, (model_state, weighted.float_weights({"loss": loss, **metrics}))
 
         key = draws.folded(state.key, state.step)
-        (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
+        differentiated = {workload.sent: state.params[workload.sent]} if workload.sent else state.params
+        (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(differentiated)
         if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
             grads = _times(grads, over_devices(metrics["loss"].weight))
         return (each(grads), metrics), model_state

@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, parallel
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import DEFAULTS
 from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.levers.compiler import COMPILER, Options
@@ -103,6 +103,11 @@ class Arms:
 def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:
     """The Program of an arm. Raises UserError for levers that this strategy does not support."""
     part, execution, mean = PART.of(levers), EXECUTION.of(levers), REDUCTION.of(levers)
+    if workload.sent and not parallel.is_replicated(strategy):
+        raise Unsupported(
+            f"'{workload.name}' is a sum over rows, whose state every device has whole, and the strategy '{strategy}' "
+            "splits it: use jit_auto, jit_explicit, shard_map or pmap."
+        )
     settings = parallel.settings(
         strategy, len(devices), MESH.of(levers), SCHEDULE.of(levers), sequence=SEQUENCE_PARALLEL.of(levers)
     )

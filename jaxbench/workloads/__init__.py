@@ -8,6 +8,7 @@ from jaxbench.workloads.data.hugging_face import hugging_face
 from jaxbench.workloads.examples import first, gathered
 from jaxbench.workloads.losses import classification, evaluation, prediction
 from jaxbench.workloads.optimizers import make_optimizer
+from jaxbench.workloads.sums.adapt import from_sums
 from jaxbench.workloads.weighted import WeightedMean
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "from_haiku",
     "from_linen",
     "from_nnx",
+    "from_sums",
     "gathered",
     "hugging_face",
     "make_optimizer",

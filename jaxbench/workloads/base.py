@@ -154,6 +154,8 @@ class TrainWorkload:
       dtype: the number format in which the model computes.
       independent: for a model with state, whether examples on different devices are independent, as with per-device
         batch statistics: the gradient is then the mean of the per-device gradients.
+      sent: the key of the parameters whose gradients are all that devices reduce, as with sums over rows
+        (`sums.adapt`); "": every parameter's.
     """
 
     name: str
@@ -177,6 +179,11 @@ class TrainWorkload:
     partition: Partition | None = None
     dtype: Any = jnp.dtype(jnp.float32)
     independent: bool = False
+    sent: str = ""
+
+    def reduced(self, params: PyTree) -> PyTree:
+        """The part of the parameters whose gradients devices reduce."""
+        return params[self.sent] if self.sent else params
 
     def synthetic(self, key: jax.Array, batch: int) -> Batch:
         """Draws one batch; each field has shape (batch, *field.shape)."""

@@ -1,0 +1,81 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Linear regression by the normal equations, and logistic regression by L-BFGS: is a GPU only for deep learning?
+
+A row is its columns and, as the last one, the target. Both models have an intercept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.sums.adapt import from_sums
+
+Draw = Callable[[jax.Array, int], jax.Array]
+MEMORY = 10  # pairs of differences that L-BFGS keeps
+
+
+def with_intercept(table_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """((rows, columns), with ones in place of the target; (rows,), the target)."""
+    ones = jnp.ones_like(table_RC[:, -1:])
+    return jnp.concatenate([table_RC[:, :-1], ones], axis=1), table_RC[:, -1]
+
+
+def ridge(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> TrainWorkload:
+    """Squared error with a penalty of `l2` |weights|^2 per row. One step gives the answer; the next ones repeat it.
+
+    A step needs X'X and X'y, 2 (columns + 1)^2 FLOPs a row and more.
+    """
+
+    def local(state: dict[str, jax.Array], rows: Batch) -> dict[str, jax.Array]:
+        x_RC, y_R = with_intercept(rows["row"])
+        residual_R = x_RC @ state["weights"] - y_R
+        return {"xx": x_RC.T @ x_RC, "xy": x_RC.T @ y_R, "loss": jnp.sum(residual_R**2)}
+
+    def update(state: dict[str, jax.Array], sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        penalty = jnp.full(columns + 1, l2).at[-1].set(0.0)  # not of the intercept
+        return {"weights": jnp.linalg.solve(sums["xx"] + jnp.diag(penalty), sums["xy"])}
+
+    return from_sums(
+        name=name,
+        init=lambda key: {"weights": jnp.zeros(columns + 1)},
+        local=local,
+        update=update,
+        example={"row": Field((columns + 1,), draw=draw)},
+        flops_per_example=2.0 * (columns + 1) ** 2 + 4.0 * (columns + 1),
+        tolerance=1e-4,
+        tolerance_reason="solving the normal equations multiplies rounding by the condition of X'X",
+        **facts,
+    )
+
+
+def logistic(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> TrainWorkload:
+    """Logistic regression of a target in {0, 1}; each step is one of L-BFGS, of length 1 and without a line search.
+
+    The sum over rows is the gradient, so this is training as it is: 4 (columns + 1) FLOPs a row.
+    """
+
+    def loss(params: PyTree, model_state: PyTree, rows: Batch, key: jax.Array) -> tuple[jax.Array, tuple[Any, Metrics]]:
+        x_RC, y_R = with_intercept(rows["row"])
+        logits_R = x_RC @ params["weights"]
+        penalty = l2 * jnp.sum(params["weights"][:-1] ** 2) / 2
+        right = jnp.mean((logits_R > 0) == (y_R > 0.5), dtype=jnp.float32)
+        return jnp.mean(optax.sigmoid_binary_cross_entropy(logits_R, y_R)) + penalty, (model_state, {"accuracy": right})
+
+    return TrainWorkload(
+        name=name,
+        init=lambda key: ({"weights": jnp.zeros(columns + 1)}, {}),
+        loss=loss,
+        optimizer=optax.lbfgs(1.0, memory_size=MEMORY, linesearch=None),
+        example={"row": Field((columns + 1,), draw=draw)},
+        flops_per_example=4.0 * (columns + 1),
+        unit="rows",
+        tolerance=1e-3,
+        tolerance_reason="L-BFGS divides by differences of gradients, so last-bit differences grow",
+        **facts,
+    )
