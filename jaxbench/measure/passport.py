@@ -82,6 +82,8 @@ def compile_step(
         compiled_at = clock()
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     counted = dot_flops.count(hlo)
+    platform = program.mesh.devices.flat[0].platform
+    asked_of_host = host_calls.find(hlo, traced and traced.jaxpr, platform=platform)
     params, _ = jax.eval_shape(workload.init, KEY)
     passport = Passport(
         trace_s=traced_at - start if trace else None,
@@ -103,7 +105,7 @@ def compile_step(
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )
-    return CompiledStep(compiled, passport, hlo, (state, batch), host_calls.find(hlo, traced and traced.jaxpr))
+    return CompiledStep(compiled, passport, hlo, (state, batch), asked_of_host)
 
 
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
