@@ -82,8 +82,6 @@ def compile_step(
         compiled_at = clock()
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     counted = dot_flops.count(hlo)
-    platform = program.mesh.devices.flat[0].platform
-    asked_of_host = host_calls.find(hlo, traced and traced.jaxpr, platform=platform)
     params, _ = jax.eval_shape(workload.init, KEY)
     passport = Passport(
         trace_s=traced_at - start if trace else None,
@@ -105,7 +103,11 @@ def compile_step(
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )
-    return CompiledStep(compiled, passport, hlo, (state, batch), asked_of_host)
+    return CompiledStep(compiled, passport, hlo, (state, batch), _asked_of_host(hlo, traced, program))
+
+
+def _asked_of_host(hlo: str, traced: Any, program: Program) -> tuple[str, ...]:
+    return host_calls.find(hlo, traced and traced.jaxpr, platform=program.mesh.devices.flat[0].platform)
 
 
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
