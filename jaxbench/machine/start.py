@@ -18,8 +18,8 @@ from jaxbench.machine.cores import pin_to_cores
 CONCURRENT_COLLECTIVES = 4
 Options = dict[str, Any]  # of XLA
 
-LARGE = 4e9  # FLOPs of one run: unoptimised it takes about a second of one core
-# LLVM's first level, in one module: the same compile time as without it for deep models, and a third of the run's.
+LARGE = 1.5e10  # FLOPs of one run: unoptimised it takes seconds of one core
+# LLVM's first level, in one module: seconds more to compile for deep models, and half or two thirds of the time to run.
 _A_LITTLE: Options = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
 
 
