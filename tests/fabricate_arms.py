@@ -218,6 +218,12 @@ def sharing() -> list[Made]:
     return [arm(step_s, trainings=count, others=each) for count, step_s, each in others]
 
 
+def sharing_mps() -> list[Made]:
+    """The same, and of those that share the GPU through MPS two take 12 ms, and four 20."""
+    mps: tuple[tuple[int, float, tuple[float, ...]], ...] = ((2, 0.012, (1,)), (4, 0.020, (1, 0.9, 0.9)))
+    return sharing() + [arm(step_s, trainings=f"{count}:mps", others=each) for count, step_s, each in mps]
+
+
 def inference(*, blocks: int = 40) -> list[Made]:
     return [
         arm(4e-4 + 1e-5 * n, batch=n, part="inference", steps=1, blocks=blocks, slowest=1.5)

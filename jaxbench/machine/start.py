@@ -18,6 +18,10 @@ from jaxbench.machine.cores import pin_to_cores
 CONCURRENT_COLLECTIVES = 4
 Options = dict[str, Any]  # of XLA
 
+LARGE = 1.5e10  # FLOPs of one run: unoptimised it takes seconds of one core
+# LLVM's first level, in one module: seconds more to compile for deep models, and half or two thirds of the time to run.
+_A_LITTLE: Options = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
+
 
 def only_cpu_here() -> None:
     """For the parent process: only workers start accelerators, whose memory a model file must not take twice."""
@@ -81,12 +85,15 @@ def traced_for() -> str:
     return jax.default_backend() if mesh.empty else mesh.abstract_device.platform
 
 
-def run_once_options() -> Options:
+def run_once_options(flops: float = 0.0) -> Options:
     """Compiler options for programs that run a few times and are never timed: initialisation, the one-device reference.
 
     On the CPU, LLVM spends most of a short run optimising them; unoptimised they compile in a quarter of the time.
+    flops: of one run. From LARGE on, the time of the runs is longer than that of optimising a little.
     """
-    return dict(_unoptimised()) if jax.default_backend() == "cpu" else {}
+    if jax.default_backend() != "cpu":
+        return {}
+    return dict(_A_LITTLE) if flops >= LARGE else dict(_unoptimised())
 
 
 @functools.cache

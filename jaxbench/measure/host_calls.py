@@ -2,7 +2,8 @@
 """Whether a compiled step waits for the host: the claim of a timed block is that nothing comes from there.
 
 A step that calls back into Python, or is fed or read by the host while it runs, can be as slow or as fast as the host
-pleases. Compilers implement ordinary operations by custom calls too; those are not counted.
+pleases. Compilers implement ordinary operations by custom calls too; those are not counted. On a CPU the
+host answers every custom call, so there each one is counted whose name is none of XLA's and jaxlib's.
 """
 
 from __future__ import annotations
@@ -16,20 +17,26 @@ from jaxbench.workloads.jaxprs import equations
 
 # jax's callbacks: xla_ffi_python_cpu_callback, xla_ffi_partitioned_python_gpu_callback, xla_python_cpu_callback.
 _CALLBACK = re.compile(r'custom_call_target="\w*python\w*callback"')
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+# XLA's and jaxlib's on a CPU: top-k, LAPACK and sparse products, libraries of kernels, and marks that do nothing.
+_OWN = re.compile(r"TopK|lapack_|blas_|cpu_|__|annotate_|Sharding|SPMD|xla\.|AllocateBuffer|PadToStatic|SliceToDynamic")
 _OPERATION = re.compile(r'op_name="(?:[^"]*/)?([^"/]+)"')
 _FEEDS = frozenset({"infeed", "outfeed"})
 _SENDS = frozenset({"send", "recv"})  # between devices, unless they are marked
 
 
-def find(hlo: str, jaxpr: Any = None) -> tuple[str, ...]:
+def find(hlo: str, jaxpr: Any = None, *, platform: str = "") -> tuple[str, ...]:
     """What the program asks of the host, each once: the operation, and the names of the Python functions if `jaxpr`, of
     the same step, has them.
 
-    hlo: optimized text of one module.
+    hlo: optimized text of one module. platform: of the devices it is for.
     """
-    operations = dict.fromkeys(map(_operation, filter(_of_host, parse(hlo).instructions.values())))
+    lines = list(parse(hlo).instructions.values())
+    operations = dict.fromkeys(map(_operation, filter(_of_host, lines)))
     names = _functions(jaxpr) if jaxpr is not None and operations else {}
-    return tuple(f"{name} of '{', '.join(names[name])}'" if name in names else name for name in operations)
+    known = [f"{name} of '{', '.join(names[name])}'" if name in names else name for name in operations]
+    unknown = dict.fromkeys(filter(None, map(_unknown, lines))) if platform == "cpu" else {}
+    return (*known, *(f"a custom call '{name}', which is none of XLA's or jaxlib's" for name in unknown))
 
 
 def judge(calls: tuple[str, ...]) -> Verdict:
@@ -44,6 +51,12 @@ def _of_host(line: Instruction) -> bool:
     if line.opcode == "custom-call":
         return _CALLBACK.search(line.rest) is not None
     return line.opcode in _FEEDS or (line.opcode in _SENDS and "is_host_transfer=true" in line.rest)
+
+
+def _unknown(line: Instruction) -> str:
+    """The target of a custom call that neither the compiler nor jaxlib brought; "" for others."""
+    named = _TARGET.search(line.rest) if line.opcode == "custom-call" and not _of_host(line) else None
+    return "" if named is None or _OWN.match(named[1]) else named[1]
 
 
 def _operation(line: Instruction) -> str:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.machine import mesh
+from jaxbench.machine.start import LARGE
 from jaxbench.measure import memory
 from jaxbench.measure.memory import Unfit
 from jaxbench.parallel.draws import Keys, by_parts
@@ -118,7 +119,7 @@ class Updates:
     first call and kept; it keeps no arrays.
 
     apart: instead, the parts of the batch one after the other. That takes less memory, but gives the same result only
-    for some losses (`loss_kind`), and for a model with state only if that is `independent`.
+    for some losses (`loss_kind`), and for a model with state only if that is `independent`. jit: of the gradient.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class Updates:
         apart: bool = False,
         jit: Callable[..., Any] = jit_once,
     ):
+        self.jit = jit
         drawn = layout.draws and layout.keys is not None
         self._workload, self._device, self._layout = by_parts(workload) if drawn else workload, device, layout
         self._gradient = (_apart if apart else _whole)(self._workload, layout, device, jit)
@@ -238,9 +240,11 @@ def reference_that_fits(
     flops: of one update. apart: whether parts give the same result. start: the initial state, if known. Raises Unfit.
     """
 
+    jit = functools.partial(jit_once, flops=flops) if flops >= LARGE else jit_once
+
     def run(on: jax.Device) -> Reference:
         state = initial_state(workload, key, device=on) if start is None else start
-        options: dict[str, Any] = {"device": on, "layout": layout}
+        options: dict[str, Any] = {"device": on, "layout": layout, "jit": jit}
         if workload.loss_scale is not None and layout.keys is not None and layout.parts > 1 and apart():
             return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=SCALED)
         try:
@@ -269,8 +273,9 @@ def again(
 ) -> Trained:
     """A second one-device reference, from another program for the same formulas: the two differ by rounding only.
 
-    On a CPU this program is compiled with optimizations. Elsewhere every program is, so the examples are reversed,
-    which changes the order of sums; a model that draws random numbers keeps the order, because its examples must.
+    On a CPU this program is compiled with all optimizations, or with none if the first one has some. Elsewhere every
+    program has all, so the examples are reversed, which changes the order of sums; a model that draws random numbers
+    keeps the order, because its examples must.
 
     A large model on large inputs amplifies rounding: at a near-tie of a ReLU or a maximum, the last bit decides which
     way a gradient goes. A strategy is not at fault for a difference that one device shows too.
@@ -280,7 +285,9 @@ def again(
     state = initial_state(workload, key, device=device) if state is None else state
     in_reverse = platform != "cpu" and not layout.draws
     batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
-    return Updates(workload, device, layout=layout, jit=jax.jit, apart=bool(expected.how))(state, batch, count)
+    unoptimized = expected.updates is None or expected.updates.jit is jit_once
+    jit = jax.jit if unoptimized else jit_once
+    return Updates(workload, device, layout=layout, jit=jit, apart=bool(expected.how))(state, batch, count)
 
 
 def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Trained]:

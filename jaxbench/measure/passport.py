@@ -103,7 +103,11 @@ def compile_step(
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )
-    return CompiledStep(compiled, passport, hlo, (state, batch), host_calls.find(hlo, traced and traced.jaxpr))
+    return CompiledStep(compiled, passport, hlo, (state, batch), _asked_of_host(hlo, traced, program))
+
+
+def _asked_of_host(hlo: str, traced: Any, program: Program) -> tuple[str, ...]:
+    return host_calls.find(hlo, traced and traced.jaxpr, platform=program.mesh.devices.flat[0].platform)
 
 
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:

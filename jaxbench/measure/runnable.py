@@ -103,7 +103,7 @@ def compile_chain(
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
         collectives=census.kinds(text) if chain.mesh is not None else (),
         calls_library=" custom-call(" in text,
-        host_calls=host_calls.find(text, traced.jaxpr),
+        host_calls=host_calls.find(text, traced.jaxpr, platform=device.platform),
     )
     return Runnable(
         step=jitted if as_called else step, loop=looped, draw=chain.draw, wrong=chain.wrong, values=chain.values,

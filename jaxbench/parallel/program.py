@@ -117,9 +117,9 @@ def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
     return ("cse_barrier_expander",) if mesh.devices.flat[0].platform == "cpu" else ()
 
 
-def jit_once(function: Callable[..., Any], **options: Any) -> Any:
-    """`jax.jit` for a program that runs a few times and is never timed."""
-    return jax.jit(function, compiler_options=run_once_options(), **options)
+def jit_once(function: Callable[..., Any], *, flops: float = 0.0, **options: Any) -> Any:
+    """`jax.jit` for a program that runs a few times and is never timed. flops: of one run, if that may be long."""
+    return jax.jit(function, compiler_options=run_once_options(flops), **options)
 
 
 def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, Metrics]:

@@ -11,8 +11,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
+from jaxbench.errors import UserError
 from jaxbench.machine import source
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
@@ -41,13 +42,13 @@ class Lines:
 
 class Child(Lines):
     """A process of `module`, by default the one that `setup` names, or `worker`. Its first line is `setup`, and its
-    stderr goes to `log`."""
+    stderr goes to `log`. Raises UserError for a log that cannot be written, as on a full disk."""
 
     def __init__(self, setup: dict[str, Any], log: Path, module: str = ""):
         module = module or setup.get("module", "jaxbench.runner.worker")
         self.log = log
         copy = source.environment(setup["source"]) if "source" in setup else {}
-        with open(log, "ab") as stderr:
+        with _opened(log) as stderr:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module],
                 stdin=subprocess.PIPE,
@@ -116,6 +117,14 @@ class Child(Lines):
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def _opened(log: Path) -> IO[bytes]:
+    try:
+        log.parent.mkdir(exist_ok=True)
+        return open(log, "ab")
+    except OSError as error:
+        raise UserError(f"cannot write '{log}' ({error.strerror}): make room and continue.") from error
 
 
 def ready(children: Sequence[Spoken], limit_s: float) -> list[Spoken]:

@@ -47,7 +47,6 @@ class Workers:
 
     def _start(self, name: str, learned: Mapping[str, Any] = MappingProxyType({})) -> Worker:
         logs = self._job.run.path / "logs"
-        logs.mkdir(exist_ok=True)
         again = f"#{self._started[name]}" if self._started[name] else ""
         self._started[name] += 1
         setup = self._groups[name][1]

@@ -47,3 +47,17 @@ def test_it_is_said_and_drawn(found: lever_findings.LeverFindings) -> None:
     dots = [line for line in figure.axes[1].lines if line.get_marker() == "."]
     assert [len(line.get_ydata()) for line in dots] == [2, 4]
     assert list(dots[0].get_ydata()) == pytest.approx([1.6, 1.2], rel=0.02)
+
+
+def test_trainings_with_and_without_mps_are_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fab.RUNS, "sharing", (fab.sharing_mps, ["trainings"]))
+    run = lever_findings.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
+    with canvas.style():
+        figure = views.figures()["sharing"].draw(run)
+    assert figure is not None
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][:2] == ["without MPS", "with MPS"]
+    # Of the times over alone: 1, 1.6 and 4 without, 1.2 and 2 with.
+    joined = [line for line in figure.axes[1].lines if line.get_linestyle() == "-" and len(line.get_ydata()) > 1]
+    times = [[round(float(y), 1) for y in line.get_ydata()] for line in joined]
+    assert [1.0, 1.6, 4.0] in times and [1.2, 2.0] in times

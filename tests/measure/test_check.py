@@ -12,6 +12,7 @@ import pytest
 from broken_strategies import communication, naive
 from workload_cases import KEY, linear_workload, one_device
 
+from jaxbench.machine.start import LARGE, run_once_options
 from jaxbench.measure import check, oracle
 from jaxbench.parallel.strategies import pmap
 from jaxbench.records.schema import Verdict
@@ -245,3 +246,15 @@ def test_a_scaled_loss_overflows_part_by_part_where_a_program_gives_it_parts():
     state = oracle.initial_state(workload, KEY, device=devices[0])
     whole = oracle.reference(workload, state, batch, device=devices[0])
     assert oracle.relative_l2(actual.params, whole.end.params) > 0.01
+
+
+def test_a_large_reference_is_optimised_a_little_and_its_second_program_not_at_all():
+    """The same updates by two programs, of which the second is the first one's other."""
+    workload, device, key = linear_workload(), jax.devices()[0], jax.random.PRNGKey(3)
+    about = {"device": device, "layout": oracle.BatchLayout()}
+    batch = workload.synthetic(key, 16)
+    small, large = (oracle.reference_that_fits(workload, key, batch, flops=f, **about) for f in (1e9, LARGE))
+    assert small.updates.jit is oracle.jit_once and large.updates.jit is not oracle.jit_once
+    assert oracle.relative_l2(large.end.params, small.end.params) < 1e-6
+    assert oracle.relative_l2(oracle.again(large, workload, key, batch, **about).params, small.end.params) == 0
+    assert run_once_options(LARGE) != run_once_options(LARGE / 2)

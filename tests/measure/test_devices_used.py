@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,3 +95,34 @@ def test_calls_of_the_host_among_other_custom_calls(line):
     assert host_calls.find(f"HloModule m\n\nENTRY %main (x: f32[3]) -> f32[3] {{\n  {line}\n}}\n") == (
         (TEXTS[line],) if TEXTS[line] else ()
     )
+
+
+def test_a_call_that_the_host_answers_under_a_name_of_its_own():
+    """Compiled and run: a foreign function that sleeps, registered as no callback of jax is."""
+    slept = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
+    def sleeps(out, inputs):
+        slept.append(time.sleep(0.001))
+        ctypes.memmove(out, inputs[0], 12)
+
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    capsule = new(ctypes.cast(sleeps, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None)
+    jax.ffi.register_ffi_target("fast_math_kernel", capsule, platform="cpu", api_version=0)
+    result = jax.ShapeDtypeStruct((3,), jnp.float32)
+    call = jax.ffi.ffi_call("fast_math_kernel", result, custom_call_api_version=1, has_side_effect=True)
+    compiled = jax.jit(lambda x: jnp.linalg.cholesky(jnp.eye(3)) @ call(x)).trace(jnp.ones(3)).lower().compile()
+    assert float(jnp.sum(compiled(jnp.ones(3)))) == 3 and slept
+    (found,) = host_calls.find(compiled.as_text(), platform="cpu")
+    verdict = host_calls.judge((found,))
+    assert not verdict.ok
+    assert "waits for the host: a custom call 'fast_math_kernel', which is none of XLA's or jaxlib's" in verdict.reason
+
+
+def test_compilers_calls_on_a_cpu_are_not_the_hosts():
+    def step(x):
+        return jax.lax.top_k(jnp.linalg.eigh(x @ x.T)[0] + jnp.linalg.qr(x)[1][0] + jax.scipy.linalg.svd(x)[1], 2)
+
+    text = jax.jit(step).lower(jnp.eye(4)).compile().as_text()
+    assert text.count("custom_call_target") >= 3 and host_calls.find(text, platform="cpu") == ()

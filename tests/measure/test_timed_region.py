@@ -48,6 +48,8 @@ def build(config):
 
     def loss(params, model_state, batch, key):
         x = batch["x"]
+        if config.lie == "missing":
+            x = jnp.where(jnp.isnan(x), 0.0, x)
         if config.lie == "sleeps":
             x = jax.pure_callback(sleepy, jax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method="expand_dims")
         if config.lie == "rests":
@@ -58,11 +60,14 @@ def build(config):
         return jnp.mean((x @ params["w"] + params["b"] - batch["y"]) ** 2), (model_state, {})
 
     late = optax.scale_by_schedule(lambda count: jnp.where(count >= 9, jnp.nan, 1.0))
-    zeros = lambda key, batch: jnp.zeros((batch, 3))
+    def drawn(key, batch):
+        x = jax.random.normal(key, (batch, 3))
+        return jnp.zeros((batch, 3)) if config.lie == "zeros" else jnp.where(x > 1, jnp.nan, x)
+
     return TrainWorkload(
         name="squares", init=init, loss=loss,
         optimizer=optax.chain(optax.sgd(0.3), late if config.lie == "nan" else optax.identity()),
-        example={"x": Field((3,), draw=zeros if config.lie == "zeros" else None), "y": Field((2,))},
+        example={"x": Field((3,), draw=drawn if config.lie in ("zeros", "missing") else None), "y": Field((2,))},
     )
 '''
 
@@ -83,7 +88,14 @@ class Measured:
 
 
 def measure(
-    folder: Path, monkeypatch: Any, *, lie: str = "", fault: str = "", part: str = "step", steps: int = 4
+    folder: Path,
+    monkeypatch: Any,
+    *,
+    lie: str = "",
+    fault: str = "",
+    part: str = "step",
+    steps: int = 4,
+    options: str = "default",
 ) -> Measured:
     """steps: of a block; a round has five blocks' worth."""
     path = folder / "squares.py"
@@ -99,7 +111,7 @@ def measure(
     (arm,) = levers.arms(levers.defaults())
     point = Point(
         point="p", strategy="shard_map", scaling="strong", oversubscribed=False, platform="cpu", devices=2,
-        global_batch=16, levers={**arm.levers, "part": part},
+        global_batch=16, levers={**arm.levers, "part": part, "compiler": options},
     )  # fmt: skip
     record = mine.prepare(point.to_json())
     return Measured(record, [mine.round("p", 0), mine.round("p", 1)])
@@ -126,6 +138,23 @@ def test_parameters_that_are_no_numbers_after_the_ninth_update(tmp_path, monkeyp
     assert found.wrong == {"finite"} and found.ok is False
     assert "finite: after the timed steps 2 values of the parameter 'b' are NOT finite" in found.reason
     assert "in round 0; 1 more checks after rounds failed" in found.reason
+
+
+FAST = "xla_cpu_enable_fast_math=true+xla_cpu_fast_math_honor_nans=false+xla_backend_optimization_level=3"
+if jax.__version_info__ < (0, 11):  # the tests' own flags turn them off
+    FAST += "+xla_cpu_use_fusion_emitters=true"
+
+
+@pytest.mark.parametrize("options", ["default", FAST])
+def test_a_compiler_option_that_breaks_the_mathematics(tmp_path, monkeypatch, options):
+    """Missing values are marked by nan, and the option lets the compiler assume that there is none. The reference never
+    has it."""
+    found = measure(tmp_path, monkeypatch, lie="missing", options=options)
+    if options == "default":
+        assert found.ok is True, found.reason
+        return
+    assert found.ok is False and not found.checks["parameters"].ok
+    assert "parameters: the loss is not finite at the first step" in found.reason
 
 
 def test_a_step_that_does_nothing_after_the_checked_updates(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@
 Each ends all processes with an exit code and one sentence, leaves none behind, and keeps what was recorded.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -20,16 +21,17 @@ from jaxbench.errors import UserError
 from jaxbench.machine import world
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
+from jaxbench.runner.child import Child
 
 LONG = "--config.measure.rounds=200"
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MB."""
+    """A file system of 2 MB and 200 files."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,nr_inodes=200", "none", str(disk)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("only root can make a small file system")
     yield disk
@@ -74,6 +76,15 @@ def test_a_full_disk_is_one_sentence_and_loses_no_record(small_disk):
     again.close()
     points = [record.point for record in RunFolder(small_disk / "run").records()]
     assert points[0] == "first" and points[-1] == "last"
+
+
+def test_a_disk_that_is_full_when_a_worker_starts_is_one_sentence(small_disk):
+    with contextlib.suppress(OSError):  # this file system also ends with its files, as others do with their blocks
+        for number in range(200):
+            (small_disk / f"{number}").touch()
+    full = r"cannot write '.*cpu1.log' \(No space left on device\): make room and continue"
+    with pytest.raises(UserError, match=full):
+        Child({}, small_disk / "logs" / "cpu1.log")
 
 
 @pytest.mark.full

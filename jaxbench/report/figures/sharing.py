@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from jaxbench.analysis import sharing
-from jaxbench.analysis.arms import Arm
+from jaxbench.analysis.arms import Arm, Place
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.levers.trainings import TRAININGS
 from jaxbench.report.drawing import marks, places
@@ -23,24 +26,36 @@ def draw(run: LeverFindings) -> Figure | None:
     """Three panels. None when nothing was measured."""
     if not places.timed(run.places):
         return None
+    lines = _lines(run.places)
     sheet = Sheet(1, 3)
     rate, time, fair = sheet.panels[0]
-    places.line(rate, run.places, trainings, lambda arm: arm.speedup)
+    places.line(rate, lines, trainings, lambda arm: arm.speedup)
     marks.unity(rate, along="y")
-    places.line(time, run.places, trainings, lambda arm: arm.ratio)
-    for number, place in enumerate(run.places):
+    places.line(time, lines, trainings, lambda arm: arm.ratio)
+    for number, place in enumerate(lines):
         for arm in place.arms:
             _each(time, arm, number)
     counts = sorted({trainings(arm) for arm in run.arms})
     marks.guide(time, counts, counts)
-    places.line(fair, run.places, trainings, fairness)
+    places.line(fair, lines, trainings, fairness)
     marks.guide(fair, counts, [1 / count for count in counts])
     fair.set_ylim(0, 1.08)
     for axes, title in ((rate, "throughput over one after the other"), (time, "time over alone"), (fair, "fairness")):
         log_axis(axes, "x", base=2, show=plain)
         entitle(axes, title, x="trainings at once")
-    handles = [*places.handles(run.places), marks.guide_handle("taking turns; least fairness")]
+    handles = [*places.handles(lines), marks.guide_handle("taking turns; least fairness")]
     return sheet.finish(f"{run.experiment}: trainings that share devices", handles, places.remarks(run.places))
+
+
+def _lines(found: Sequence[Place]) -> list[Place]:
+    """Each place once for trainings that take turns, and once for those that share a GPU through MPS."""
+    made: list[Place] = []
+    for place in found:
+        for mps in (False, True):
+            if arms := [arm for arm in place.arms if TRAININGS.of(arm.point.levers).mps == mps]:
+                name = ", ".join(filter(None, (place.name, "with MPS" if mps else "without MPS")))
+                made.append(replace(place, name=name, arms=arms))
+    return made if len(made) > len(found) else list(found)
 
 
 def trainings(arm: Arm) -> float:
