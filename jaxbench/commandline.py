@@ -236,7 +236,7 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
         config.scaling = "weak"  # what is asked of a machine that one does not have; both would compile twice as much
     if verb == "advise":
         _prepare_advice(config)
-    refused = {"cases": ("train", "try", "forecast", "advise")}
+    refused: dict[str, tuple[str, ...]] = {"cases": ("train", "try", "forecast", "advise")}
     refused["targets"] = (*refused["cases"], "ab", "calibrate")
     if verb in refused.get(config.get("measures", ""), ()):
         raise UserError(f"'{experiment}' is not a model, so jaxbench {verb} cannot take it: use jaxbench run.")
