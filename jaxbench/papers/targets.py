@@ -9,18 +9,18 @@ steps: a batch of which a training did not reach the target has no number of ste
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.targets import fit_knee
 from jaxbench.errors import UserError
 from jaxbench.papers.evidence import Evidence, NotTestable
 
 NAME, RUN = "targets.csv", "targets"
-WORDS = ("run", "time_to_target")
+WORDS = ("run", "time_to_target", "--config.mesh.devices=1")
 COLUMNS = ("model", "batch", "devices", "seed", "learning_rate", "rule", "steps", "reached", "accuracy", "noise_scale")
 
 
@@ -107,14 +107,6 @@ def knee(trainings: Trainings) -> Estimate:
     seeds = min((len(steps) for steps in trainings.steps.values()), default=0)
     if len(trainings.steps) < 3 or not seeds:
         return UNKNOWN
-    batches = np.array(list(trainings.steps), dtype=float)
-    fits = [_critical(batches, np.array([steps[i] for steps in trainings.steps.values()])) for i in range(seeds)]
+    batches = [float(batch) for batch in trainings.steps]
+    fits = [fit_knee(batches, [steps[i] for steps in trainings.steps.values()])[1] for i in range(seeds)]
     return exponential(student(np.log(fits)))
-
-
-def _critical(batches: np.ndarray, steps: Sequence[float] | np.ndarray) -> float:
-    """B that fits best on a fine grid around the batches; S follows from it."""
-    grid = np.geomspace(batches.min() / 30, batches.max() * 30, 2001)
-    shape = np.log1p(grid[:, None] / batches)
-    misfit = np.log(steps) - shape
-    return float(grid[np.argmin(np.var(misfit, axis=1))])

@@ -82,7 +82,11 @@ PAPER = Paper(
             ),
             paper=("run", "resnet50", "--config.strategy=shard_map", "--config.scaling=weak", "--config.batch=32"),
         ),
-        Run(name=targets.RUN, minutes=6, words=targets.WORDS),
+        Run(
+            name=targets.RUN,
+            minutes=5,
+            words=(*targets.WORDS, "--config.models=cnn", "--config.rule=linear", "--config.warmup=3"),
+        ),
     ),
     claims=(
         Claim(

@@ -12,7 +12,7 @@ from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run
 from jaxbench.report.drawing.marks import Mark
 
-RULE = "linear"
+RULE = "tuned"
 
 
 def small(found: Evidence) -> Reading:
@@ -80,7 +80,7 @@ PAPER = Paper(
     "arXiv:1811.03600; S. McCandlish et al., An Empirical Model of Large-Batch Training, 2018, arXiv:1812.06162",
     title="Steps to a target fall as 1 / batch, and then stop falling",
     tables=(),
-    runs=(Run(name=targets.RUN, minutes=6, words=targets.WORDS),),
+    runs=(Run(name=targets.RUN, minutes=5, words=(*targets.WORDS, "--config.models=mlp", "--config.rule=tuned")),),
     claims=(
         Claim(
             name="perfect scaling",
