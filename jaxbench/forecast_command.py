@@ -47,10 +47,7 @@ class Request:
 
     def network(self, target: Target) -> Network:
         if self.card is not None:
-            card = machine_card.read(self.card)
-            if card is None:
-                raise UserError(f"there is no machine card '{self.card}': 'make machine' writes one, machine.json.")
-            return Carded(card=card)
+            return _carded(self.card)
         return network.of(target, between=self.links[0][1] if self.links else None)
 
 
@@ -68,9 +65,10 @@ def request(texts: dict[str, str | None]) -> Request:
     )
     if asked.source is None and not names:
         raise UserError("jaxbench forecast needs --targets=v5e:16x16,h100:8, or --from=DIR of a measured run.")
-    if asked.source is not None and (names or not links or not asked.counts):
+    if asked.source is not None and (names or not (links or asked.card) or not asked.counts):
         raise UserError(
-            "--from=DIR takes --counts=2 and --link=1gbit, and no --targets: it starts from a measured step."
+            "--from=DIR takes --counts=2, and --link=1gbit or --card=machine.json, and no --targets: it starts from a "
+            "measured step."
         )
     if asked.depths and len(asked.depths) != 2:
         raise UserError(f"--depths={texts['depths']} is not two numbers of blocks: use 2,4, for example.")
@@ -206,13 +204,24 @@ def _from_run(experiment: str, config: ConfigDict, asked: Request) -> list[Forec
         raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
     rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
     families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
+    between_hosts: list[tuple[str, Network]] = [
+        (text, Hosts(host=1, inside={}, between=link)) for text, link in asked.links
+    ]
+    if asked.card is not None:
+        between_hosts.append((str(asked.card), _carded(asked.card)))
     records = []
     for key in families:
         mine = [row for row in rows if (row.point.strategy, row.point.scaling, row.point.arm) == key]
-        for text, link in asked.links:
-            between = Hosts(host=1, inside={}, between=link)
+        for text, between in between_hosts:
             records += [measured.forecast(mine, count, text, between) for count in asked.counts]
     return records
+
+
+def _carded(path: Path) -> Carded:
+    card = machine_card.read(path)
+    if card is None:
+        raise UserError(f"there is no machine card '{path}': 'make machine' writes one, machine.json.")
+    return Carded(card=card)
 
 
 def _blocks(config: ConfigDict, experiment: str) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from jaxbench.analysis.scaling import Row
 from jaxbench.errors import UserError
+from jaxbench.forecast import network as network_lib
 from jaxbench.forecast import schedule
 from jaxbench.forecast.network import Network
 from jaxbench.records.forecasts import ESTIMATED, MEASURED, ForecastRecord
@@ -24,8 +25,8 @@ _SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that sum
 def forecast(rows: Sequence[Row], count: int, target: str, network: Network) -> ForecastRecord:
     """The step of `count` devices with one strategy and scaling. rows: its measured points. target: names the link.
 
-    The band is from everything hidden to nothing hidden, over the interval of the measured step. Raises UserError if no
-    point has a time, or the messages are unknown.
+    The band is from everything hidden to nothing hidden, over the interval of the measured step. An assumed alpha is
+    the longest one at its upper end. Raises UserError if no point has a time, or the messages are unknown.
     """
     timed = [row for row in rows if row.timing.step_s.known and row.believed and row.point.record is not None]
     if not timed:
@@ -41,8 +42,9 @@ def forecast(rows: Sequence[Row], count: int, target: str, network: Network) -> 
     step = base.timing.step_s
     share = 1.0 if point.scaling == "weak" else 1.0 / count
     collectives, notes = _messages(timed, count)
-    sent_s = sum(each.count * network.seconds(dataclasses.replace(each, wire_bytes=each.wire_bytes // each.count), 1)
-                 for each in collectives)  # fmt: skip
+    sent_s, slowly_s = (_sent_s(collectives, each) for each in (network, network_lib.slowest(network)))
+    if slowly_s > sent_s:
+        notes.append("The cost of a message is assumed: measure the link with 'jaxbench run collectives', give --card.")
     low, high = (step.lo, step.hi) if step.has_interval else (step.value, step.value)
     if share < 1:
         notes.append("Local work in proportion to the examples of a device: small batches are slower than that.")
@@ -53,10 +55,18 @@ def forecast(rows: Sequence[Row], count: int, target: str, network: Network) -> 
         arm=point.arm, devices=count, global_batch=batch, basis=MEASURED, status="ok", sources=(point.point,),
         collectives=collectives, parameters=record.passport.parameters, grade=ESTIMATED,
         flops=record.passport.flops_per_step * (count if point.scaling == "weak" else 1),
-        low_s=max(share * low, sent_s), scheduled_s=share * step.value + sent_s, high_s=share * high + sent_s,
+        low_s=max(share * low, sent_s), scheduled_s=share * step.value + sent_s, high_s=share * high + slowly_s,
         work_s=share * step.value, communication_s=sent_s, seconds_by={"measured": share * step.value},
         notes=tuple(notes),
     )  # fmt: skip
+
+
+def _sent_s(collectives: Sequence[Collective], network: Network) -> float:
+    """Seconds of all messages, one after the other; a collective is `count` messages of equal size."""
+    return sum(
+        each.count * network.seconds(dataclasses.replace(each, count=1, wire_bytes=each.wire_bytes // each.count), 1)
+        for each in collectives
+    )
 
 
 def _messages(timed: Sequence[Row], count: int) -> tuple[tuple[Collective, ...], list[str]]:

@@ -8,6 +8,7 @@ members on a host sends through as many. The rates are the catalogue's, a machin
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from dataclasses import dataclass
@@ -25,10 +26,12 @@ _POWERS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """Of one device: seconds of a message, and bytes per second that it sends."""
+    """Of one device: seconds of a message, and bytes per second that it sends. slowest_alpha_s: where alpha_s is
+    assumed, the longest that was measured on such a link; None: alpha_s is known."""
 
     alpha_s: float
     bytes_per_s: float
+    slowest_alpha_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,10 +141,22 @@ def parse(text: str) -> Link:
     match = _RATE.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise UserError(f"--link={text} is not a rate: write, for example, 1gbit, 300mbit or 1gbit:50us.")
-    known = links.find("cpu", "network")
-    assert known is not None
-    alpha = float(match[3]) / (1e6 if match[4] == "us" else 1e3) if match[3] else known.alpha_s
-    return Link(alpha_s=alpha, bytes_per_s=float(match[1]) * _POWERS[match[2]] / 8)
+    rate = float(match[1]) * _POWERS[match[2]] / 8
+    if match[3]:
+        return Link(alpha_s=float(match[3]) / (1e6 if match[4] == "us" else 1e3), bytes_per_s=rate)
+    assumed, slow = links.find("cpu", "network"), links.find("cpu", "slow network")
+    assert assumed is not None
+    assert slow is not None
+    return Link(alpha_s=assumed.alpha_s, bytes_per_s=rate, slowest_alpha_s=slow.alpha_s)
+
+
+def slowest(network: Network) -> Network:
+    """The same network; between hosts, an assumed alpha is replaced by the longest that was measured."""
+    if not isinstance(network, Hosts) or network.between is None or network.between.slowest_alpha_s is None:
+        return network
+    return dataclasses.replace(
+        network, between=dataclasses.replace(network.between, alpha_s=network.between.slowest_alpha_s)
+    )
 
 
 def _link(found: links.KnownLink) -> Link:

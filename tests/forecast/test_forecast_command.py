@@ -48,7 +48,7 @@ def test_it_reads_what_is_asked(installed):
         ({"targets": "h100:8", "link": "1gbit,10gbit"}, "names several links"),
         ({"targets": "h100:8", "link": "fast"}, "--link=fast is not a rate"),
         ({"targets": "h100:8", "card": "nowhere.json"}, "there is no machine card 'nowhere.json'"),
-        ({"from": "results/x"}, "--from=DIR takes --counts=2 and --link=1gbit"),
+        ({"from": "results/x"}, "--from=DIR takes --counts=2, and --link=1gbit or --card=machine.json"),
     ],
 )
 def test_bad_input_is_one_sentence(installed, texts, sentence):

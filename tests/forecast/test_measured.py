@@ -10,8 +10,8 @@ from fabricate import run_folder
 
 from jaxbench.analysis import points, scaling
 from jaxbench.errors import UserError
-from jaxbench.forecast import measured
-from jaxbench.forecast.network import Hosts, Link
+from jaxbench.forecast import measured, network
+from jaxbench.forecast.network import Carded, Hosts, Link
 from jaxbench.records.schema import Collective
 from jaxbench.records.store import RunFolder
 
@@ -81,3 +81,23 @@ def test_one_devices_text_says_how_many_messages_there_will_be(tmp_path):
     point = dataclasses.replace(rows[0].point, record=dataclasses.replace(record, passport=passport))
     made = measured.forecast([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
     assert made.communication_s == pytest.approx(12 * 1e-4 + BYTES / 1e6, rel=1e-4)
+
+
+def test_an_assumed_cost_of_a_message_widens_the_band_and_a_given_one_does_not(tmp_path):
+    rows = rows_of(tmp_path, "weak", devices=(1, 2))
+    assumed, given = (
+        measured.forecast(rows, 2, text, Hosts(host=1, inside={}, between=network.parse(text)))
+        for text in ("1gbit", "1gbit:200us")
+    )
+    assert (assumed.low_s, assumed.scheduled_s) == (given.low_s, given.scheduled_s)
+    assert assumed.high_s == pytest.approx(given.high_s + 12 * (2.7e-3 - 2e-4))  # 12 arrays, each a message
+    assert any("give --card" in note for note in assumed.notes)
+    assert not any("give --card" in note for note in given.notes)
+
+
+def test_a_card_gives_alpha_and_beta_and_each_message_counts_once(tmp_path):
+    rows = rows_of(tmp_path, "weak", devices=(1, 2))
+    link = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "alpha_s": 1e-3, "bus_bytes_per_s": 1e6}
+    made = measured.forecast(rows, 2, "machine.json", Carded(card={"links": [link]}))
+    assert made.communication_s == pytest.approx(12 * 1e-3 + (BYTES + 8) / 1e6, rel=1e-4)
+    assert made.high_s == pytest.approx(rows[0].timing.step_s.hi + made.communication_s)
