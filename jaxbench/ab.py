@@ -177,12 +177,12 @@ def run(
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
     signal.signal(signal.SIGTERM, runner.interrupt)
     with ExitStack() as stack:
-        held = [stack.enter_context(checkouts.files(side.ref)) if side.ref else None for side in sides]
-        if any(held):
-            for name, checkout in zip("AB", held, strict=True):
+        opened = [stack.enter_context(checkouts.files(side.ref)) if side.ref else None for side in sides]
+        if any(opened):
+            for name, checkout in zip("AB", opened, strict=True):
                 console.print(f"{name} is {checkout or 'the working tree'}.", highlight=False, soft_wrap=True)
         arms = []
-        for name, side, checkout in zip("AB", sides, held, strict=True):
+        for name, side, checkout in zip("AB", sides, opened, strict=True):
             arms.append(_Arm(name, experiment, side.config, checkout, workdir, console, stack))
         if arms[0].rounds != arms[1].rounds:
             raise UserError(

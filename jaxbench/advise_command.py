@@ -103,7 +103,7 @@ def advise(experiment: str, config: ConfigDict, asked: Request, workdir: Path, c
             missing[0] if missing else "no device of the price file can be compiled for: add NVIDIA H100 SXM."
         )
     missing += _without_target(asked)
-    missing += [said] if (said := forecast_command.smallest_need(records)) else []
+    missing += [need] if (need := forecast_command.smallest_need(records)) else []
     document = {
         "schema": 1, "experiment": str(config.experiment), "job": dataclasses.asdict(job),
         "today": asked.today.isoformat(), "assumed": _assumed(config, job), "missing": missing,
@@ -161,12 +161,12 @@ def _unusable(target: Target, made: Sequence[ForecastRecord]) -> list[str]:
             reasons.setdefault("does not fit", []).append(each)
         elif each.low_s is None or each.fits is None:
             reasons.setdefault("its time or its memory is not known", []).append(each)
-    said = []
+    lines = []
     for reason, points in reasons.items():
         names = ", ".join(sorted({point.strategy for point in points}))
         counts = sorted({point.devices for point in points})
-        said.append(f"{target.name}, {names} on {', '.join(map(str, counts))} devices: {reason}{_need(points)}.")
-    return said
+        lines.append(f"{target.name}, {names} on {', '.join(map(str, counts))} devices: {reason}{_need(points)}.")
+    return lines
 
 
 def _need(points: Sequence[ForecastRecord]) -> str:
@@ -179,12 +179,12 @@ def _need(points: Sequence[ForecastRecord]) -> str:
 def _assumed(config: ConfigDict, job: Job) -> list[str]:
     batch = config.accelerator_batch or config.batch
     tokens = f" ({batch * job.tokens:,} tokens)" if job.tokens else ""
-    said = [
+    lines = [
         f"Weak scaling: a batch of {batch}{tokens} on each device, so the global batch grows with the devices; "
         "that a larger one needs no more examples is not known.",
         "The time is that of the steps alone: no input, evaluation, checkpoints or failures.",
     ]
-    return [*said, f"Strategy {config.strategy}, recomputation {config.lever.remat}."] if "lever" in config else said
+    return [*lines, f"Strategy {config.strategy}, recomputation {config.lever.remat}."] if "lever" in config else lines
 
 
 def _positive(flag: str, text: str | None, example: str) -> float | None:

@@ -50,12 +50,12 @@ def contradiction(card: dict[str, Any], made: dict[str, Any]) -> str:
         if name in card["machine"] and card["machine"][name] != value:
             return f"its machine has {name} {card['machine'][name]!r}, and its runs {value!r}"
     for name, keys in KEYS.items():
-        told, found = ({tuple(_at(each, key) for key in keys): each for each in one[name]} for one in (card, made))
-        if told.keys() != found.keys() or len(card[name]) != len(made[name]):
+        stated, found = ({tuple(_at(each, key) for key in keys): each for each in one[name]} for one in (card, made))
+        if stated.keys() != found.keys() or len(card[name]) != len(made[name]):
             return f"its {name} and its runs do not have the same entries"
         for key, each in found.items():
             for number in NUMBERS:
-                says, is_ = told[key].get(number), each.get(number)
+                says, is_ = stated[key].get(number), each.get(number)
                 if not _agree(says, is_):
                     return f"it has {number} {says!r} of {' '.join(filter(None, map(str, key)))}, and its runs {is_!r}"
     return ""
@@ -66,7 +66,7 @@ def _at(entry: dict[str, Any], key: str) -> Any:
     return entry.get(key) or 1 if key.startswith("group_") else entry.get(key)
 
 
-def _agree(told: Any, found: Any) -> bool:
-    if isinstance(told, int | float) and isinstance(found, int | float):
-        return math.isclose(told, found, rel_tol=SLACK)
-    return told is None and found is None
+def _agree(stated: Any, found: Any) -> bool:
+    if isinstance(stated, int | float) and isinstance(found, int | float):
+        return math.isclose(stated, found, rel_tol=SLACK)
+    return stated is None and found is None

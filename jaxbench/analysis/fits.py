@@ -148,8 +148,8 @@ def _fitted(fit: Fit, kind: _Kind, honest: list[Row]) -> Fit:
     misfit = np.max(np.abs(predict(kind.name, n, *best) / measured - 1))
     parameters = tuple((*names, value) for names, value in zip(kind.parameters, values, strict=True))
     if misfit > EXACT and all(_held(value, kind.upper) for value in values):
-        held = ", ".join(f"{symbol} = {value.value:.3g}" for symbol, _, value in parameters)
-        why = f"{held} is at its bound: this law does not describe the run"
+        fixed = ", ".join(f"{symbol} = {value.value:.3g}" for symbol, _, value in parameters)
+        why = f"{fixed} is at its bound: this law does not describe the run"
         return dataclasses.replace(fit, misfit=float(misfit), why_not=why)
     return dataclasses.replace(fit, misfit=float(misfit), parameters=parameters)
 

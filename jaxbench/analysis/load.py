@@ -40,16 +40,16 @@ class Load:
 
 def of(point: Measured[Any]) -> Load:
     """The load of a point, of a training step or of a case."""
-    told = [each for each in point.rounds if each.cpu_s]
-    if not told:
+    timed = [each for each in point.rounds if each.cpu_s]
+    if not timed:
         return Load()
     return Load(
-        rounds=len(told),
-        contended=float(np.mean([bool(contended(point, each)) for each in told])),
-        cpu_share=_median([sum(each.cpu_s) / wall_s(each) for each in told]),
-        others=_median([np.maximum(0.0, taken(each, each.others_s)) for each in told]),
-        steal=_median([taken(each, each.steal_s) for each in told]),
-        switches_per_s=_median([sum(each.switches) / wall_s(each) for each in told]),
+        rounds=len(timed),
+        contended=float(np.mean([bool(contended(point, each)) for each in timed])),
+        cpu_share=_median([sum(each.cpu_s) / wall_s(each) for each in timed]),
+        others=_median([np.maximum(0.0, taken(each, each.others_s)) for each in timed]),
+        steal=_median([taken(each, each.steal_s) for each in timed]),
+        switches_per_s=_median([sum(each.switches) / wall_s(each) for each in timed]),
     )
 
 

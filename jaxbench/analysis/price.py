@@ -47,7 +47,7 @@ def sentences(
     rows: Iterable[Row], per_hour: float, to_target: Mapping[int, int], used: Mapping[str, float], wall_s: float
 ) -> list[str]:
     """What the run's points cost, one sentence each, and the energy of the whole run. used: joules by counter."""
-    said = []
+    lines = []
     for row in rows:
         step = row.timing.step_s
         if not step.known or not row.believed:
@@ -60,8 +60,8 @@ def sentences(
             )
         else:
             target = f"the {steps:,} steps to the target cost {_money(of_steps(step, steps, per_hour))}"
-        said.append(f"{row.point.point}: a thousand steps cost {thousand}; {target}.")
-    return [*said, _energy(used, wall_s)]
+        lines.append(f"{row.point.point}: a thousand steps cost {thousand}; {target}.")
+    return [*lines, _energy(used, wall_s)]
 
 
 def _money(value: Estimate) -> str:

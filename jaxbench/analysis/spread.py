@@ -49,10 +49,10 @@ def read(folder: Path) -> Spread:
     if not path.exists():
         return ASSUMED
     try:
-        held = json.loads(path.read_text())
-        if held.pop(sealed.SHA256, "") not in ("", sealed.digest(held)):  # older ones have no hash
+        content = json.loads(path.read_text())
+        if content.pop(sealed.SHA256, "") not in ("", sealed.digest(content)):  # older ones have no hash
             raise ValueError("its numbers are not those that it was written with")
-        found = Spread(**held)
+        found = Spread(**content)
         if not all(value >= 0 for value in (found.sd, found.df, found.session_sd, found.session_df)):
             raise ValueError(f"a negative number in {dataclasses.asdict(found)}")
     except (AttributeError, TypeError, ValueError) as error:

@@ -170,8 +170,8 @@ def sentence(one: Stragglers, hosts: Sequence[str] = ()) -> str:
     process = int(pace.slow or 0)
     host = f" (on {hosts[process]})" if len(set(hosts)) > 1 else ""
     what = "is slow" if one.local is not None else "ends its blocks last"
-    said = (
+    text = (
         f"{pace.point}: process {process} of {len(pace.relative)}{host} {what}, {times(pace.relative[process])} the "
         f"median's time, and is the slowest in {pace.slowest_in[process]} of {pace.rounds} rounds."
     )
-    return said if one.local is not None else f"{said} Whose work is slow, a step without communication would show."
+    return text if one.local is not None else f"{sentence} Whose work is slow, a step without communication would show."

@@ -77,30 +77,30 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def contradiction(held: dict[str, Any], run: Run, found: list[dict[str, Any]]) -> str:
+def contradiction(content: dict[str, Any], run: Run, found: list[dict[str, Any]]) -> str:
     """How a card contradicts its own records, as a clause; "" if it does not.
 
-    held: the card's content. run: its records, read. found: `points` of that run.
+    content: the card's content. run: its records, read. found: `points` of that run.
     """
-    if held["measures"] != measures(run):
-        return f"it says that it measures {held['measures']}, and its records are of {measures(run)}"
+    if content["measures"] != measures(run):
+        return f"it says that it measures {content['measures']}, and its records are of {measures(run)}"
     for field, value in name(run).items():
-        if field != "device_kind" and held["name"].get(field) != value:
-            return f"its name has {field} {held['name'].get(field)!r}, and its records {value!r}"
-    names, others = ([point["point"] for point in points] for points in (held["points"], found))
+        if field != "device_kind" and content["name"].get(field) != value:
+            return f"its name has {field} {content['name'].get(field)!r}, and its records {value!r}"
+    names, others = ([point["point"] for point in points] for points in (content["points"], found))
     if sorted(names) != sorted(others):
         odd = next(iter({*names} ^ {*others}), names[0] if names else "no point")
         return f"its table and its records do not have the same points, such as {odd}"
-    told = {point["point"]: point for point in held["points"]}
+    stated = {point["point"]: point for point in content["points"]}
     for point in found:
         for field in (*WORDS, *CLAIMS):
-            if field in point and not _agree(told[point["point"]].get(field), point[field]):
-                says, is_ = told[point["point"]].get(field), point[field]
+            if field in point and not _agree(stated[point["point"]].get(field), point[field]):
+                says, is_ = stated[point["point"]].get(field), point[field]
                 return f"its table has {field} {says!r} at {point['point']}, and its records {is_!r}"
     return ""
 
 
-def _agree(told: Any, found: Any) -> bool:
-    if isinstance(told, float) and isinstance(found, int | float):
-        return math.isclose(told, found, rel_tol=SLACK)
-    return bool(told == found)
+def _agree(stated: Any, found: Any) -> bool:
+    if isinstance(stated, float) and isinstance(found, int | float):
+        return math.isclose(stated, found, rel_tol=SLACK)
+    return bool(stated == found)

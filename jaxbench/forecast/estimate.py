@@ -86,9 +86,9 @@ def _notes(events: tuple[Event, ...], by: Mapping[str, float]) -> list[str]:
     parts = [f"{_HOW[how]} ({100 * seconds / total:.0f} %)" for how, seconds in sorted(by.items()) if seconds]
     notes = [f"Work from {', '.join(parts)}."] if parts else []
     costs = [event for event, _ in schedule.every(events) if isinstance(event, Cost)]
-    for how, said in (("unknown", "have no estimate: only their bytes count"), ("kernel", "count by their own FLOPs")):
+    for how, what in (("unknown", "have no estimate: only their bytes count"), ("kernel", "count by their own FLOPs")):
         names = sorted({cost.name for cost in costs if cost.how == how})
-        notes += [f"The kernels {', '.join(names)} {said}."] if names else []
+        notes += [f"The kernels {', '.join(names)} {what}."] if names else []
     if loops := schedule.unknown_loops(events):
         notes.append(f"{loops} loops of unknown length count once.")
     return notes

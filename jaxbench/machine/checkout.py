@@ -140,10 +140,10 @@ def _extract(repository: Path, commit: str, folder: Path) -> None:
     archive = folder.with_suffix(".tar")
     try:
         git(repository, "archive", "--format=tar", f"--output={archive}", commit)
-        with tarfile.open(archive) as held:
+        with tarfile.open(archive) as files:
             # Refuses a file outside of `folder`. The first releases of Python 3.11 have no filters.
-            held.extraction_filter = getattr(tarfile, "tar_filter", None)
-            held.extractall(folder)
+            files.extraction_filter = getattr(tarfile, "tar_filter", None)
+            files.extractall(folder)
         archive.unlink()
     except subprocess.CalledProcessError as error:
         raise UserError(

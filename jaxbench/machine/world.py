@@ -176,16 +176,16 @@ class Members:
 
     def led(self, call: Callable[[], Any]) -> Any:
         """What `call` returns on the first member, which alone calls it: JSON. Raises its UserError on all."""
-        told: dict[str, Any] = {}
+        answer: dict[str, Any] = {}
         if self.leads:
             try:
-                told = {"value": call()}
+                answer = {"value": call()}
             except UserError as error:
-                told = {"error": str(error)}
-        told = self.decided(told)
-        if "error" in told:
-            raise UserError(told["error"])
-        return told["value"]
+                answer = {"error": str(error)}
+        answer = self.decided(answer)
+        if "error" in answer:
+            raise UserError(answer["error"])
+        return answer["value"]
 
     def all(self, value: bool) -> bool:
         """Whether it is true for every member."""

@@ -171,9 +171,9 @@ def loads(samples: Sequence[tuple[Sample, Sample]]) -> dict[str, Any]:
         "switches": tuple(b.switches - a.switches for a, b in samples),
         "cpus": samples[0][0].cpus,
     }
-    told = [(a.busy_s, b.busy_s, a.steal_s, b.steal_s) for a, b in samples]
-    if all(value is not None for values in told for value in values):
-        busy, steal = zip(*((b - a, d - c) for a, b, c, d in told), strict=True)  # type: ignore[operator]
+    times = [(a.busy_s, b.busy_s, a.steal_s, b.steal_s) for a, b in samples]
+    if all(value is not None for values in times for value in values):
+        busy, steal = zip(*((b - a, d - c) for a, b, c, d in times), strict=True)  # type: ignore[operator]
         found["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, found["cpu_s"], strict=True))
         found["steal_s"] = steal
     return found

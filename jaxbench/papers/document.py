@@ -54,10 +54,10 @@ def read(path: Path) -> Document:
     return document
 
 
-def record(document: Document, run: str, *, outcome: str, seconds: float, said: str) -> None:
+def record(document: Document, run: str, *, outcome: str, seconds: float, message: str) -> None:
     """Adds how a run ended. seconds: of this start; the document has their sum."""
     about = document["runs"][run]
-    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(said, private=True)}
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(message, private=True)}
 
 
 def judge(document: Document, paper: Paper, found: Evidence) -> None:

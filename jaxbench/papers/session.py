@@ -97,25 +97,25 @@ def _measure(
     """Runs one command in a process of its own, and records how it ended."""
     words, start = run.at(preset), clock()
     if words[0] == "run" and words[1] not in discovery.experiments():
-        said = f"This version has no experiment '{words[1]}'."
-        documents.record(document, run.name, outcome=SKIPPED, seconds=0.0, said=said)
+        message = f"This version has no experiment '{words[1]}'."
+        documents.record(document, run.name, outcome=SKIPPED, seconds=0.0, message=message)
         return
     command = (*words, f"--workdir={folder / run.name}")
     try:
         ended = launch(command, folder / "logs" / f"{run.name}.txt", LIMIT_S[preset])
     except KeyboardInterrupt:
-        said = "Interrupted. The same command continues with it."
-        documents.record(document, run.name, outcome=STOPPED, seconds=clock() - start, said=said)
+        message = "Interrupted. The same command continues with it."
+        documents.record(document, run.name, outcome=STOPPED, seconds=clock() - start, message=message)
         raise
     outcome = OUTCOMES.get(ended.code, BROKEN)
-    documents.record(document, run.name, outcome=outcome, seconds=clock() - start, said=ended.last_line)
+    documents.record(document, run.name, outcome=outcome, seconds=clock() - start, message=ended.last_line)
 
 
 def _show_run(console: Console, name: str, document: Document) -> None:
     about = document["runs"][name]
     line = f"  {name:<14} {about['outcome']:<8} {format_s(about['seconds']):>12}"
-    said = "" if about["outcome"] == DONE else f"   {about['said']}"
-    console.print(Text(line + said, style="" if about["outcome"] == DONE else "yellow"), soft_wrap=True)
+    message = "" if about["outcome"] == DONE else f"   {about['said']}"
+    console.print(Text(line + message, style="" if about["outcome"] == DONE else "yellow"), soft_wrap=True)
 
 
 def show(document: Document, console: Console) -> None:

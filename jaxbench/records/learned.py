@@ -85,8 +85,8 @@ def read_all(folder: Path) -> list[Learned]:
     """
     if is_training(folder) or not folder.is_dir():
         return [read(folder)]
-    held = sorted(path for path in folder.iterdir() if is_training(path))
-    found = [read(path) for path in held]
+    folders = sorted(path for path in folder.iterdir() if is_training(path))
+    found = [read(path) for path in folders]
     if not found:
         raise UserError(f"'{folder}' holds no training: give the folder of a 'jaxbench train', or one that holds some.")
     if len({(one.experiment, one.batch, one.target) for one in found}) > 1:

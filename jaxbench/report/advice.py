@@ -126,7 +126,7 @@ def _answers(document: Line) -> list[str]:
     if not lines:
         return ["Nothing here fits and ends by the deadline." if document["candidates"] else "It fits on nothing here."]
     unit, scale = figure.clock(document["candidates"])
-    said = []
+    sentences = []
     for grade, how in (
         ("estimated", "Cheapest by an estimate"),
         ("at best", "Cheapest by a bound, which no step beats"),
@@ -134,11 +134,11 @@ def _answers(document: Line) -> list[str]:
         found = [line for line in lines if line["grade"] == grade]
         if found:
             line = min(found, key=lambda line: line["sort_cost"])
-            said.append(
+            sentences.append(
                 f"{how}: {line['name']} from {line['provider']}, {_band(line, 's', scale)} {unit}, "
                 f"{_band(line, 'cost')} {line['currency']}."
             )
-    return [*said, "No time here is measured; a bound and an estimate cannot be compared."]
+    return [*sentences, "No time here is measured; a bound and an estimate cannot be compared."]
 
 
 def _old(lines: list[Line]) -> list[str]:

@@ -115,12 +115,12 @@ def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Pictur
 
 
 def _methods(records: Sequence[ForecastRecord]) -> list[str]:
-    said: dict[str, list[str]] = {}
+    notes: dict[str, list[str]] = {}
     for record in records:
         for note in record.notes:
-            said.setdefault(note, []).append(f"{record.target} {record.point}")
+            notes.setdefault(note, []).append(f"{record.target} {record.point}")
         if record.sources and record.basis != COMPILED:
-            said.setdefault(f"From {', '.join(record.sources)}.", []).append(f"{record.target} {record.point}")
+            notes.setdefault(f"From {', '.join(record.sources)}.", []).append(f"{record.target} {record.point}")
     return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {note}" for note, names in said.items()
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {note}" for note, names in notes.items()
     ]

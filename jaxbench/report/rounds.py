@@ -30,8 +30,8 @@ def sentences(
     if not about["ended"]:
         return ["Not ended: it was interrupted, and the same command continues it."]
     last = about["looks"][-1]
-    if said := _not_ended(about, last, manifest["plan"]["rounds"], rows):
-        return [f"Not ended by its own rule, but by hand: {said}. Its intervals promise too much."]
+    if reason := _not_ended(about, last, manifest["plan"]["rounds"], rows):
+        return [f"Not ended by its own rule, but by hand: {reason}. Its intervals promise too much."]
     count = f"{last['rounds']} rounds in {last['rounds'] // about['rounds_each']} processes"
     widest = f"{last['point']} is known to ± {100 * last['half_width']:.1f} points"
     if about["ended"] == "precise":

@@ -181,7 +181,7 @@ class Table:
         """Some columns. What identifies every line alike is said once, in the note."""
         kept = [number for number, column in enumerate(self.columns) if keep(column)]
         alike = [n for n in kept if self.columns[n].part is Position.IDENTITY and self._alike(n)]
-        said = ", ".join(f"{self.columns[n].title} {self.lines[0].cells[n]}" for n in alike)
+        common = ", ".join(f"{self.columns[n].title} {self.lines[0].cells[n]}" for n in alike)
         at = [n for n in kept if n not in alike]
         lines = tuple(
             dataclasses.replace(
@@ -189,7 +189,7 @@ class Table:
             )
             for line in self.lines
         )
-        note = f"{self.note} In every line: {said}.".strip() if said else self.note
+        note = f"{self.note} In every line: {common}.".strip() if common else self.note
         return Table(columns=tuple(self.columns[n] for n in at), lines=lines, note=note)
 
     def terminal(self, width: int) -> rich_table.Table:

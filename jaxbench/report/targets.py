@@ -89,14 +89,14 @@ def _knee(curve: Curve) -> str:
             f"least {_text(curve.least)} steps are needed.{noise}{ratio}"
         )
     most = max(place.batch for place in curve.places)
-    said = "too few batches reached the target for a knee"
+    knee = "too few batches reached the target for a knee"
     if curve.straight:
-        said = f"steps fall as 1/batch over all batches that reached the target, at most {most}: the knee is above them"
+        knee = f"steps fall as 1/batch over all batches that reached the target, at most {most}: the knee is above them"
     elif curve.flat:
-        said = "steps do not fall with the batch: the knee is below the smallest"
+        knee = "steps do not fall with the batch: the knee is below the smallest"
     elif len({place.batch for place in curve.places if not place.censored}) >= analysis.LEAST_BATCHES:
-        said = "the seeds do not agree on a knee"
-    return f"{said}.{noise}{'.' if noise else ''}"
+        knee = "the seeds do not agree on a knee"
+    return f"{knee}.{noise}{'.' if noise else ''}"
 
 
 def _has(curve: Curve) -> bool:
@@ -104,11 +104,11 @@ def _has(curve: Curve) -> bool:
 
 
 def _seconds(curve: Curve) -> list[str]:
-    said = []
+    each = []
     for devices in curve.counts:
         if best := curve.fastest(devices):
-            said.append(f"{_text(best.seconds)} s on {devices} device{'s' if devices > 1 else ''} (batch {best.batch})")
-    return [f"{curve.model}, {curve.rule}: the fastest batch reaches the target in {', '.join(said)}."] if said else []
+            each.append(f"{_text(best.seconds)} s on {devices} device{'s' if devices > 1 else ''} (batch {best.batch})")
+    return [f"{curve.model}, {curve.rule}: the fastest batch reaches the target in {', '.join(each)}."] if each else []
 
 
 def _not_reached(place: Place) -> str:

@@ -30,8 +30,8 @@ def show(page: Page, console: Console) -> None:
     for part in page.sections:
         if part.purpose is Purpose.SHORTFALL:
             more = len(part.sentences) - SHORTFALLS
-            said = [f"and {more} more on the page."] if more > 0 else []
-            section(part.heading, [*part.sentences[:SHORTFALLS], *said], console)
+            rest = [f"and {more} more on the page."] if more > 0 else []
+            section(part.heading, [*part.sentences[:SHORTFALLS], *rest], console)
     _notes([part for part in page.sections if part.purpose is Purpose.NOTE], console)
 
 

@@ -80,9 +80,9 @@ class Worker:
         """Its CPUs and variables, once it has started, see `worker.surroundings`; of several hosts, that of each
         process."""
         names = ("cpus", "environment", "processes")
-        told = {name: self._start_answer[name] for name in names if name in self._start_answer}
-        hosts = self._crew.hosts[: told.get("processes", 1)] if self._crew else []
-        return {**told, "hosts": hosts} if len(set(hosts)) > 1 else told
+        about = {name: self._start_answer[name] for name in names if name in self._start_answer}
+        hosts = self._crew.hosts[: about.get("processes", 1)] if self._crew else []
+        return {**about, "hosts": hosts} if len(set(hosts)) > 1 else about
 
     def wait_ready(self) -> None:
         """Waits until the worker has its devices. If it fails to get them, the first `ask` raises that.
@@ -146,11 +146,11 @@ class Worker:
             raise self._failure(answers, failed)
         if silent:
             raise self._silence(silent, stage, limit_s)
-        told = [answers[child] for child in self._children]
+        results = [answers[child] for child in self._children]
         if self._crew and stage == "start":
-            cpus = [tuple(each.get("cpus") or ()) for each in told]
-            self._cpus = list(zip(self._crew.hosts[: len(told)], cpus, strict=True))
-        return members.merged(told, self._cpus)
+            cpus = [tuple(each.get("cpus") or ()) for each in results]
+            self._cpus = list(zip(self._crew.hosts[: len(results)], cpus, strict=True))
+        return members.merged(results, self._cpus)
 
     def _failure(self, answers: dict[Child | Remote, dict[str, Any]], first: Child | Remote) -> WorkerError:
         """What the first process to fail says. Only if all failed do they still do the same, and live on."""

@@ -82,17 +82,17 @@ class Crew:
 
         Raises UserError, which names a process that cannot measure, does not answer, or differs from this one.
         """
-        told = {0: mine}
-        while len(told) < self.launch.processes:
+        about_by_process = {0: mine}
+        while len(about_by_process) < self.launch.processes:
             try:
                 process, about = self._hellos.get(timeout=HELLO_LIMIT_S)
             except queue.Empty:
-                missing = min({*range(self.launch.processes)} - {*told})
+                missing = min({*range(self.launch.processes)} - {*about_by_process})
                 raise UserError(f"process {missing} did not say within {HELLO_LIMIT_S:.0f} s what it has.") from None
             if "error" in about:
                 raise UserError(f"process {process} (on {about['host']}): {about['error']}")
-            told[process] = about
-        self._about = [told[process] for process in range(self.launch.processes)]
+            about_by_process[process] = about
+        self._about = [about_by_process[process] for process in range(self.launch.processes)]
         self.hosts = [about["host"] for about in self._about]
         for process, about in enumerate(self._about):
             require_same(mine, about, process)
@@ -143,9 +143,9 @@ class Crew:
         self._link.close()
 
     def _listen(self) -> None:
-        while (told := self._link.read()) is not None:
-            process, message = told["from"], told.get("message", {})
-            if "lost" in told:
+        while (sent := self._link.read()) is not None:
+            process, message = sent["from"], sent.get("message", {})
+            if "lost" in sent:
                 self._lose(process)
             elif "hello" in message:
                 self._hellos.put((process, message["hello"]))

@@ -262,8 +262,8 @@ def _collectives(
             for case in cases:
                 _require_dtype(case, platform)
                 resident = resident_bytes(case, devices, mesh_shape[AXES.index(axis)], platform)
-                held = resident if platform == "cpu" else resident // devices
-                if fits(case, platform, held, auto_bytes=sockets):
+                on_device = resident if platform == "cpu" else resident // devices
+                if fits(case, platform, on_device, auto_bytes=sockets):
                     yield _collective(case, mesh_shape, axis, machine, resident, owners)
 
 

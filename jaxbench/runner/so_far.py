@@ -64,12 +64,12 @@ class SoFar:
 
     def sentences(self) -> list[str]:
         """One for each measured point."""
-        said = []
+        lines = []
         for point, rounds in self.rounds.items():
             if rounds:
                 count, median, between = self._cells(point)
-                said.append(f"{point}: {median} per step {between} in {count} round{'s' if len(rounds) > 1 else ''}")
-        return said
+                lines.append(f"{point}: {median} per step {between} in {count} round{'s' if len(rounds) > 1 else ''}")
+        return lines
 
     def _cells(self, point: str) -> tuple[str, str, str]:
         """How many rounds, their median, and its interval in the same unit."""

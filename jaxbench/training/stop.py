@@ -73,7 +73,7 @@ class Agreed:
             now = self._clock()
             step_s = (now - self._looked) / max(1, step - self._last)
             ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
-            told = self._members.gathered([self._stop.name, ahead])
-            self.name = next((name for name, _ in told if name), None)
-            self._looked, self._last, self._next = now, step, step + told[0][1]
+            answers = self._members.gathered([self._stop.name, ahead])
+            self.name = next((name for name, _ in answers if name), None)
+            self._looked, self._last, self._next = now, step, step + answers[0][1]
         return self.name

@@ -76,10 +76,10 @@ class Team:
 
     def run(self, stop: Stop, console: Console) -> int:
         """The exit code of the first process, once all have ended well. Raises Lost and MoreCollectives."""
-        told = False
+        forwarded = False
         while len(self._done) < len(self._children):
-            if stop.name and not told:
-                told = True
+            if stop.name and not forwarded:
+                forwarded = True
                 for child in self._children:
                     child.send({"stop": stop.name})
             open_ = [child for i, child in enumerate(self._children) if i not in self._done and i not in self._failed]

@@ -229,8 +229,8 @@ def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path 
     """Keeps the calibrated spread with a run's records, for its intervals; nothing without one, or if it has one."""
     known, target = spread_of(manifest, experiment, folder), run / spreads.NAME
     if known is not ASSUMED and not target.exists():
-        held = asdict(known)
-        write_json(target, {**held, sealed.SHA256: sealed.digest(held)})
+        content = asdict(known)
+        write_json(target, {**content, sealed.SHA256: sealed.digest(content)})
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:

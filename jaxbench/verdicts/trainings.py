@@ -37,18 +37,18 @@ class Reached:
     def sentence(self) -> str:
         """The answer, in words."""
         words = {FASTER: "B reaches the target sooner", SLOWER: "A reaches the target sooner"}
-        said = words.get(self.verdict, "both reach the target equally soon" if self.verdict != CANNOT_TELL else "")
+        answer = words.get(self.verdict, "both reach the target equally soon" if self.verdict != CANNOT_TELL else "")
         limits = ["at least " if lost else "" for lost in (self.a_lost, self.b_lost)]
         numbers = f"A {limits[0]}{self.a:.4g}, B {limits[1]}{self.b:.4g}"
-        if not said:
+        if not answer:
             lost = self.a_lost or self.b_lost
-            said = "cannot tell which reaches the target sooner"
-            said += f" ({'a seed did not reach it' if lost else self._why()})"
+            answer = "cannot tell which reaches the target sooner"
+            answer += f" ({'a seed did not reach it' if lost else self._why()})"
         interval = ""
         if self.times.se > 0 and not (self.a_lost or self.b_lost):
             found = self.times.estimate()
             interval = f"; B over A is {found.value:.3g} [{found.lo:.3g}, {found.hi:.3g}]"
-        return f"In {self.what}: {said}. {numbers}{interval}."
+        return f"In {self.what}: {answer}. {numbers}{interval}."
 
     def _why(self) -> str:
         if min(self.seeds) < 2:

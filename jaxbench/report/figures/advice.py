@@ -66,12 +66,12 @@ def draw(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) ->
 
 
 def _notes(lines: Sequence[dict[str, Any]]) -> list[str]:
-    said = []
+    sentences = []
     if any(line["grade"] == "estimated" for line in lines):
-        said.append("filled: the slow end of an estimated band; the thin line leads to its fast end")
+        sentences.append("filled: the slow end of an estimated band; the thin line leads to its fast end")
     if any(line["grade"] != "estimated" for line in lines):
-        said.append("hollow, dashed: at best, a bound; not to be compared with an estimate")
+        sentences.append("hollow, dashed: at best, a bound; not to be compared with an estimate")
     if any(line["price_is_old"] for line in lines):
         old = sorted({line["target"].partition(":")[0] for line in lines if line["price_is_old"]})
-        said.append(f"prices of {', '.join(old)} are more than a year old")
-    return said
+        sentences.append(f"prices of {', '.join(old)} are more than a year old")
+    return sentences

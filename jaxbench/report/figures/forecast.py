@@ -117,13 +117,13 @@ def _published(axes: Axes, records: Sequence[ForecastRecord]) -> list[Line2D]:
 
 
 def _notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) -> list[str]:
-    said = []
+    sentences = []
     if any(record.high_s for record in records):
-        said.append("hatched: a forecast, from everything hidden to nothing hidden, widened by the method's error")
+        sentences.append("hatched: a forecast, from everything hidden to nothing hidden, widened by the method's error")
     if any(record.low_s and record.high_s is None for record in records):
-        said.append("dashed, with marks that point down: at best, a bound")
+        sentences.append("dashed, with marks that point down: at best, a bound")
     if any(record.status == "ok" and record.basis != COMPILED for record in records):
-        said.append("hollow marks: reckoned from compiled points, not compiled")
+        sentences.append("hollow marks: reckoned from compiled points, not compiled")
     if cited:
-        said.append("grey: published results of other models on these devices, as published")
-    return said
+        sentences.append("grey: published results of other models on these devices, as published")
+    return sentences

@@ -93,12 +93,12 @@ class _Search:
 
     def _above(self, answer: dict[str, Any]) -> str:
         """Why a batch that ran does not fit all the same; "" where it does. A CPU's process cannot take more."""
-        held, how = answer["measured_bytes"], "measured"
-        if held is None:
-            held, how = answer["peak_bytes"], "by the compiler's count, for the device does not say"
-        if self.point.platform == "cpu" or held <= self.limit.bytes:
+        used, how = answer["measured_bytes"], "measured"
+        if used is None:
+            used, how = answer["peak_bytes"], "by the compiler's count, for the device does not say"
+        if self.point.platform == "cpu" or used <= self.limit.bytes:
             return ""
-        return f"it ran and held {held:,} bytes ({how}), more than the limit of {self.limit.bytes:,}"
+        return f"it ran and used {used:,} bytes ({how}), more than the limit of {self.limit.bytes:,}"
 
     def _of(self, batch: int) -> dict[str, Any]:
         return {**dataclasses.asdict(self.point), "global_batch": batch, "point": f"search/{batch}"}
