@@ -260,8 +260,9 @@ def doctor(console: Console) -> int:
 def list_all(console: Console) -> int:
     for title, files in (("experiments", discovery.experiments()), ("presets", discovery.presets())):
         console.print(title, style="bold")
+        width = max(map(len, files))
         for name, path in files.items():
-            console.print(f"  {name:<12} {discovery.describe(path)}", highlight=False, soft_wrap=True)
+            console.print(f"  {name:<{width}} {discovery.describe(path)}", highlight=False, soft_wrap=True)
     return 0
 
 
