@@ -54,223 +54,13 @@ from absl import app as absl_app
 from absl import flags
 from rich.console import Console
 
-from jaxbench import commandline, discovery
+from jaxbench import commandline, verbs
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
     from jaxbench.machine.launch import Launch
-    from jaxbench.runner.crew import Crew
 
 FLAGS = flags.FLAGS
-
-
-def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
-    from jaxbench.analysis import stopping
-    from jaxbench.machine_command import add_links, adopt
-    from jaxbench.price_command import Meter
-    from jaxbench.records.store import RunFolder
-    from jaxbench.runner import compile_only
-    from jaxbench.runner import run as runner
-    from jaxbench.verdicts import calibration
-
-    if FLAGS.config.get("measures") == "targets":
-        return targets(experiment, workdir, console, crew)
-    meter = Meter(FLAGS.price_per_hour, FLAGS.config)
-    if FLAGS.target and not FLAGS.dry_run:
-        raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
-    if FLAGS.target:
-        compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
-        return report(workdir, console)
-    if FLAGS.dry_run:
-        return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
-    runner.run(experiment, FLAGS.config, workdir, console, stopping.look, crew)
-    meter.stop()
-    if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
-        add_links(workdir, console)
-    adopt(workdir, console)
-    calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
-    code = report(workdir, console)
-    meter.show(workdir, console)
-    return code
-
-
-def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
-    """`run` of trainings to a target over batch sizes."""
-    from jaxbench.training import targets as trainings
-
-    if crew or FLAGS.target:
-        raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
-    if FLAGS.dry_run:
-        trainings.dry_run(FLAGS.config, console)
-        return 0
-    trainings.run(experiment, FLAGS.config, workdir, console)
-    return report(workdir, console)
-
-
-def forecast(experiment: str, workdir: Path, console: Console) -> int:
-    from jaxbench import forecast_command
-    from jaxbench.report import forecast as page
-
-    texts = {name: FLAGS[name].value for name in ("targets", "counts", "depths", "link", "card")}
-    asked = forecast_command.request({**texts, "from": FLAGS["from"].value if FLAGS["from"].present else None})
-    records = forecast_command.forecast(experiment, FLAGS.config, asked, workdir, console)
-    answer = forecast_command.smallest_need(records)
-    page.write(workdir, console, answer)
-    return 1 if answer or all(record.status != "ok" for record in records) else 0
-
-
-def advise(experiment: str, workdir: Path, console: Console) -> int:
-    from jaxbench import advise_command
-    from jaxbench.report import advice as page
-
-    texts = {name: FLAGS[name].value for name in ("tokens", "examples", "deadline", "prices", "targets", "counts")}
-    asked = advise_command.request(texts, today=datetime.date.today())
-    fits = advise_command.advise(experiment, FLAGS.config, asked, workdir, console)
-    page.write(workdir, console)
-    return 0 if fits else 1
-
-
-def trial(experiment: str, console: Console) -> int:
-    from jaxbench.runner import trial as runner
-
-    return 0 if runner.run(experiment, FLAGS.config, console) else 1
-
-
-def train(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
-    from jaxbench.report import training as page
-    from jaxbench.training import run as runner
-
-    faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)
-    code = runner.train(experiment, FLAGS.config, workdir, console, faults, crew)
-    page.write(workdir)
-    return code
-
-
-def new(file: str, console: Console) -> int:
-    from jaxbench import new
-
-    new.write(Path(file), str(FLAGS["from"].value))
-    console.print(f"Written: {file}. To measure it: jaxbench run {file}", highlight=False, soft_wrap=True)
-    return 0
-
-
-def machine(workdir: Path, console: Console) -> int:
-    from jaxbench import machine_command
-
-    outcome = machine_command.machine(workdir, preset=FLAGS.preset, console=console)
-    console.print(f"\nPage and card: {workdir / 'machine.html'}, {workdir / 'machine.json'}", soft_wrap=True)
-    return 0 if outcome.ok else 1
-
-
-def first_run(workdir: Path, console: Console) -> int:
-    from jaxbench.first_run import session
-
-    if FLAGS.dry_run:
-        session.dry_run(console)
-        return 0
-    ok = session.first_run(workdir, console)
-    files = f"{workdir / 'first-run.html'}, {workdir / 'first-run.json'}"
-    console.print(f"\nTo attach to an issue: {files}", soft_wrap=True)
-    return 0 if ok else 1
-
-
-def paper(id: str, workdir: Path, console: Console) -> int:
-    from jaxbench.papers import session
-
-    if FLAGS.dry_run:
-        session.dry_run(id, FLAGS.preset, console)
-        return 0
-    return 0 if session.paper(id, FLAGS.preset, workdir, console) else 1
-
-
-def paper_list(console: Console) -> int:
-    from jaxbench.papers import session
-
-    session.show_list(console)
-    return 0
-
-
-def gallery(console: Console) -> int:
-    from jaxbench.papers import gallery as papers
-    from jaxbench.papers import session
-
-    papers.gallery(Path(FLAGS.workdir) if FLAGS.workdir else session.FOLDER, console)
-    return 0
-
-
-def launch(engine: str, command: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.launch import submission
-    from jaxbench.launch.request import Request
-    from jaxbench.records import launched
-    from jaxbench.runner import run as runner
-
-    request = Request(
-        engine=engine,
-        command=tuple(command),
-        workdir=workdir,
-        nodes=FLAGS.nodes,
-        devices=FLAGS.devices,
-        processes_per_node=FLAGS.processes_per_node,
-        minutes=FLAGS.minutes,
-        options=FLAGS.options,
-    )
-    dry_run = FLAGS.dry_run
-    submission.require(request)
-    commandline.check_command(command)  # now, and not after hours in a queue
-    if command[0] == "run" and FLAGS.config.get("measures") == "targets":
-        raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
-    if command[0] == "run":
-        runner.check(command[1], FLAGS.config)
-    if dry_run:
-        submission.show(request, console)
-        return 0
-    code = submission.submit(request, console)
-    if code is None:
-        console.print(f"What is there at any time: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
-    if code is None or command[0] == "train" or not launched.begun(workdir):
-        return code or 0
-    return max(code, report(workdir, console))
-
-
-def report(workdir: Path, console: Console) -> int:
-    from jaxbench.records.account import ACCOUNT
-    from jaxbench.records.targets import FILE as TARGETS
-    from jaxbench.report import build, targets, training
-
-    if (workdir / ACCOUNT).exists():
-        training.write(workdir, console)
-        return 0
-    if (workdir / TARGETS).exists():
-        targets.write(workdir, console)
-        return 0
-    outcome = build.write(workdir, console=console)
-    page = workdir / "report.html"
-    console.print(f"\nPage, figures, table and every sample: {page}", highlight=False, soft_wrap=True)
-    return 0 if outcome.ok else 1
-
-
-def doctor(console: Console) -> int:
-    from jaxbench.doctor import examine
-
-    findings = examine.examine(console, folder=Path("."))
-    examine.write(findings, Path(examine.FILE))
-    return 0 if examine.ok(findings) else 1
-
-
-def list_all(console: Console) -> int:
-    for title, files in (("experiments", discovery.experiments()), ("presets", discovery.presets())):
-        console.print(title, style="bold")
-        width = max(map(len, files))
-        for name, path in files.items():
-            console.print(f"  {name:<{width}} {discovery.describe(path)}", highlight=False, soft_wrap=True)
-    return 0
-
-
-def answer(verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
-    """A verb of `compare_commands`."""
-    from jaxbench import compare_commands
-
-    return int(getattr(compare_commands, verb)(*arguments, workdir, FLAGS, console))
 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
@@ -323,7 +113,7 @@ def launched(launch: Launch, verb: str, arguments: list[str], workdir: Path, con
         machine = runner.look(FLAGS.config.mesh.platform, Console(quiet=True))
         return parts.mine(launch, machine, experiment, FLAGS.config)
 
-    lead = {"run": run, "train": train}[verb]
+    lead = {"run": verbs.run, "train": verbs.train}[verb]
     return parts.take_part(
         launch,
         lambda crew: lead(experiment, workdir, console, crew),
@@ -345,45 +135,45 @@ def alone(verb: str, arguments: list[str], workdir: Path, launch: str = "") -> c
 def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
     match [verb, *arguments]:
         case ["run", experiment]:
-            return run(experiment, workdir, console)
+            return verbs.run(experiment, workdir, console)
         case ["forecast", experiment]:
-            return forecast(experiment, workdir, console)
+            return verbs.forecast(experiment, workdir, console)
         case ["advise", experiment]:
-            return advise(experiment, workdir, console)
+            return verbs.advise(experiment, workdir, console)
         case ["try", experiment]:
-            return trial(experiment, console)
+            return verbs.trial(experiment, console)
         case ["train", experiment]:
-            return train(experiment, workdir, console)
+            return verbs.train(experiment, workdir, console)
         case ["new", file]:
-            return new(file, console)
+            return verbs.new(file, console)
         case ["machine"]:
-            return machine(workdir, console)
+            return verbs.machine(workdir, console)
         case ["first-run"]:
-            return first_run(workdir, console)
+            return verbs.first_run(workdir, console)
         case ["paper", "list"]:
-            return paper_list(console)
+            return verbs.paper_list(console)
         case ["paper", id]:
-            return paper(id, workdir, console)
+            return verbs.paper(id, workdir, console)
         case ["gallery"]:
-            return gallery(console)
+            return verbs.gallery(console)
         case ["launch", engine, *command]:
-            return launch(engine, command, workdir, console)
+            return verbs.launch(engine, command, workdir, console)
         case ["report"] if not FLAGS.run:
             raise UserError("jaxbench report needs --run=DIR, the folder of a run.")
         case ["report"]:
-            return report(Path(FLAGS.run), console)
+            return verbs.report(Path(FLAGS.run), console)
         case ["cards", *filters]:
             from jaxbench.cards import gallery as shown
 
             return shown.cards(shown.FOLDER, filters, console)
         case ["doctor"]:
-            return doctor(console)
+            return verbs.doctor(console)
         case ["list"]:
-            return list_all(console)
+            return verbs.list_all(console)
         case ["help", *_]:
             console.print(__doc__, highlight=False, soft_wrap=True)
             return 0
-    return answer(verb, arguments, workdir, console)
+    return verbs.answer(verb, arguments, workdir, console)
 
 
 def main() -> None:

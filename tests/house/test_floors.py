@@ -64,6 +64,7 @@ ROOF = {
     "other_commit",
     "papers",
     "price_command",
+    "verbs",
     "__main__",
 }
 OUTSIDE = {
