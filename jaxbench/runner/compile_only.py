@@ -118,7 +118,6 @@ class _Compiler:
             **setup, "platform": target.platform, "target": target.text, "devices": target.devices,
             "environment": target_lib.environment(target),
         }  # fmt: skip
-        (folder.path / "logs").mkdir(exist_ok=True)
         if keep:
             (folder.path / "compiled").mkdir(exist_ok=True)
 

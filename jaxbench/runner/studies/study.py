@@ -68,7 +68,6 @@ class Study:
     def worker(self, name: str, point: Point, environment: dict[str, str] | None = None) -> Worker:
         """A process for `point`. name: of the study, for its log. environment: instead of the point's own."""
         setup = {**point.worker()[1], "experiment": self.experiment, "config": self.config, "worker": name}
-        (self.folder / "logs").mkdir(exist_ok=True)
         setup |= {} if environment is None else {"environment": environment}
         return Worker(setup, self.folder / "logs" / f"{name}.log")
 
