@@ -174,4 +174,4 @@ def sentence(one: Stragglers, hosts: Sequence[str] = ()) -> str:
         f"{pace.point}: process {process} of {len(pace.relative)}{host} {what}, {times(pace.relative[process])} the "
         f"median's time, and is the slowest in {pace.slowest_in[process]} of {pace.rounds} rounds."
     )
-    return text if one.local is not None else f"{sentence} Whose work is slow, a step without communication would show."
+    return text if one.local is not None else f"{text} Whose work is slow, a step without communication would show."
