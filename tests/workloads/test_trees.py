@@ -1,0 +1,117 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Boosted trees against a plain reference that looks at every row, and against LightGBM where it is installed."""
+
+from __future__ import annotations
+
+import experiment_cases
+import jax
+import numpy as np
+import pytest
+
+from jaxbench.errors import UserError
+from jaxbench.workloads.sums import tables, trees
+
+ROWS, DEPTH = 300, 3
+SETTINGS = trees.Settings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
+
+
+def table(rows=ROWS, seed=0, columns=4):
+    """Few bins, so that rows share them, and classes that depend on two columns."""
+    random = np.random.default_rng(seed)
+    bins = random.integers(0, 16, (rows, columns))
+    odds = (bins[:, 0] > 7) ^ (bins[:, 1] > 4)
+    return np.column_stack([bins, odds ^ (random.random(rows) < 0.2)]).astype(np.uint8)
+
+
+def derivatives(loss, margin, target):
+    if loss == "squared":
+        return margin - target, np.ones_like(margin)
+    odds = 1 / (1 + np.exp(-margin))
+    return odds - target, odds * (1 - odds)
+
+
+def grown(settings, bins, g, h, level=0):
+    """The value of each row in one tree, by recursion over its rows; sums, l2 and min_hessian are not per row here."""
+    rows = len(bins)
+    smallest, penalty = settings.min_hessian * ROWS, settings.l2 * ROWS
+    best = None
+    for column in range(bins.shape[1]):
+        for cut in range(15):
+            left = bins[:, column] <= cut
+            if min(h[left].sum(), h[~left].sum()) < smallest - 1e-9:
+                continue
+            gain = sum(g[side].sum() ** 2 / (h[side].sum() + penalty) for side in (left, ~left))
+            gain -= g.sum() ** 2 / (h.sum() + penalty)
+            if gain > (best[0] + 1e-9 if best else 1e-12):
+                best = gain, left
+    if best is None or level == settings.depth:
+        return np.full(rows, -settings.rate * g.sum() / (h.sum() + penalty))
+    values = np.empty(rows)
+    for side in (best[1], ~best[1]):
+        values[side] = grown(settings, bins[side], g[side], h[side], level + 1)
+    return values
+
+
+@pytest.mark.parametrize("loss", trees.LOSSES)
+def test_trees_are_those_of_a_plain_reference(loss):
+    settings = trees.Settings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS, rate=0.3, loss=loss)
+    rows = table()
+    bins, target = rows[:, :-1], rows[:, -1].astype(float)
+    ours, margin = trees.fit(settings, rows, 4), np.zeros(ROWS)
+    for count in range(1, 5):
+        margin = margin + grown(settings, bins, *derivatives(loss, margin, target))
+        np.testing.assert_allclose(trees.margins(settings, ours[:count], bins), margin, atol=2e-5)
+
+
+def test_the_derivatives_are_those_of_the_loss():
+    margin, target = np.linspace(-3, 3, 7), np.array([0, 1, 0, 1, 1, 0, 1.0])
+    for loss in trees.LOSSES:
+        value = lambda m, loss=loss: trees.derivatives(loss, m, target)[0].sum()  # noqa: E731
+        _, first, second = trees.derivatives(loss, margin, target)
+        np.testing.assert_allclose(first, jax.grad(value)(margin), rtol=1e-5)
+        np.testing.assert_allclose(second, jax.jvp(jax.grad(value), (margin,), (np.ones(7),))[1], rtol=1e-4)
+
+
+def test_a_node_without_a_gain_keeps_its_rows_together():
+    rows = table()
+    rows[:, -1] = 1  # one class: each split gains next to nothing and min_hessian forbids what is left
+    settings = trees.Settings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
+    (tree,) = trees.fit(settings, rows, 1)
+    assert np.all(np.asarray(tree["column"]) == -1)
+    values = trees.margins(settings, [tree], rows[:, :-1])
+    assert np.ptp(values) == 0 and values[0] > 0
+
+
+def test_bins_hold_equally_many_rows_and_new_rows_fall_into_them():
+    columns = np.random.default_rng(0).standard_normal((5120, 2))
+    cuts = trees.edges(columns)
+    counts = np.bincount(trees.binned(columns, cuts)[:, 0], minlength=trees.BINS)
+    assert counts.min() >= 19 and counts.max() <= 21
+    assert trees.binned(np.array([[-9.0, 9.0]]), cuts).tolist() == [[0, 255]]
+
+
+@pytest.mark.parametrize("strategy", ["shard_map", pytest.param("jit_explicit", marks=pytest.mark.full)])
+def test_devices_send_the_histograms_alone(strategy):
+    config = experiment_cases.composed("gbdt", batch=64, strategy=strategy, scaling="strong", explain="off")
+    config.mesh.devices = "2"
+    (record,) = experiment_cases.measure("gbdt", config)
+    numbers = 2 * 2 ** (3 - 1) * tables.COLUMNS * trees.BINS
+    assert record.passport.expected_gradient_bytes == 4 * numbers
+    (collectives,) = [check for check in record.checks if check.name == "collectives"]
+    assert collectives.ok and collectives.value == numbers
+
+
+def test_wrong_settings_are_one_sentence():
+    with pytest.raises(UserError, match="--config.model.loss=hinge is unknown: use logistic or squared"):
+        trees.Settings(columns=4, loss="hinge")
+    with pytest.raises(UserError, match="--config.model.depth=40 is not a depth of 1 to 10"):
+        trees.Settings(columns=4, depth=40)
+
+
+@pytest.mark.full
+def test_as_accurate_as_lightgbm():
+    lightgbm = pytest.importorskip("lightgbm")
+    from benchmarks import tree_peers
+
+    ours, theirs = (tree_peers.accuracy(fit, rows=8000, trees=20) for fit in (tree_peers.ours, tree_peers.lightgbm))
+    assert lightgbm and abs(ours - theirs) <= 0.005
