@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxbench.errors import UserError
-from jaxbench.workloads.sums import tables, trees
+from jaxbench.workloads.sums import forest, tables, trees
 
 ROWS, DEPTH = 300, 3
 SETTINGS = trees.Settings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
@@ -115,3 +115,29 @@ def test_as_accurate_as_lightgbm():
 
     ours, theirs = (tree_peers.accuracy(fit, rows=8000, trees=20) for fit in (tree_peers.ours, tree_peers.lightgbm))
     assert lightgbm and abs(ours - theirs) <= 0.005
+
+
+def test_a_forest_of_unlike_trees_is_better_than_one_and_as_good_as_scikit_learns():
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    raw, other = (
+        np.asarray(tables.higgs_like(jax.random.PRNGKey(seed), rows)) for seed, rows in ((0, 4000), (1, 8000))
+    )
+    cuts = trees.edges(raw[:, :-1])
+    rows = np.column_stack([trees.binned(raw[:, :-1], cuts), raw[:, -1].astype(np.uint8)])
+    bins, truth = trees.binned(other[:, :-1], cuts), other[:, -1] > 0
+    of = forest.settings(columns=tables.COLUMNS, depth=6, min_rows=1e-3)
+    grown = forest.fit(of, rows, count=24, tried=5)
+    (one, *_), all_ = (jax.tree.map(lambda leaf: leaf[:1], grown),), grown
+    accuracy = [np.mean((forest.predicted(of, each, bins) > 0.5) == truth) for each in (one, all_)]
+    theirs = ensemble.RandomForestClassifier(24, max_depth=6, max_features=5, min_samples_leaf=4, random_state=0)
+    theirs = theirs.fit(raw[:, :-1], raw[:, -1]).score(other[:, :-1], other[:, -1])
+    assert accuracy[1] > accuracy[0] + 0.01 and abs(accuracy[1] - theirs) < 0.02
+
+
+def test_each_node_of_a_forest_chooses_among_its_own_columns():
+    of = forest.settings(columns=tables.COLUMNS, depth=3, min_rows=1e-3)
+    rows = np.asarray(trees.drawn(jax.random.PRNGKey(0), 500))
+    roots = np.asarray(forest.fit(of, rows, count=24, tried=1)["column"])[:, 0]
+    assert len(set(roots)) > 8 and roots.min() >= 0
+    counted = np.asarray(forest.counts(jax.random.PRNGKey(0), 4000, 3))
+    assert abs(counted.mean() - 1) < 0.05 and abs(counted.var() - 1) < 0.1

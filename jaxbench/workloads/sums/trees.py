@@ -58,14 +58,18 @@ def init(settings: Settings) -> State:
     }  # fmt: skip
 
 
-def local(settings: Settings, state: State, rows: Batch) -> dict[str, jax.Array]:
-    """ "first" and "second" derivatives, (nodes of the last level, columns, BINS), of the nodes of this level."""
+def local(settings: Settings, state: State, rows: Batch, weight: jax.Array | None = None) -> dict[str, jax.Array]:
+    """ "first" and "second" derivatives, (nodes of the last level, columns, BINS), of the nodes of this level.
+
+    weight: of each row, (rows,); None: all count once.
+    """
     bins_RC, target_R = rows["row"][:, :-1].astype(jnp.int32), rows["row"][:, -1].astype(jnp.float32)
     loss_R, first_R, second_R = derivatives(settings.loss, rows["margin"], target_R)
     node_R = _node(state, bins_RC, levels=settings.depth - 1, until=state["level"])
     widest, columns = 2 ** (settings.depth - 1), jnp.arange(settings.columns)
     cell_RC = (node_R[:, None] * settings.columns + columns) * BINS + bins_RC
-    both_RC2 = jnp.broadcast_to(jnp.stack([first_R, second_R], axis=1)[:, None], (*bins_RC.shape, 2))
+    both_R2 = jnp.stack([first_R, second_R], axis=1) * (1.0 if weight is None else weight[:, None])
+    both_RC2 = jnp.broadcast_to(both_R2[:, None], (*bins_RC.shape, 2))
     sums = jnp.zeros((widest * settings.columns * BINS, 2)).at[cell_RC.reshape(-1)].add(both_RC2.reshape(-1, 2))
     shape = (widest, settings.columns, BINS)
     return {"first": sums[:, 0].reshape(shape), "second": sums[:, 1].reshape(shape), "loss": jnp.sum(loss_R)}
@@ -79,12 +83,16 @@ def derivatives(loss: str, margin: jax.Array, target: jax.Array) -> tuple[jax.Ar
     return jax.nn.softplus(margin) - target * margin, odds - target, odds * (1 - odds)
 
 
-def update(settings: Settings, state: State, sums: dict[str, jax.Array]) -> State:
-    """Splits each node of this level where that gains most, or sends all its rows to the left."""
+def update(settings: Settings, state: State, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> State:
+    """Splits each node of this level where that gains most, or sends all its rows to the left.
+
+    allowed: which columns may split a node, (nodes, columns); None: all.
+    """
     level = state["level"].astype(jnp.int32)
     left, right, whole = _sides(sums)
     gain_NCB = sum(g**2 / (h + settings.l2) for g, h in (left, right)) - whole[0] ** 2 / (whole[1] + settings.l2)
     legal = jnp.minimum(left[1], right[1]) >= settings.min_hessian
+    legal &= True if allowed is None else allowed[:, :, None]
     flat_NS = jnp.where(legal, gain_NCB, -jnp.inf).reshape(len(gain_NCB), -1)
     best_N = jnp.argmax(flat_NS, axis=1)
     splits_N = jnp.take_along_axis(flat_NS, best_N[:, None], axis=1)[:, 0] > 0
