@@ -41,6 +41,7 @@ def test_every_part_is_a_run_folder_and_the_page_links_to_them(measured: Path) -
     assert "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.full
 def test_the_card_holds_peaks_launches_links_and_transfers(measured: Path) -> None:
     card = json.loads((measured / "machine" / "machine.json").read_text())
     assert {peak["quantity"] for peak in card["peaks"]} == {"flop_per_s", "bytes_per_s"}

@@ -30,6 +30,7 @@ def train(code: str, times: list[float], most: int = 9) -> tuple[int, float]:
     return goodput.train([sys.executable, "-c", code], iter(times), most, Console(file=io.StringIO()))
 
 
+@pytest.mark.full
 def test_a_command_is_killed_until_it_is_done(tmp_path):
     """Each start leaves a mark; the third finds two and ends."""
     code = f"import pathlib, time; p = pathlib.Path({str(tmp_path / 'marks')!r}); p.open('a').write('x'); "

@@ -17,6 +17,7 @@ from jaxbench.records.store import RunFolder
 from jaxbench.runner import crew, plan
 
 
+@pytest.mark.full
 def test_two_processes_are_led_by_the_first(tmp_path):
     address = world.free_address()
     follower, leader = started(tmp_path, address, 1), started(tmp_path, address, 0)
@@ -54,6 +55,7 @@ def test_other_settings_of_a_follower_end_both_with_one_sentence(tmp_path):
     assert ended(follower) == (2, "", "")
 
 
+@pytest.mark.full
 def test_a_follower_whose_leader_is_killed_ends_with_a_sentence(tmp_path):
     address = world.free_address()
     follower, leader = started(tmp_path, address, 1), started(tmp_path, address, 0)

@@ -22,6 +22,7 @@ def settings(*trainings: str, processes: str = "1") -> SimpleNamespace:
     return SimpleNamespace(arms=arms, mesh_processes=processes)
 
 
+@pytest.mark.full
 def test_two_trainings_share_a_core_and_each_is_timed_and_checked(tmp_path):
     words = (*QUICK_MLP, "--config.mesh.devices=1", "--config.lever.trainings=1,2", "--config.measure.processes=1")
     done = jaxbench("run", "mlp", f"--workdir={tmp_path / 'run'}", *words)

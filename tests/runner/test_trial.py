@@ -59,6 +59,7 @@ def test_a_strategy_that_cannot_take_a_model_is_not_wrong_and_a_dead_worker_ends
         tried(Answering({"fsdp/strong/8": WorkerError("the worker process was ended by SIGKILL", alive=False)}))
 
 
+@pytest.mark.full
 def test_the_table_of_a_model_that_not_all_strategies_can_take(tmp_path):
     """It normalises by the batch, and reads of an example nothing but one of three labels."""
     brought.write(tmp_path, ('logits = batch["x"] @ params["w"]', 'logits = params["w"][batch["label"] % 3]'))

@@ -113,6 +113,7 @@ def test_a_process_that_is_stopped_is_found_by_the_deadline(workers, monkeypatch
     assert gone(pids)
 
 
+@pytest.mark.full
 def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, tmp_path):
     (tmp_path / "line.py.fails").touch()
     the_world(workers).wait_ready()
@@ -122,6 +123,7 @@ def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, t
     assert not failed.value.alive and gone(pids)
 
 
+@pytest.mark.full
 def test_what_all_refuse_alike_is_one_sentence_and_the_world_lives_on(workers, tmp_path):
     pids = the_world(workers).pids
     wrong = {**STRONG.to_json(), "strategy": "tensor"}

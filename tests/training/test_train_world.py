@@ -148,6 +148,7 @@ def alone(tmp_path_factory):
     return points
 
 
+@pytest.mark.full
 def test_elastic_goes_on_without_a_process_that_is_killed(points, alone):
     """Two processes train as one does; one is killed, and the other ends the training to the same losses."""
     points.order(1, "kill 15")

@@ -73,6 +73,7 @@ def test_a_file_that_this_python_cannot_read_is_left_out() -> None:
     assert list(text.kinds(b"\xff\xfe")) == []
 
 
+@pytest.mark.full
 def test_the_standard_library_is_the_same_twice_and_its_splits_share_no_line() -> None:
     data, again = texts("", length=200), texts("", length=200)
     np.testing.assert_array_equal(data.train["tokens"], again.train["tokens"])

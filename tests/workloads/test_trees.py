@@ -117,6 +117,7 @@ def test_as_accurate_as_lightgbm():
     assert lightgbm and abs(ours - theirs) <= 0.005
 
 
+@pytest.mark.full
 def test_a_forest_of_unlike_trees_is_better_than_one_and_as_good_as_scikit_learns():
     ensemble = pytest.importorskip("sklearn.ensemble")
     raw, other = (

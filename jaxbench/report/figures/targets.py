@@ -81,8 +81,10 @@ def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
     if scale is not None:
         low, high_end = (scale.lo, scale.hi) if scale.has_interval else (scale.value / 1.05, scale.value * 1.05)
         axes.axvspan(low, high_end, color=GREY, alpha=0.18, linewidth=0, zorder=0)
-        beside: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(-5, 2), color=GREY, va="bottom")
-        marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", ha="right", **beside)
+        left = scale.value**2 < batches.min() * batches.max()  # of the axis: the right has room for the text
+        beside: dict[str, Any] = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
+        beside |= dict(ha="left", xytext=(5, 2)) if left else dict(ha="right", xytext=(-5, 2))
+        marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", **beside)
     log_axis(axes, "y", show=si, max_ticks=6)
     _batch_axis(axes, batches)
 
