@@ -83,6 +83,7 @@ def test_a_model_that_grows_is_explained_in_strong_scaling_only():
     assert not [name for name in of(CPU, weak="model") if "/weak/2/" in name]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "strategy"), thin([("mlp", "jit_auto"), ("mlp", "pmap"), ("mlp", "zero1")], 1))
 def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
     monkeypatch.setitem(large_product.SIZE, "cpu", 64)
