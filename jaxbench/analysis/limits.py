@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,7 +173,7 @@ def _bytes_limit(
 ) -> Limit:
     """Memory bandwidth bounds only arrays that do not fit in a cache. Transfers also read and write memory."""
     copies = point.family == "transfer"
-    touched = min(float(point.resident_bytes or math.inf), math.inf if copies else float(point.bytes_moved or 0))
+    touched = float(point.resident_bytes or math.inf) if copies else _touched(point)
     no_share = "a copy is bound by its link before its memory" if copies else ""
     if ceilings.level(touched, cache_bytes if point.platform == "cpu" else None) == "cache":
         no_share = no_share or "its arrays fit in a cache, and caches have no single bandwidth"
@@ -192,6 +193,17 @@ def _bytes_limit(
         return _limit(known.memory, f"{text}, {best}", no_share=no_share)
     why = f"{hardware.why_not(kind)}, and {_no_card(machine, f'streaming from memory {_where(point)}')}"
     return Limit(text=why, no_share=no_share)
+
+
+def _touched(point: CasePoint) -> float:
+    """The bytes that a call reads or writes before it comes back to the same ones.
+
+    A call that moves more than it holds passes over its arrays again and again. Each pass may be in place, so between
+    two of them it may touch no more than one array, which a cache may keep although all arrays together do not fit.
+    """
+    moved, held = float(point.bytes_moved or 0), float(point.resident_bytes or math.inf)
+    bits = re.search(r"\d+", point.dtype)
+    return moved if moved <= held else (point.elements or 0) * int(bits[0] if bits else 8) / 8
 
 
 def _link_limit(point: CasePoint, kind: str) -> Limit:

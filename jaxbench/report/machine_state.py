@@ -53,4 +53,5 @@ def taken(states: Sequence[load.Load]) -> str:
     words = {"others": "other processes took", "steal": "the hypervisor took"}
     values = {name: [v for state in states if math.isfinite(v := getattr(state, name))] for name in words}
     clauses = [f"{word} {100 * float(np.median(values[name])):.1f} %" for name, word in words.items() if values[name]]
-    return f"{' and '.join(clauses)} of its CPUs' time (median over points)" if clauses else ""
+    of_several = " (median over points)" if len(states) > 1 else ""
+    return f"{' and '.join(clauses)} of its CPUs' time{of_several}" if clauses else ""

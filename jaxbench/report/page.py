@@ -47,6 +47,7 @@ HEADINGS = {
     "Not supported": (Purpose.NOTE, ""),
     "Refused by the gates": (Purpose.NOTE, "gates"),
     "Not measured": (Purpose.NOTE, ""),
+    "Load": (Purpose.NOTE, "load"),  # first, because the numbers below are those of a busy machine
     "Why not 100 %": (Purpose.NOTE, "waterfall"),
     "What would help": (Purpose.NOTE, "waterfall"),
     "Baseline": (Purpose.NOTE, "levers"),
@@ -67,7 +68,6 @@ HEADINGS = {
     "Memory by depth": (Purpose.NOTE, "recomputation"),
     "Real tokens": (Purpose.NOTE, "throughput"),
     "Utilisation": (Purpose.NOTE, "work-and-utilisation"),
-    "Load": (Purpose.NOTE, "load"),
     "Machine": (Purpose.DETAIL, "the-same-machine-and-the-same-model"),
 }
 

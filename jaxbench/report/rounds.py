@@ -40,11 +40,9 @@ def sentences(
         "budget": (f"its {about['budget_s']:g} s for rounds are spent", "--config.measure.budget_s"),
         "processes": ("it may have no more processes", "--config.measure.processes"),
     }[about["ended"]]
-    return [
-        f"Ended after {count}, because {means}: {widest}, not to ± {GOAL}.",
-        *_reasons(points, controls),
-        f"A larger {more} allows more rounds.",
-    ]
+    wide = [point for point in points if point.point == last["point"]] or points
+    ended = f"Ended after {count}, because {means}: {widest}, not to ± {GOAL}."
+    return [" ".join([ended, *_reasons(wide, controls)]), f"A larger {more} allows more rounds."]
 
 
 def _not_ended(about: Mapping[str, Any], last: Mapping[str, Any], rounds: int, rows: Sequence[Row]) -> str:
@@ -61,6 +59,6 @@ def _reasons(points: Sequence[Measured[Any]], controls: Sequence[Control]) -> li
     """What makes the intervals wide, as far as the run shows it."""
     floor = max((control.floor for control in controls), default=0.0)
     same = f"one program that was measured twice differs by up to {100 * floor:.1f} %" if floor else ""
-    taken = machine_state.taken([load.of(point) for point in points if not point.oversubscribed])
+    taken = machine_state.taken([load.of(point) for point in points])
     reasons = " and ".join(filter(None, (taken, same)))
     return [f"Why so wide: {reasons}."] if reasons else []

@@ -119,6 +119,14 @@ SHARES: dict[str, tuple[fab.Made, float, str]] = {
         fab.stream("triad", 10**9, bytes_per_s=2.4e12, **H200), 0.5, "percent of catalogued peak: 4.80 TB/s"
     ),
     "stream from a cache": (fab.stream("triad", 10**5, bytes_per_s=5e10), math.nan, "arrays fit in a cache"),
+    "eight passes over an array that a cache may keep": (
+        fab.kernel("chain", 10**7, call_s=0.01, flops=None, bytes_moved=6.4e8, resident_bytes=16 * 10**7),
+        math.nan, "arrays fit in a cache",
+    ),
+    "eight passes over an array that no cache keeps": (
+        fab.kernel("chain", 10**8, call_s=1.28, flops=None, bytes_moved=6.4e9, resident_bytes=16 * 10**8),
+        0.5, "percent of measured peak: 10.0 GB/s",
+    ),
     "a transfer": (
         fab.transfer("host_to_device", 10**8, "host", "cpu:0", call_s=0.02), math.nan, "CPU devices have no link"
     ),
