@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.image_classifier import image_classifier
-from jaxbench.workloads.models.alexnet import AlexNet, layer_flops
+from jaxbench.workloads.models.alexnet import AlexNet, layer_flops, partition
 
 
 def get_config() -> ConfigDict:
@@ -32,4 +32,5 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    return image_classifier("alexnet", partial(AlexNet, config.model), config, layer_flops(config.model))
+    flops = layer_flops(config.model)
+    return image_classifier("alexnet", partial(AlexNet, config.model), config, flops, partition=partition(config.model))

@@ -10,8 +10,10 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
+from jaxbench.workloads.base import Partition
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import conv2d, dense, training
+from jaxbench.workloads.models import dense_layers
 from jaxbench.workloads.models.conv import convolution
 from jaxbench.workloads.models.pool import max_pool
 from jaxbench.workloads.optimizers import tolerance
@@ -32,15 +34,22 @@ class LeNet(nnx.Module):
         self.logits = nnx.Linear(config.hidden, CLASSES, rngs=rngs)
 
     def __call__(self, x_BHWC):
+        x_BHWC = dense_layers.own_examples(x_BHWC)
         for layer in self.convolutions:
             x_BHWC = max_pool(nnx.relu(layer(x_BHWC)), 2, stride=2)
-        x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
-        return self.logits(nnx.relu(self.hidden(x_BF)))
+        x_BF = dense_layers.all_examples(x_BHWC.reshape(x_BHWC.shape[0], -1))
+        return dense_layers.apply([self.hidden, self.logits], x_BF)
 
 
 def flat_features(config: ConfigDict) -> int:
     side = SIZE // 2**config.depth
     return side * side * config.width * 2 ** (config.depth - 1)
+
+
+def partition(config: ConfigDict) -> Partition:
+    """Each device computes the convolutions of its own examples, and its part of the dense layers for all."""
+    dense_sizes = [("hidden", flat_features(config), config.hidden), ("logits", config.hidden, CLASSES)]
+    return dense_layers.partition(dense_sizes, convolutions="convolutions/*")
 
 
 def layer_flops(config: ConfigDict) -> list[float]:
@@ -79,5 +88,6 @@ def build(config: ConfigDict) -> TrainWorkload:
         flops_per_example=training(layer_flops(config.model)),
         unit="images",
         data=lambda: load(config.data.path, seed=config.seed),
+        partition=partition(config.model),
         **tolerance(config.optimizer.name),
     )

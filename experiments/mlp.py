@@ -13,10 +13,9 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
-from jaxbench.workloads.base import Partition
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import dense, training
-from jaxbench.workloads.models.tensor_parallel import column, row, summed
+from jaxbench.workloads.models import dense_layers
 from jaxbench.workloads.optimizers import tolerance
 
 SIZE, CLASSES = 28, 10
@@ -31,31 +30,12 @@ class Perceptron(nnx.Module):
 
     def __call__(self, x_BHWC):
         x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
-        for number, layer in enumerate(self.layers):
-            x_BF = nnx.relu(x_BF) if number else x_BF
-            x_BF = (row if number % 2 else column)(layer, x_BF)
-        return x_BF
+        return dense_layers.apply(self.layers, x_BF)
 
 
 def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
     widths = [SIZE * SIZE, *[config.width] * config.depth, CLASSES]
     return list(zip(widths[:-1], widths[1:], strict=True))
-
-
-def partition(config: ConfigDict) -> Partition:
-    """How pairs of layers are split over devices: the first by its outputs, the second by its inputs.
-
-    A last layer without a partner is replicated. The forward pass sums the output of each pair over devices; the
-    backward pass sums the gradient of each pair's input, except the image.
-    """
-    sizes = layer_sizes(config)
-    axes: dict[str, tuple[str | None, ...]] = {}
-    pairs = range(0, len(sizes) - 1, 2)
-    for first in pairs:
-        axes[f"layers/{first}/kernel"], axes[f"layers/{first}/bias"] = (None, "hidden"), ("hidden",)
-        axes[f"layers/{first + 1}/kernel"] = ("hidden", None)
-    numbers = sum(sizes[first + 1][1] for first in pairs) + sum(sizes[first][0] for first in pairs[1:])
-    return Partition(axes=axes, collective_bounds=summed(numbers))
 
 
 def get_config() -> ConfigDict:
@@ -73,7 +53,7 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    model = from_nnx(partial(Perceptron, config.model))
+    model, sizes = from_nnx(partial(Perceptron, config.model)), layer_sizes(config.model)
     return TrainWorkload(
         name="mlp",
         init=model.init,
@@ -81,9 +61,9 @@ def build(config: ConfigDict) -> TrainWorkload:
         predict=prediction(model),
         optimizer=make_optimizer(config.optimizer),
         example={"image": Field((SIZE, SIZE, 1)), "label": Field((), jnp.int32, classes=CLASSES)},
-        flops_per_example=training([dense(i, o) for i, o in layer_sizes(config.model)]),
+        flops_per_example=training([dense(i, o) for i, o in sizes]),
         unit="images",
         data=lambda: load(config.data.path, seed=config.seed),
-        partition=partition(config.model),
+        partition=dense_layers.partition([(f"layers/{i}", *each) for i, each in enumerate(sizes)]),
         **tolerance(config.optimizer.name),
     )

@@ -51,12 +51,14 @@ def remat(sqrt_s: float = 0.012, saveable_s: float = 0.0102, exponent: float = 0
     return make
 
 
-def precision(lost: float) -> Make:
-    """Four seeds whose accuracy in float16 is lower by `lost` points, give or take a tenth."""
+def precision(lost: float, unscaled: float = 0.0) -> Make:
+    """Four seeds whose accuracy in float16 is lower by `lost` points, give or take a tenth, and without loss scaling by
+    `unscaled` points more."""
 
     def make(folder: Path) -> None:
         for seed in range(4):
-            ends = {"default": 0.97, "float16": 0.97 - (lost + 0.1 * (seed % 2)) / 100}
+            scaled = 0.97 - (lost + 0.1 * (seed % 2)) / 100
+            ends = {"default": 0.97, "float16": scaled, "float16_unscaled": scaled - (unscaled + 0.01 * seed) / 100}
             arms = [arm(0.01, precision=name, outcome={"final_accuracy": each}) for name, each in ends.items()]
             fabricate_arms.lever_folder(folder / f"seed{seed}", arms, ["precision"], rounds=1)
 
@@ -122,6 +124,18 @@ def frozen(share: float) -> Make:
         for name, each in (("none", 1.0), ("convolutions", share))
     ]
     return lambda folder: fabricate_arms.lever_folder(folder / "freeze", arms, ["freeze"], devices=(2,), rounds=1)
+
+
+def mixture(step_s: float, sent: float) -> Make:
+    """Data parallelism of 10 ms a step, and a mixture with this time and this factor of its bytes."""
+
+    def make(folder: Path) -> None:
+        meshes = {"data=2": (0.010, 1e6), "tensor=2": (step_s, 1e6 * sent)}
+        arms = [fabricate_arms.Made(levers={"mesh": mesh}, step_s=each_s) for mesh, (each_s, _) in meshes.items()]
+        fabricate_arms.lever_folder(folder / "mixture", arms, ["mesh"], strategy="hybrid", devices=(2,), rounds=9)
+        edit(folder / "mixture", lambda line: _collective(line, wire_bytes=int(meshes[line["levers"]["mesh"]][1])))
+
+    return make
 
 
 def buckets(each_s: float, fused_s: float) -> Make:

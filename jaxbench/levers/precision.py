@@ -4,7 +4,7 @@
 from jaxbench.levers._lever import Lever
 
 # The 16-bit precisions, and the format of the operands of their products.
-SIXTEEN_BITS = {"bfloat16": "bfloat16", "float16": "float16", "mixed": "bfloat16"}
+SIXTEEN_BITS = {"bfloat16": "bfloat16", "float16": "float16", "float16_unscaled": "float16", "mixed": "bfloat16"}
 
 PRECISION = Lever(
     __name__,

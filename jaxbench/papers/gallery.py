@@ -51,6 +51,8 @@ def markdown(papers: Sequence[Mapping[str, Any]]) -> list[str]:
         page.ABOUT,
         "Made by `make gallery`; the verdicts are defined in [METRICS.md](METRICS.md#claims).",
         "",
+        *page.overview(papers).markdown(_escaped),
+        "",
     ]
     for paper in papers:
         lines += [f"## {_name(paper)}: {paper['title']}", "", f"{paper['citation']}", ""]

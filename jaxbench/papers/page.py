@@ -16,10 +16,17 @@ from jaxbench.records.store import write_atomic
 from jaxbench.report import card_table, first_run_tables, page
 from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
-from jaxbench.verdicts.claim import FAILS, HOLDS, VERDICTS
+from jaxbench.verdicts.claim import FAILS, HOLDS, NOT_TESTABLE, VERDICTS
+from jaxbench.verdicts.judge import CANNOT_TELL
 
 PAGE = "paper.html"
 _KINDS = {HOLDS: "ok", FAILS: "no"}
+_COUNTED = {
+    HOLDS: ("holds here", "hold here"),
+    FAILS: ("does not hold here", "do not hold here"),
+    CANNOT_TELL: ("cannot be decided", "cannot be decided"),
+    NOT_TESTABLE: ("is not testable here", "are not testable here"),
+}
 ABOUT = (
     "Each claim is a sentence of the paper with one quantity, which is read from runs of this machine. It holds here "
     "if the whole 95 % interval of the quantity is within the claim's limit. It does not hold here if all of it is "
@@ -53,7 +60,8 @@ def write(folder: Path, document: Mapping[str, Any]) -> None:
 
 def render(heading: str, entries: Sequence[Entry], papers: Sequence[Mapping[str, Any]], *, made_from: str) -> str:
     """The page as HTML. Everything that comes from a run is escaped; the figures are this package's own."""
-    made = dict(name=heading, heading=heading, about=ABOUT, papers=entries, made_from=made_from)
+    made: dict[str, Any] = dict(name=heading, heading=heading, about=ABOUT, papers=entries, made_from=made_from)
+    made["overview"] = overview(papers) if len(papers) > 1 else None
     sources = [(f"The machine of {paper['id']}", page.pretty(paper["machine"])) for paper in papers if paper["machine"]]
     return page.template("papers.html").render(page=made, sources=sources, version=__version__)
 
@@ -81,9 +89,20 @@ def machine(document: Mapping[str, Any]) -> str:
 
 
 def counts(found: Sequence[Mapping[str, Any]]) -> str:
-    """ "2 hold here, 1 not testable here": how many claims have each verdict."""
+    """ "2 hold here, 1 is not testable here": how many claims have each verdict."""
     words = [claim["verdict"] for claim in found]
-    return ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words) or "no claim was judged"
+    numbers = [(words.count(verdict), *_COUNTED[verdict]) for verdict in VERDICTS if verdict in words]
+    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in numbers) or "no claim was judged"
+
+
+def overview(papers: Sequence[Mapping[str, Any]]) -> Table:
+    """How many claims of each paper have each verdict."""
+    rows: list[tuple[str | Cell, ...]] = []
+    for paper in papers:
+        words = [claim["verdict"] for claim in paper["claims"]]
+        numbers = (str(words.count(verdict) or "") for verdict in VERDICTS)
+        rows.append((str(paper["id"]), str(paper["title"]), *numbers))
+    return plain({"paper": TEXT, "what it claims": FOLD} | dict.fromkeys(VERDICTS, ""), rows)
 
 
 def claims(found: Sequence[Mapping[str, Any]]) -> Table:

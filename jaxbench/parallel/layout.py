@@ -35,7 +35,8 @@ class Cut:
 
     shape: canonical. dims: (dimension, mesh axis) of each split dimension, in order; sizes: the devices of each.
     over: the axis over which a device's part is gathered before use. flat: the devices of `over` that share the
-    flattened array, if no dimension divides; else 1.
+    flattened array, if no dimension divides; else 1. summed: the axes over which it is replicated and used for
+    different examples, besides those that split the batch: its gradient is a sum over them.
     """
 
     shape: tuple[int, ...]
@@ -43,6 +44,7 @@ class Cut:
     sizes: tuple[int, ...] = ()
     flat: int = 1
     over: str = "fsdp"
+    summed: tuple[str, ...] = ()
 
     @property
     def local(self) -> tuple[int, ...]:
@@ -237,6 +239,8 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
     Raises UserError for a dimension that does not divide, and for an axis that splits nothing of the model.
     """
     table = workload.partition.axes if workload.partition is not None else {}
+    own_examples = workload.partition.own_examples if workload.partition is not None else ()
+    summed = ("tensor",) if sizes.get("tensor", 1) > 1 else ()
     for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
         if not splits(workload.partition, axis):
             raise Unsupported(_nothing_to_split(workload, axis))
@@ -247,7 +251,13 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
         dims = [(dim, LIES_ON[axis]) for dim, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]
         for dim, axis in dims:
             _require_divides(axes[dim], aval.shape[dim], axis, sizes[axis])
-        return shared_out(Cut(aval.shape, tuple(dims), tuple(sizes[axis] for _, axis in dims)), sizes.get("fsdp", 1))
+        whole = Cut(
+            aval.shape,
+            tuple(dims),
+            tuple(sizes[axis] for _, axis in dims),
+            summed=summed if any(fnmatch.fnmatch(name, pattern) for pattern in own_examples) else (),
+        )
+        return shared_out(whole, sizes.get("fsdp", 1))
 
     return jax.tree.map_with_path(cut, canonical_avals(workload).params)
 

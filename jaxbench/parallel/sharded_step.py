@@ -12,6 +12,7 @@ batch is split, type checking is off (see strategies/shard_map.py).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -56,6 +57,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         key = draws.local_key(state.key, means)
         params, model_state = varying((state.params, state.model_state), means)
+        params = jax.tree.map(lambda x, cut: varying(x, cut.summed), params, layout.cuts)
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
         on_device = dataclasses.replace(workload, loss=_of_shards(workload, layout, gather="fsdp" in sizes))
         with sharding_context.over(axis=means or None, **where(sizes, sequence=sequence)):
@@ -178,10 +180,13 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
 
 def mean(grad: jax.Array, cut: Cut, sizes: Sizes) -> jax.Array:
     """A parameter's gradient as the mean over all devices that have different examples or positions. Along an axis that
-    splits the parameter itself, each part has met the examples of all devices, so its gradient is already a sum."""
+    splits the parameter itself, each part has met the examples of all devices, so its gradient is already a sum. Over
+    `cut.summed` each device has a part of the examples of one loss, so its gradient is a summand."""
     for axis in mean_axes(sizes):
         grad = grad / sizes[axis] if axis in cut.axes else grad
     replicated = tuple(axis for axis in mean_axes(sizes) if axis not in cut.axes)
+    if cut.summed:
+        return jax.lax.psum(grad, (*replicated, *cut.summed)) / math.prod(sizes[axis] for axis in replicated)
     return jax.lax.pmean(grad, replicated) if replicated else grad
 
 
@@ -256,7 +261,8 @@ def expected(
             # XLA for a GPU may scatter the sum over micro-batches once, instead of scattering each.
             least = 0 if index in unused else 1 if platform == "gpu" else passes
             add(bounds, "reduce-scatter", least * cut.numbers // cut.parts, passes * cut.numbers // cut.parts)
-        if any(sizes[axis] > 1 for axis in mean_axes(sizes) if axis not in cut.axes):
+        replicated = [axis for axis in mean_axes(sizes) if axis not in cut.axes]
+        if any(sizes[axis] > 1 for axis in (*replicated, *cut.summed)):
             summed = cut.numbers // cut.parts
             add(bounds, "all-reduce", 0 if index in unused else summed, summed)
     if workload.partition is not None:

@@ -110,12 +110,15 @@ class Partition:
       gradients of replicated parameters, except those summed over `tensor`.
     positions: in a sequence; 0 for a model without sequences.
     stages: for a pipeline; None for a model without blocks.
+    own_examples: patterns of replicated parameters, such as of convolutions, whose layers take only a part of the
+      examples on each device of the axis `tensor`. Their gradients are summed over it.
     """
 
     axes: Mapping[str, tuple[str | None, ...]]
     collective_bounds: Callable[[DeviceShare], CollectiveBounds]
     positions: int = 0
     stages: Stages | None = None
+    own_examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import fabricate_papers as made
+import jax
 import pytest
+from experiment_cases import points_of
+from ml_collections import ConfigDict
 from rich.console import Console
+from workload_cases import KEY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
@@ -127,7 +131,12 @@ def test_the_gallery_has_every_paper_and_escapes_what_runs_say(tmp_path: Path, e
         and "https:" not in page
     )
     text = (docs / gallery.MARKDOWN).read_text()
-    assert f"make paper ID={ID}" in text and "2 holds here" in text and "what two cores can show" in text
+    assert (
+        f"make paper ID={ID}" in text
+        and "2 hold here" in text
+        and f"| {ID} |" in text
+        and "what two cores can show" in text
+    )
     assert (docs / gallery.FIGURES / f"{ID}.png").is_file()
 
 
@@ -138,7 +147,7 @@ def test_no_gallery_without_papers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("id", library.names())
 def test_every_command_of_a_paper_is_one_of_the_suite(id: str) -> None:
-    """At both sizes: the experiment, the preset and every setting exist. `time_to_target` may come later."""
+    """At both sizes: experiment, preset and settings exist, the points can be planned, and the model can be built."""
     paper = library.load(id)
     assert paper.id == id and len({run.name for run in paper.runs}) == len(paper.runs)
     for words in {run.at(preset) for run in paper.runs for preset in session.PRESETS}:
@@ -148,6 +157,20 @@ def test_every_command_of_a_paper_is_one_of_the_suite(id: str) -> None:
         preset = next((word.partition("=")[2] for word in words if word.startswith("--preset=")), "auto")
         config = config_lib.compose(words[1], discovery.load_experiment(words[1]), discovery.load_preset(preset))
         config_lib.check_overrides([word for word in words if word.startswith("--config.")], config)
+        if "measures" in config:
+            continue
+        pairs = (word.removeprefix("--config.").partition("=") for word in words if word.startswith("--config."))
+        with config.unlocked():
+            config.update_from_flattened_dict({name: literal(config, name, text) for name, _, text in pairs})
+        assert points_of(config)
+        jax.eval_shape(discovery.build(words[1], config).init, KEY)
+
+
+def literal(config: ConfigDict, name: str, text: str) -> Any:
+    """The value that the command line makes of a setting's text."""
+    group, _, last = name.rpartition(".")
+    kind = (config[group] if group else config).get_type(last)
+    return kind(json.loads(text.lower())) if kind in (int, float, bool) else text
 
 
 def test_the_document_is_strict_json(tmp_path: Path) -> None:

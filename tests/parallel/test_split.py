@@ -93,6 +93,35 @@ def test_a_perceptron_is_split_two_layers_at_a_time(mesh, depth):
         assert sum(c.bytes for c in passport.collectives) == sent
 
 
+CONVOLUTIONAL = [
+    *(("cnn", mesh) for mesh in ("tensor=2", "data=2,tensor=4", "fsdp=2,tensor=2")),
+    *((name, "tensor=2") for name in ("alexnet", "vgg16")),
+]
+
+
+@pytest.mark.parametrize(("name", "mesh"), thin(CONVOLUTIONAL, [("cnn", "data=2,tensor=4")]))
+@pytest.mark.parametrize("micro_batches", thin(["1", "2"], 1))
+def test_dense_layers_are_split_after_convolutions_of_own_examples(name, mesh, micro_batches):
+    """Krizhevsky's mixture. What is sent is in the closed form: features there and back, sums of activations, and the
+    gradients of the convolutions once a step, however many micro-batches there are."""
+    workload = experiment_workload(name, **{"lever.accumulate": micro_batches})
+    sizes = axes.parse(mesh)
+    devices = jax.devices()[: int(np.prod(list(sizes.values())))]
+    program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
+    reference = one_device(workload, workload.synthetic(KEY, BATCH))
+    parameters, collectives, passport = verdicts(workload, program, reference)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+    kinds = {c.kind for c in passport.collectives}
+    assert kinds == {"all-gather", "all-reduce", "reduce-scatter"}, kinds
+
+
+def test_examples_that_do_not_divide_over_the_axis_of_dense_layers_are_refused():
+    program = parallel.build("tensor", experiment_workload("cnn"), jax.devices()[:4])
+    with pytest.raises(UserError, match="the 6 examples of a step do not divide over the 4 devices .*: use 8"):
+        jax.eval_shape(program.step, jax.eval_shape(program.init, KEY), experiment_workload("cnn").batch_avals(6))
+
+
 @functools.cache
 def perceptron(depth):
     workload = experiment_workload("mlp", **{"model.depth": depth})
@@ -151,7 +180,7 @@ def test_state_lies_as_the_table_says_and_round_trips(mesh):
     [
         ("tensor", "gpt", 8, {"model.heads": 4}, r"'heads' is 4, .* 8 devices of the mesh axis tensor"),
         ("tensor", "gpt", 8, {"model.vocab": 60}, r"'vocab' is 60, .* use tensor=6, or a 'vocab' of 64"),
-        ("tensor", "cnn", 2, {}, r"'cnn' does not declare what can be split over the axis tensor; gpt does"),
+        ("tensor", "lstm", 2, {}, r"'lstm' does not declare what can be split over the axis tensor; gpt does"),
         ("context", "gpt", 8, {"model.context": 24}, r"24 positions cannot be split over 8 devices .*context=32"),
         ("context", "mlp", 2, {}, r"'mlp' has no positions"),
         ("expert", "gpt", 2, {}, r"'gpt' has no experts: use --config.model.experts=8"),

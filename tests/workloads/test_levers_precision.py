@@ -15,6 +15,7 @@ from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import closed_form
 from jaxbench.measure.passport import compile_step
+from jaxbench.parallel.program import create_state, gradients
 from jaxbench.workloads import Field, TrainWorkload, flops
 from jaxbench.workloads.levers import apply, precision
 
@@ -102,6 +103,21 @@ def overflowing() -> TrainWorkload:
     return TrainWorkload(
         name="overflow", init=init, loss=loss, optimizer=optax.sgd(1e-3, momentum=0.5), example={"x": Field(())}
     )
+
+
+def test_without_loss_scaling_a_small_gradient_is_zero():
+    """Of 1e-9 in the model's float16, whose smallest number is 6e-8; the scaled loss brings it back."""
+
+    def loss(params, model_state, batch, key):
+        return jnp.mean(1e-9 * (params["w"] * batch["x"]).astype(jnp.float32)), (model_state, {})
+
+    small = dataclasses.replace(overflowing(), init=lambda key: ({"w": jnp.ones(())}, {}), loss=loss)
+    changed = {}
+    for name in ("float16", "float16_unscaled"):
+        workload = in_precision(small, name)
+        grads, _, _ = gradients(workload, create_state(workload, KEY), {"x": jnp.ones(8)})
+        changed[name] = float(grads["w"])
+    assert changed["float16"] > 0 and changed["float16_unscaled"] == 0
 
 
 @pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))

@@ -15,7 +15,7 @@ from jaxbench.report.drawing.marks import Mark
 
 TABLE = "micikevicius_table1"
 SEEDS = (0, 1, 2, 3)
-WHOLE, HALF = "default", "float16"
+WHOLE, HALF, UNSCALED = "default", "float16", "float16_unscaled"
 
 
 def accuracy(found: Evidence, precision: str) -> np.ndarray:
@@ -34,7 +34,8 @@ def lost(found: Evidence) -> Reading:
 
 
 def unscaled(found: Evidence) -> Reading:
-    raise NotTestable("The suite's float16 always scales the loss, so that no run of it shows what happens without.")
+    difference = accuracy(found, HALF) - accuracy(found, UNSCALED)
+    return Reading(targets.student(100 * difference), f"cnn, {len(SEEDS)} seeds, 400 steps")
 
 
 def pairs(found: Evidence) -> Sequence[Ours]:
@@ -58,7 +59,7 @@ PAPER = Paper(
             name=f"seed{seed}",
             minutes=0.9,
             words=(
-                "run", "precision", "--config.lever.precision=default,float16", "--config.measure.rounds=1",
+                "run", "precision", f"--config.lever.precision={WHOLE},{HALF},{UNSCALED}", "--config.measure.rounds=1",
                 "--config.measure.processes=1", f"--config.seed={seed}",
             ),
         )
@@ -81,7 +82,8 @@ PAPER = Paper(
             quantity="accuracy with loss scaling less that without, in points",
             low=0.5,
             read=unscaled,
-            here="It would be arithmetic, not speed: one core could show it.",
+            here="Arithmetic, not speed: one core can show it, but a network this small need not lose anything; the "
+            "paper's detection network diverged.",
         ),
     ),
     panels=(

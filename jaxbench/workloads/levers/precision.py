@@ -4,8 +4,9 @@
 float32 and tf32 set the precision of products of float32 arrays. bfloat16 and float16 cast parameters and inputs to 16
 bits for the model; the cast returns float32 gradients, and the updated parameters stay float32. The range of float16 is
 too small for many gradients, so its loss is scaled dynamically: Micikevicius et al., "Mixed Precision Training",
-arXiv:1710.03740. mixed is the other form of that paper, which ZeRO assumes: parameters and gradients are bfloat16, 2
-bytes each, and the optimizer keeps a float32 copy of the parameters.
+arXiv:1710.03740. float16_unscaled leaves that out, to show what it is for. mixed is the other form of that paper, which
+ZeRO assumes: parameters and gradients are bfloat16, 2 bytes each, and the optimizer keeps a float32 copy of the
+parameters.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def apply(workload: TrainWorkload, precision: str) -> TrainWorkload:
         tolerance_reason=f"{dtype} keeps {BITS[dtype]} bits: gradients of shards round differently",
         dtype=jnp.dtype(dtype),
     )
-    if precision == "bfloat16":
+    if precision in ("bfloat16", "float16_unscaled"):
         return workload
     if precision == "mixed":
         return dataclasses.replace(workload, init=_in_bfloat16(workload.init), optimizer=with_copy(workload.optimizer))

@@ -11,9 +11,11 @@ import jax
 from flax import nnx
 from ml_collections import ConfigDict
 
+from jaxbench.workloads.base import Partition
 from jaxbench.workloads.flops import conv2d, dense
+from jaxbench.workloads.models import dense_layers
 from jaxbench.workloads.models.conv import conv, out_side
-from jaxbench.workloads.models.pool import average_to, check_pooled, dense_sizes, max_pool
+from jaxbench.workloads.models.pool import average_to, check_pooled, classifier_partition, dense_sizes, max_pool
 
 # (kernel, stride, padding, channels as a multiple of config.width, whether a 3x3 max-pool of stride 2 follows)
 LAYERS = ((11, 4, 2, 1, True), (5, 1, 2, 3, True), (3, 1, 1, 6, False), (3, 1, 1, 4, False), (3, 1, 1, 4, True))
@@ -35,13 +37,16 @@ class AlexNet(nnx.Module):
         self.pooled = config.pooled
 
     def __call__(self, x_BHWC: jax.Array) -> jax.Array:
+        x_BHWC = dense_layers.own_examples(x_BHWC)
         for convolution, (*_, pool) in zip(self.convolutions, LAYERS, strict=True):
             x_BHWC = nnx.relu(convolution(x_BHWC))
             x_BHWC = max_pool(x_BHWC, 3, stride=2) if pool else x_BHWC
         x_BF = average_to(x_BHWC, self.pooled).reshape(x_BHWC.shape[0], -1)
-        for layer in self.hidden:
-            x_BF = nnx.relu(layer(x_BF))
-        return self.logits(x_BF)
+        return dense_layers.apply([*self.hidden, self.logits], dense_layers.all_examples(x_BF))
+
+
+def partition(config: ConfigDict) -> Partition:
+    return classifier_partition(config, config.width * LAYERS[-1][3])
 
 
 def layer_flops(config: ConfigDict) -> list[float]:

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
+from jaxbench.workloads.base import Partition
+from jaxbench.workloads.models import dense_layers
 
 
 def max_pool(x: jax.Array, window: int, *, stride: int, padding: int = 0) -> jax.Array:
@@ -41,6 +43,13 @@ def dense_sizes(config: ConfigDict, channels: int) -> list[tuple[int, int]]:
     """(inputs, outputs) of the three dense layers after an average pool of `channels` channels."""
     features = config.pooled**2 * channels
     return [(features, config.hidden), (config.hidden, config.hidden), (config.hidden, config.classes)]
+
+
+def classifier_partition(config: ConfigDict, channels: int) -> Partition:
+    """How the model whose three dense layers `dense_sizes` lists is split over devices."""
+    names = ("hidden/0", "hidden/1", "logits")
+    layers = [(name, *sizes) for name, sizes in zip(names, dense_sizes(config, channels), strict=True)]
+    return dense_layers.partition(layers, convolutions="convolutions/*")
 
 
 def check_pooled(side: int, config: ConfigDict) -> None:

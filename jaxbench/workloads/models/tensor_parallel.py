@@ -14,14 +14,11 @@ Axes: B examples, T positions, D width, V rows of a vocabulary, or the rows on a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import CollectiveBounds, DeviceShare
 from jaxbench.workloads.models.per_device import Tied
 
 
@@ -50,17 +47,6 @@ def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
     if sharding_context.current().tensor is None:
         return (y + layer.bias[...]).reshape(*positions, width)
     return _summed(y.reshape(*positions, width)) + layer.bias[...]
-
-
-def summed(numbers: int) -> Callable[[DeviceShare], CollectiveBounds]:
-    """`Partition.collective_bounds` of layers that sum `numbers` numbers over devices for each example, in the forward
-    and the backward pass together."""
-
-    def collective_bounds(share: DeviceShare) -> CollectiveBounds:
-        sent = numbers * share.examples
-        return {"all-reduce": (sent, sent)} if share.over("tensor") > 1 else {}
-
-    return collective_bounds
 
 
 class Vocabulary:

@@ -11,9 +11,11 @@ import jax
 from flax import nnx
 from ml_collections import ConfigDict
 
+from jaxbench.workloads.base import Partition
 from jaxbench.workloads.flops import conv2d, dense
+from jaxbench.workloads.models import dense_layers
 from jaxbench.workloads.models.conv import conv
-from jaxbench.workloads.models.pool import average_to, check_pooled, dense_sizes, max_pool
+from jaxbench.workloads.models.pool import average_to, check_pooled, classifier_partition, dense_sizes, max_pool
 
 # The channels of each stage's convolutions as multiples of config.width; a 2x2 max-pool ends a stage.
 STAGES = ((1, 1), (2, 2), (4, 4, 4), (8, 8, 8), (8, 8, 8))
@@ -33,15 +35,17 @@ class VGG16(nnx.Module):
         self.pooled = config.pooled
 
     def __call__(self, x_BHWC: jax.Array) -> jax.Array:
-        convolutions = iter(self.convolutions)
+        convolutions, x_BHWC = iter(self.convolutions), dense_layers.own_examples(x_BHWC)
         for stage in STAGES:
             for _ in stage:
                 x_BHWC = nnx.relu(next(convolutions)(x_BHWC))
             x_BHWC = max_pool(x_BHWC, 2, stride=2)
         x_BF = average_to(x_BHWC, self.pooled).reshape(x_BHWC.shape[0], -1)
-        for layer in self.hidden:
-            x_BF = nnx.relu(layer(x_BF))
-        return self.logits(x_BF)
+        return dense_layers.apply([*self.hidden, self.logits], dense_layers.all_examples(x_BF))
+
+
+def partition(config: ConfigDict) -> Partition:
+    return classifier_partition(config, config.width * STAGES[-1][-1])
 
 
 def layer_flops(config: ConfigDict) -> list[float]:
