@@ -231,7 +231,8 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
 
         start.only_cpu_here()
     module, preset = discovery.load_experiment(experiment), discovery.load_preset(flags.FLAGS.preset)
-    config = config_lib.compose(Path(experiment).stem, module, preset, tiny=verb != "train")
+    trains = verb == "train"
+    config = config_lib.compose(Path(experiment).stem, module, preset, tiny=not trains, training=trains)
     if verb == "forecast" and "weak" in str(config.get("scaling", "")):
         config.scaling = "weak"  # what is asked of a machine that one does not have; both would compile twice as much
     if verb == "advise":

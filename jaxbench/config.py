@@ -235,11 +235,14 @@ def parse_cases(config: ConfigDict) -> CaseSettings:
     return _read(CaseSettings, CASES_ONLY, config)
 
 
-def compose(experiment: str, module: ModuleType, preset: ModuleType, *, tiny: bool = True) -> ConfigDict:
+def compose(
+    experiment: str, module: ModuleType, preset: ModuleType, *, tiny: bool = True, training: bool = False
+) -> ConfigDict:
     """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
 
     A preset with ``TINY = True`` uses the experiment's ``tiny(config)``, if it has one: the same model, so small that
-    it compiles in a second. tiny=False, for `train`: the model keeps its size.
+    it compiles in a second. tiny=False, for `train`: the model keeps its size. training: to a target, for which the
+    experiment's ``for_training(config)``, if it has one, changes what a measured step does not have.
 
     An experiment may add keys to its own groups but may not change the type of a harness field.
     """
@@ -247,6 +250,9 @@ def compose(experiment: str, module: ModuleType, preset: ModuleType, *, tiny: bo
     if tiny and getattr(preset, "TINY", False) and hasattr(module, "tiny"):
         with discovery.explained(module):
             own = module.tiny(own)
+    if training and hasattr(module, "for_training"):
+        with discovery.explained(module):
+            own = module.for_training(own)
     kinds = {"cases": case_defaults, "targets": target_defaults}
     config = kinds.get(own.get("measures", ""), defaults)()
     config.experiment = experiment

@@ -236,7 +236,7 @@ def models_of(settings: TargetSettings) -> list[Model]:
     found = []
     for name in settings.models:
         module, preset = discovery.load_experiment(name), discovery.load_preset("auto")
-        config = config_lib.compose(Path(name).stem, module, preset, tiny=False)
+        config = config_lib.compose(Path(name).stem, module, preset, tiny=False, training=True)
         if "measures" in config:
             raise UserError(f"--config.models={name} is not a model: use mlp or cnn, for example.")
         own = config.train

@@ -23,13 +23,18 @@ def last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
 
 
+TREES = ("--config.model.table=digits", "--config.model.trees=40", "--config.model.depth=3", "--config.train.batch=128")
+
+
 @pytest.mark.full
-def test_kill_9_and_the_same_command(tmp_path):
-    whole = jaxbench("train", "mlp", f"--workdir={tmp_path / 'whole'}", *WORDS)
+@pytest.mark.parametrize(("experiment", "more"), [("mlp", ()), ("gbdt", TREES)])
+def test_kill_9_and_the_same_command(tmp_path, experiment, more):
+    words = (experiment, *WORDS, *more)
+    whole = jaxbench("train", *words, f"--workdir={tmp_path / 'whole'}")
     assert whole.returncode in (0, 1), whole.stdout + whole.stderr  # target reached or not
     assert last_line(whole.stdout).startswith("params_sha256: ")
 
-    words = command("train", "mlp", f"--workdir={tmp_path / 'killed'}", *WORDS)
+    words = command("train", *words, f"--workdir={tmp_path / 'killed'}")
     with subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 200
         checkpoints = tmp_path / "killed" / "checkpoints"
@@ -38,7 +43,7 @@ def test_kill_9_and_the_same_command(tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         process.kill()
-    again = jaxbench("train", "mlp", f"--workdir={tmp_path / 'killed'}", *WORDS)
+    again = jaxbench(*words[3:])
     assert "continuing from the checkpoint at step" in again.stdout, again.stdout + again.stderr
     assert last_line(again.stdout) == last_line(whole.stdout)
     assert again.returncode == whole.returncode

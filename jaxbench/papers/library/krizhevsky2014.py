@@ -163,7 +163,7 @@ PAPER = Paper(
             title="speed-up", x="devices", y="times one device", log="xy", published=published_speedups, ours=speedups
         ),
         Panel(
-            title="two devices", x="dense layers by", y="images a second", names=("data parallelism", "the mixture"),
+            title="two devices", x="parallelism of the dense layers", y="images a second", names=("data", "tensor"),
             ours=rates,
         ),
     ),

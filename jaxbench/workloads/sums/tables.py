@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Tables: one drawn in the shape of Higgs, whose true function is known, and a check of tables that are brought.
+"""Tables: one drawn in the shape of Higgs, whose true function is known; those of scikit-learn; and your own.
 
 Higgs: 11 million rows of 28 columns, two classes (Baldi, Sadowski and Whiteson, "Searching for exotic particles in
 high-energy physics with deep learning", Nature Communications 5, 2014).
@@ -7,15 +7,69 @@ high-energy physics with deep learning", Nature Communications 5, 2014).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, did_you_mean
 
 COLUMNS = 28
+DRAWN, DRAWN_ROWS = "higgs_like", 81_920
+CARRIED = ("breast_cancer", "digits", "iris", "wine")  # by scikit-learn: classes, without a network
+
+
+@dataclass(frozen=True)
+class Table:
+    """rows: float32 (rows, columns + 1), the class last, a number in [0, classes)."""
+
+    name: str
+    rows: np.ndarray
+    classes: int
+
+
+def load(name: str, path: str = "", *, seed: int = 0) -> Table:
+    """The table of a name, or of a file: .csv, with a line of names and the class in the last column.
+
+    Raises UserError for an unknown name, a file of another kind, and what `checked` refuses.
+    """
+    if path:
+        return _of_csv(Path(path).expanduser())
+    if name == DRAWN:
+        drawn = np.asarray(higgs_like(jax.random.PRNGKey(seed), DRAWN_ROWS))
+        return Table("a table drawn in the shape of Higgs", drawn, 2)
+    if name not in CARRIED:
+        raise UserError(f"--config.model.table={name} is unknown: {did_you_mean(name, [DRAWN, *CARRIED])}")
+    from sklearn import datasets  # late: it takes a second to import
+
+    columns, target = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return _coded(name, checked(columns, target, classes=True))
+
+
+def _of_csv(path: Path) -> Table:
+    import pandas as pd
+
+    if path.suffix != ".csv" or not path.is_file():
+        raise UserError(f"--config.data.path={path} is not a table: give a .csv file whose last column is the class.")
+    try:
+        read = pd.read_csv(path)
+    except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
+        raise UserError(f"--config.data.path={path} cannot be read as a table ({error}).") from error
+    if read.shape[1] < 2:
+        raise UserError(f"--config.data.path={path} has {read.shape[1]} column: give at least one beside the class.")
+    names = tuple(map(str, read.columns))
+    return _coded(path.name, checked(read.iloc[:, :-1].to_numpy(), read.iloc[:, -1], classes=True, names=names))
+
+
+def _coded(name: str, rows: np.ndarray) -> Table:
+    """The classes as numbers from 0. Raises UserError for more of them than a byte holds."""
+    found, codes = np.unique(rows[:, -1], return_inverse=True)
+    if len(found) > 256:
+        raise UserError(f"the target of {name} has {len(found):,} different values, too many for classes: at most 256.")
+    return Table(name, np.column_stack([rows[:, :-1], codes]).astype(np.float32), len(found))
 
 
 def true_logit(x_RC: jax.Array) -> jax.Array:
@@ -58,10 +112,20 @@ def _number(column: np.ndarray, name: str) -> np.ndarray:
     try:
         numbers = column.astype(np.float32)
     except (TypeError, ValueError) as error:
-        raise UserError(f"the column {name} has text, {error}: give numbers, such as a code for each word.") from error
+        text = next(value for value in column if not _is_number(value))
+        raise UserError(
+            f"the column {name} has text ({text!r}): give numbers, such as a code for each word."
+        ) from error
     if missing := np.count_nonzero(~np.isfinite(numbers)):
         raise UserError(
             f"the column {name} has {missing:,} values that are missing or not finite: fill them, such as with the "
             "column's median."
         )
     return numbers
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return isinstance(float(value), float)
+    except (TypeError, ValueError):
+        return False

@@ -59,12 +59,22 @@ def init(settings: Settings) -> State:
 
 
 def local(settings: Settings, state: State, rows: Batch, weight: jax.Array | None = None) -> dict[str, jax.Array]:
-    """ "first" and "second" derivatives, (nodes of the last level, columns, BINS), of the nodes of this level.
-
-    weight: of each row, (rows,); None: all count once.
-    """
+    """The `histograms` of this level, and the loss. weight: of each row, (rows,); None: all count once."""
     bins_RC, target_R = rows["row"][:, :-1].astype(jnp.int32), rows["row"][:, -1].astype(jnp.float32)
     loss_R, first_R, second_R = derivatives(settings.loss, rows["margin"], target_R)
+    sums = histograms(settings, state, bins_RC, first_R, second_R, weight)
+    return {**sums, "loss": jnp.sum(loss_R)}
+
+
+def histograms(
+    settings: Settings,
+    state: State,
+    bins_RC: jax.Array,
+    first_R: jax.Array,
+    second_R: jax.Array,
+    weight: jax.Array | None = None,
+) -> dict[str, jax.Array]:
+    """Sums of the "first" and "second" derivatives of rows, (nodes of the last level, columns, BINS)."""
     node_R = _node(state, bins_RC, levels=settings.depth - 1, until=state["level"])
     widest, columns = 2 ** (settings.depth - 1), jnp.arange(settings.columns)
     cell_RC = (node_R[:, None] * settings.columns + columns) * BINS + bins_RC
@@ -72,7 +82,7 @@ def local(settings: Settings, state: State, rows: Batch, weight: jax.Array | Non
     both_RC2 = jnp.broadcast_to(both_R2[:, None], (*bins_RC.shape, 2))
     sums = jnp.zeros((widest * settings.columns * BINS, 2)).at[cell_RC.reshape(-1)].add(both_RC2.reshape(-1, 2))
     shape = (widest, settings.columns, BINS)
-    return {"first": sums[:, 0].reshape(shape), "second": sums[:, 1].reshape(shape), "loss": jnp.sum(loss_R)}
+    return {"first": sums[:, 0].reshape(shape), "second": sums[:, 1].reshape(shape)}
 
 
 def derivatives(loss: str, margin: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
