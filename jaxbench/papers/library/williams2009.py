@@ -22,7 +22,8 @@ def under_the_roof(found: Evidence) -> Reading:
     if not rows:
         raise NotTestable("No kernel has a share of a measured roof: the machine's card is missing.")
     top = max(rows, key=lambda row: row.peak_share.value)
-    return Reading(top.peak_share, f"{len(rows)} kernels, the nearest is {top.point.op} {top.point.shape}")
+    size = top.point.shape or f"of {top.point.elements:,} numbers"
+    return Reading(top.peak_share, f"{len(rows)} kernels, the nearest is {top.point.op} {size}")
 
 
 def alpha_beta(found: Evidence) -> Reading:
