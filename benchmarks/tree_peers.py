@@ -37,7 +37,7 @@ Fit = Callable[[np.ndarray, int], Train]
 
 
 def ours(rows: np.ndarray, count: int) -> Train:
-    settings = trees.Settings(
+    settings = trees.TreeSettings(
         columns=tables.COLUMNS, depth=DEPTH, rate=RATE, l2=L2 / len(rows), min_hessian=MIN_HESSIAN / len(rows)
     )
     cuts = trees.edges(rows[:, :-1])

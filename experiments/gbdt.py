@@ -45,4 +45,4 @@ def build(config: ConfigDict) -> TrainWorkload:
         return boosting.workload("gbdt", rows, rounds=count, seed=config.seed, **model)
     if table != tables.DRAWN or config.data.path:
         raise UserError("a table is for a whole training: use jaxbench train, or add --config.model.trees=50.")
-    return trees.workload("gbdt", trees.Settings(columns=tables.COLUMNS, **model))
+    return trees.workload("gbdt", trees.TreeSettings(columns=tables.COLUMNS, **model))

@@ -63,7 +63,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AbOutcome:
     """answers: from the finished pairs. across: the fields in which A and B differ. left_out: the points that are not
     compared. software: a sentence for each difference of software, or of the model. why: why measuring ended."""
 
@@ -173,7 +173,7 @@ class _Arm:
 def run(
     experiment: str, sides: tuple[Side, Side], workdir: Path, budget: Budget, console: Console,
     clock: Clock = time.monotonic,
-) -> Outcome:  # fmt: skip
+) -> AbOutcome:  # fmt: skip
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
     signal.signal(signal.SIGTERM, runner.interrupt)
     with ExitStack() as stack:
@@ -196,7 +196,7 @@ def run(
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
 
 
-def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> Outcome:
+def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> AbOutcome:
     begun, longest, pairs = clock(), 0.0, min(arm.pairs for arm in arms)
     # Refreshed by hand: a refreshing thread would run on the cores that are measured.
     with Live(console=console, auto_refresh=False, transient=True) as line:
@@ -216,7 +216,7 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
             longest = max(longest, clock() - start)
 
 
-def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float) -> Outcome:
+def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float) -> AbOutcome:
     """The outcome of the first `pairs`; an interrupted pair is ignored. seconds: as in `_ended`."""
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
@@ -227,7 +227,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float) -> Ou
     left, right = (sequential.first(side, pairs) for side in (pair.a, pair.b))
     answers = sequential.judge(left, right, budget.metric, margin=budget.margin)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
-    return Outcome(answers, across, pair.left_out, software, _ended(answers, pairs, seconds, budget))
+    return AbOutcome(answers, across, pair.left_out, software, _ended(answers, pairs, seconds, budget))
 
 
 def _ended(answers: Answers, pairs: int, seconds: float, budget: Budget) -> str:

@@ -24,7 +24,7 @@ from jaxbench.catalog.prices import Price
 from jaxbench.catalog.targets import Target
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.forecast import advice
-from jaxbench.forecast.advice import Candidate, Job
+from jaxbench.forecast.advice import Candidate, TrainingBudget
 from jaxbench.machine import target as target_lib
 from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.store import write_json
@@ -37,7 +37,7 @@ _SECONDS = {"h": advice.HOUR_S, "d": advice.DAY_S, "w": 7 * advice.DAY_S}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class AdviceRequest:
     """What the command asks. tokens, examples: one of them is given. names: of targets, without a size; (): all."""
 
     tokens: float | None
@@ -49,7 +49,7 @@ class Request:
     today: datetime.date
 
 
-def request(texts: dict[str, str | None], *, today: datetime.date) -> Request:
+def request(texts: dict[str, str | None], *, today: datetime.date) -> AdviceRequest:
     """From the flags' texts by name. Raises UserError naming what is wrong, before anything is compiled."""
     if bool(texts["tokens"]) == bool(texts["examples"]):
         raise UserError("jaxbench advise needs the size of the training: either --tokens=1e12 or --examples=1.2e8.")
@@ -58,7 +58,7 @@ def request(texts: dict[str, str | None], *, today: datetime.date) -> Request:
     for name in names:
         if name not in known:
             raise UserError(f"--targets={name} is unknown: {did_you_mean(name, known)}")
-    return Request(
+    return AdviceRequest(
         tokens=_positive("tokens", texts["tokens"], "1e12"),
         examples=_positive("examples", texts["examples"], "1.2e8"),
         deadline_s=_duration(texts["deadline"]),
@@ -69,7 +69,7 @@ def request(texts: dict[str, str | None], *, today: datetime.date) -> Request:
     )
 
 
-def advise(experiment: str, config: ConfigDict, asked: Request, workdir: Path, console: Console) -> bool:
+def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: Path, console: Console) -> bool:
     """Writes advise.json into the work folder: compiles what must be compiled, and reckons the rest.
 
     Returns whether anything fits. Raises UserError if no compiler is installed.
@@ -81,7 +81,7 @@ def advise(experiment: str, config: ConfigDict, asked: Request, workdir: Path, c
     workload = inspected(config.copy_and_resolve_references(), experiment)
     if asked.tokens and not workload.tokens:
         raise UserError(f"--tokens: an example of {config.experiment} has no tokens: give --examples=1.2e8.")
-    job = Job(
+    job = TrainingBudget(
         examples=asked.examples or (asked.tokens or 0.0) / workload.tokens,
         tokens=workload.tokens or 0, unit=workload.unit, deadline_s=asked.deadline_s,
     )  # fmt: skip
@@ -113,7 +113,7 @@ def advise(experiment: str, config: ConfigDict, asked: Request, workdir: Path, c
     return bool(found)
 
 
-def _offers(asked: Request) -> list[tuple[Target, list[Price]]]:
+def _offers(asked: AdviceRequest) -> list[tuple[Target, list[Price]]]:
     """Each target that has a price, as eight devices."""
     made = []
     for target in map(targets.parse, targets.names()):
@@ -128,7 +128,7 @@ def _row(target: Target) -> str:
     return peak.name if peak is not None else ""
 
 
-def _without_target(asked: Request) -> list[str]:
+def _without_target(asked: AdviceRequest) -> list[str]:
     known = {_row(target) for target in map(targets.parse, targets.names())}
     if asked.names:
         return []
@@ -137,7 +137,7 @@ def _without_target(asked: Request) -> list[str]:
 
 
 def _forecasts(
-    experiment: str, config: ConfigDict, asked: Request, target: Target, workdir: Path, console: Console,
+    experiment: str, config: ConfigDict, asked: AdviceRequest, target: Target, workdir: Path, console: Console,
     depths: tuple[int, ...],
 ) -> list[ForecastRecord]:  # fmt: skip
     compiled_for = targets.parse(_COMPILED_GPU) if target.platform == "gpu" else target
@@ -146,7 +146,7 @@ def _forecasts(
     counts = tuple(count for count in asked.counts if largest is None or count <= largest.pod)
     if not counts:
         raise UserError(f"no slice of it is as large as --counts={asked.counts[0]}.")
-    about = forecast_command.Request(targets=(target,), counts=counts, depths=depths)
+    about = forecast_command.ForecastRequest(targets=(target,), counts=counts, depths=depths)
     config = config.copy_and_resolve_references()
     return forecast_command.of_target(experiment, config, about, compiled_for, workdir, console, target)
 
@@ -176,7 +176,7 @@ def _need(points: Sequence[ForecastRecord]) -> str:
     return f" (at least {min(known) / 1e9:.3g} GB of {(points[0].memory_bytes or 0) / 1e9:.3g} GB)"
 
 
-def _assumed(config: ConfigDict, job: Job) -> list[str]:
+def _assumed(config: ConfigDict, job: TrainingBudget) -> list[str]:
     batch = config.accelerator_batch or config.batch
     tokens = f" ({batch * job.tokens:,} tokens)" if job.tokens else ""
     lines = [

@@ -110,7 +110,7 @@ def launched(launch: Launch, verb: str, arguments: list[str], workdir: Path, con
     (experiment,) = arguments
 
     def say() -> dict[str, Any]:
-        machine = runner.look(FLAGS.config.mesh.platform, Console(quiet=True))
+        machine = runner.probe_machine(FLAGS.config.mesh.platform, Console(quiet=True))
         return parts.mine(launch, machine, experiment, FLAGS.config)
 
     lead = {"run": verbs.run, "train": verbs.train}[verb]

@@ -23,7 +23,7 @@ from jaxbench import config_targets, discovery, levers
 from jaxbench.catalog import published
 from jaxbench.config_fields import (
     AUTO,
-    Field,
+    ConfigField,
     as_is,
     device_counts,
     device_limit,
@@ -135,25 +135,29 @@ class Settings(_Measured):
 
 # Further fields of a training experiment's config.
 TRAINING_ONLY = (
-    Field("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
-    Field("depths", "", as_is),  # "4,8,16": also compile at these block counts, for the memory of each lever.remat
-    Field("model", {}, as_is),
-    Field("optimizer.name", "sgd", as_is),
-    Field("optimizer.learning_rate", 0.1, positive),
-    Field("data.path", "", existing),
+    ConfigField("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
+    ConfigField(
+        "depths", "", as_is
+    ),  # "4,8,16": also compile at these block counts, for the memory of each lever.remat
+    ConfigField("model", {}, as_is),
+    ConfigField("optimizer.name", "sgd", as_is),
+    ConfigField("optimizer.learning_rate", 0.1, positive),
+    ConfigField("data.path", "", existing),
     # Of `jaxbench train`, which checks them: training/plan.py.
-    Field("train.strategy", "jit_auto", as_is),
-    Field("train.batch", 64, as_is),
-    Field("train.epochs", 20, as_is),
-    Field("train.target", 0.97, as_is),
-    Field("train.checkpoint_every", 50, as_is),
-    Field("train.keep", 3, as_is),
-    Field("train.tensorboard", False, as_is),
-    Field("train.warmup", 0, as_is),  # steps in which the learning rate grows to its value; 0: it starts there
-    Field("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
-    Field("train.noise_examples", 0, as_is),  # of a measurement of the gradient noise scale; 0: none
-    Field("report.overlay", "tf_dgx1_p100_synth", one_of("", *published.overlays())),
-    Field("report.view", "", as_is),  # an extra figure about how a model is sharded, such as zero; see commandline
+    ConfigField("train.strategy", "jit_auto", as_is),
+    ConfigField("train.batch", 64, as_is),
+    ConfigField("train.epochs", 20, as_is),
+    ConfigField("train.target", 0.97, as_is),
+    ConfigField("train.checkpoint_every", 50, as_is),
+    ConfigField("train.keep", 3, as_is),
+    ConfigField("train.tensorboard", False, as_is),
+    ConfigField("train.warmup", 0, as_is),  # steps in which the learning rate grows to its value; 0: it starts there
+    ConfigField("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
+    ConfigField("train.noise_examples", 0, as_is),  # of a measurement of the gradient noise scale; 0: none
+    ConfigField("report.overlay", "tf_dgx1_p100_synth", one_of("", *published.overlays())),
+    ConfigField(
+        "report.view", "", as_is
+    ),  # an extra figure about how a model is sharded, such as zero; see commandline
 )
 
 
@@ -170,19 +174,19 @@ class CaseSettings(_Measured):
 
 
 CASES_ONLY = (
-    Field("measures", "cases", as_is),
-    Field("ops", "all", as_is),  # names, comma-separated
-    Field("sizes", "auto", as_is),  # "1024,1e6,64Ki"
-    Field("dtypes", "float32", as_is),
+    ConfigField("measures", "cases", as_is),
+    ConfigField("ops", "all", as_is),  # names, comma-separated
+    ConfigField("sizes", "auto", as_is),  # "1024,1e6,64Ki"
+    ConfigField("dtypes", "float32", as_is),
 )
 FIXED = ("experiment", "measures")  # fields that the command line cannot set
 
 
-def _fields(settings: type[_Measured], more: Iterable[Field]) -> list[Field]:
+def _fields(settings: type[_Measured], more: Iterable[ConfigField]) -> list[ConfigField]:
     return [f.metadata["field"] for f in dataclasses.fields(settings) if "field" in f.metadata] + [*more]
 
 
-def _tree(fields: Iterable[Field]) -> ConfigDict:
+def _tree(fields: Iterable[ConfigField]) -> ConfigDict:
     tree: dict[str, Any] = {}
     for field in fields:
         *groups, last = field.path.split(".")
@@ -207,7 +211,7 @@ def target_defaults() -> ConfigDict:
     return _tree(config_targets.FIELDS)
 
 
-def _read(settings: type[S], more: Iterable[Field], config: ConfigDict, **known: Any) -> S:
+def _read(settings: type[S], more: Iterable[ConfigField], config: ConfigDict, **known: Any) -> S:
     for field in more:
         field.read(field.path, _at(config, field.path))
     for attribute in dataclasses.fields(settings):
@@ -241,18 +245,16 @@ def compose(
     """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
 
     A preset with ``TINY = True`` uses the experiment's ``tiny(config)``, if it has one: the same model, so small that
-    it compiles in a second. tiny=False, for `train`: the model keeps its size. training: to a target, for which the
-    experiment's ``for_training(config)``, if it has one, changes what a measured step does not have.
+    it compiles in a second; tiny=False: the model keeps its size. training: to a target, which needs the experiment's
+    ``for_training(config)``, if it has one, instead.
 
     An experiment may add keys to its own groups but may not change the type of a harness field.
     """
     own = _own(experiment, module)
-    if tiny and getattr(preset, "TINY", False) and hasattr(module, "tiny"):
+    change = "for_training" if training else "tiny" if tiny and getattr(preset, "TINY", False) else ""
+    if change and hasattr(module, change):
         with discovery.explained(module):
-            own = module.tiny(own)
-    if training and hasattr(module, "for_training"):
-        with discovery.explained(module):
-            own = module.for_training(own)
+            own = getattr(module, change)(own)
     kinds = {"cases": case_defaults, "targets": target_defaults}
     config = kinds.get(own.get("measures", ""), defaults)()
     config.experiment = experiment

@@ -101,10 +101,10 @@ def _legal(path: str, value: str, legal: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Field:
+class ConfigField:
     """One field of the config.
 
-    default: None where another `Field` declares it. mixed: its value may be a number or a word.
+    default: None where another `ConfigField` declares it. mixed: its value may be a number or a word.
     """
 
     path: str
@@ -115,4 +115,4 @@ class Field:
 
 def setting(path: str, default: Any, read: Read, *, mixed: bool = False) -> Any:
     """A dataclass attribute that is parsed from the config's field at `path`."""
-    return dataclasses.field(metadata={"field": Field(path, default, read, mixed)})
+    return dataclasses.field(metadata={"field": ConfigField(path, default, read, mixed)})

@@ -23,8 +23,8 @@ from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
 from jaxbench.errors import UserError
 from jaxbench.forecast import estimate, measured, network, reckon
-from jaxbench.forecast.network import Carded, Hosts, Link, Network
-from jaxbench.forecast.reckon import Compiled
+from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts, Network
+from jaxbench.forecast.reckon import CompiledForecast
 from jaxbench.machine import target as target_lib
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import RECKONED, ForecastRecord
@@ -34,7 +34,7 @@ _BASE = (4, 8)  # the device counts that are compiled when others are reckoned: 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ForecastRequest:
     """What the command asks. counts: reckoned from two compiled ones; (): compile each target as it is. depths: two
     numbers of blocks that are compiled in place of the model's. source: a measured run. links: between hosts."""
 
@@ -42,7 +42,7 @@ class Request:
     counts: tuple[int, ...] = ()
     depths: tuple[int, ...] = ()
     source: Path | None = None
-    links: tuple[tuple[str, Link], ...] = ()
+    links: tuple[tuple[str, AlphaBetaLink], ...] = ()
     card: Path | None = None
 
     def network(self, target: Target) -> Network:
@@ -51,11 +51,11 @@ class Request:
         return network.of(target, between=self.links[0][1] if self.links else None)
 
 
-def request(texts: dict[str, str | None]) -> Request:
+def request(texts: dict[str, str | None]) -> ForecastRequest:
     """From the flags' texts by name. Raises UserError naming what is wrong, before anything is compiled."""
     links = tuple((text.strip(), network.parse(text)) for text in (texts["link"] or "").split(",") if text.strip())
     names = [text.strip() for text in (texts["targets"] or "").split(",") if text.strip()]
-    asked = Request(
+    asked = ForecastRequest(
         targets=tuple(targets.parse(name) for name in names),
         counts=numbers("counts", texts["counts"], "1,2,4,8"),
         depths=numbers("depths", texts["depths"], "2,4"),
@@ -83,7 +83,7 @@ def request(texts: dict[str, str | None]) -> Request:
 
 
 def forecast(
-    experiment: str, config: ConfigDict, asked: Request, workdir: Path, console: Console
+    experiment: str, config: ConfigDict, asked: ForecastRequest, workdir: Path, console: Console
 ) -> list[ForecastRecord]:
     """All forecasts, written to `forecast.jsonl`. Raises UserError. An interrupt loses no compilation."""
     if asked.source is not None:
@@ -102,7 +102,7 @@ def forecast(
 def of_target(
     experiment: str,
     config: ConfigDict,
-    asked: Request,
+    asked: ForecastRequest,
     target: Target,
     workdir: Path,
     console: Console,
@@ -132,13 +132,13 @@ def of_target(
 def _compiled(
     experiment: str,
     config: ConfigDict,
-    asked: Request,
+    asked: ForecastRequest,
     target: Target,
     depth: int,
     workdir: Path,
     console: Console,
     on: Target,
-) -> list[Compiled]:
+) -> list[CompiledForecast]:
     """The points of one target and depth: compiled now, or before by the same command. on: where they are to run."""
     from jaxbench.runner import compile_only  # here: only this asks for jax
 
@@ -155,7 +155,7 @@ def _compiled(
     return [_read(row, folder, config.experiment, on, asked) for row in compiled.rows(RunFolder(folder))]
 
 
-def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked: Request) -> Compiled:
+def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked: ForecastRequest) -> CompiledForecast:
     from jaxbench.runner import compile_only
 
     part = target.part(int(row.point["devices"]))
@@ -165,17 +165,17 @@ def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked
             exact, basis=RECKONED, memory_bytes=part.memory_bytes, sources=(f"the text compiled for {row.target}",)
         )
     if row.record is None:
-        return Compiled(exact, ())
+        return CompiledForecast(exact, ())
     text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()
     events = estimate.program(text, row.record.mesh, part)
-    return Compiled(estimate.timed(exact, events, part, asked.network(part)), events)
+    return CompiledForecast(estimate.timed(exact, events, part, asked.network(part)), events)
 
 
-def _counts(found: Sequence[Compiled], asked: Request, target: Target) -> list[ForecastRecord]:
+def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: Target) -> list[ForecastRecord]:
     """The compiled points and, where counts are asked, those reckoned from them."""
     if not asked.counts:
         return [each.forecast for each in found]
-    families: dict[tuple[str, str, str], list[Compiled]] = {}
+    families: dict[tuple[str, str, str], list[CompiledForecast]] = {}
     for each in found:
         point = each.forecast
         families.setdefault((point.strategy, point.scaling, point.arm), []).append(each)
@@ -197,7 +197,7 @@ def _base_counts(target: Target) -> tuple[int, int]:
     return _BASE if target.devices >= _BASE[1] else (target.devices // 2, target.devices)
 
 
-def _from_run(experiment: str, config: ConfigDict, asked: Request) -> list[ForecastRecord]:
+def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> list[ForecastRecord]:
     assert asked.source is not None
     run = RunFolder(asked.source)
     if (name := run.config().get("experiment")) != config.experiment:

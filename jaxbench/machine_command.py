@@ -12,14 +12,14 @@ from jaxbench import discovery
 from jaxbench.analysis import machine_card, stopping
 from jaxbench.errors import NothingToMeasure
 from jaxbench.records.store import RunFolder, write_atomic, write_json
-from jaxbench.report.build import Outcome
+from jaxbench.report.build import RunOutcome
 
 # In the order in which they run: the quick ones first, for early results.
 EXPERIMENTS = ("dispatch", "transfer", "stream", "matmul", "collectives")
 CARD = "machine.json"
 
 
-def machine(workdir: Path, *, preset: str, console: Console) -> Outcome:
+def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
     """Measures what `workdir` lacks; writes the page and the card, the card also beside `workdir`. Raises UserError."""
     from jaxbench.machine import start
     from jaxbench.report import build

@@ -158,11 +158,11 @@ def gallery(console: Console) -> int:
 
 def launch(engine: str, command: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.launch import submission
-    from jaxbench.launch.request import Request
+    from jaxbench.launch.request import LaunchRequest
     from jaxbench.records import launched
     from jaxbench.runner import run as runner
 
-    request = Request(
+    request = LaunchRequest(
         engine=engine,
         command=tuple(command),
         workdir=workdir,

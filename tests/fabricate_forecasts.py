@@ -7,7 +7,7 @@ import dataclasses
 
 from jaxbench.catalog import targets
 from jaxbench.forecast import network, reckon
-from jaxbench.forecast.reckon import Compiled
+from jaxbench.forecast.reckon import CompiledForecast
 from jaxbench.forecast.schedule import Send, Wait, among
 from jaxbench.forecast.work import Cost
 from jaxbench.records.forecasts import ForecastRecord
@@ -28,14 +28,14 @@ def compiled(devices: int, *, state: int = 64 * 10**9, kept: int = 10**9, gather
         peak_bytes=kept + state // devices, memory_bytes=about.memory_bytes, collectives=(gather,),
         flops=1e12 * devices, parameters=10**9,
     )  # fmt: skip
-    return Compiled(record, events)
+    return CompiledForecast(record, events)
 
 
-def at(count: int, few: Compiled | None = None, many: Compiled | None = None) -> ForecastRecord:
+def at(count: int, few: CompiledForecast | None = None, many: CompiledForecast | None = None) -> ForecastRecord:
     target = targets.parse(f"h100:{count}")
     return reckon.at_count(few or compiled(4), many or compiled(8), count, target, network.of(target))
 
 
-def compiled_tpu(devices: int) -> Compiled:
+def compiled_tpu(devices: int) -> CompiledForecast:
     made = compiled(devices)
-    return Compiled(dataclasses.replace(made.forecast, device_kind="TPU v5 lite"), made.events)
+    return CompiledForecast(dataclasses.replace(made.forecast, device_kind="TPU v5 lite"), made.events)

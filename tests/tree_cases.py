@@ -8,7 +8,7 @@ import numpy as np
 from jaxbench.workloads.sums import trees
 
 ROWS, DEPTH = 300, 3
-SETTINGS = trees.Settings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
+SETTINGS = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
 
 
 def table(rows=ROWS, seed=0, columns=4):

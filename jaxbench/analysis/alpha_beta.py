@@ -25,7 +25,7 @@ POOR = 0.25  # from this misfit on, the line does not describe the times
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class AlphaBetaFit:
     """The line of one collective in one group of devices, or of one transfer; or why there is none.
 
     Attributes:
@@ -63,7 +63,7 @@ class Fit:
         return self.alpha_s.value + payload_bytes / self.beta_bytes_per_s.value
 
 
-def fit_all(rows: list[CaseRow]) -> list[Fit]:
+def fit_all(rows: list[CaseRow]) -> list[AlphaBetaFit]:
     """One fit for each collective in each group of devices and for each transfer, in the order of the rows.
 
     Transfers of one size only are left out: they serve to compare pairs of devices.
@@ -80,12 +80,12 @@ def group_of(place: CasePlace) -> tuple[object, ...]:
     return (place.op, place.dtype, place.devices, place.mesh, place.axis, place.source, place.target)
 
 
-def _fit(group: list[CaseRow]) -> Fit:
+def _fit(group: list[CaseRow]) -> AlphaBetaFit:
     p = group[0].point
     good = sorted((row for row in group if usable(row)), key=lambda row: row.point.payload_bytes or 0)
     sizes = len({row.point.payload_bytes for row in good})
     factor = bus_factor(p.op, p.devices) if p.family == "collective" else None
-    fit = Fit(place=p, bus_factor=math.nan if factor is None else factor)
+    fit = AlphaBetaFit(place=p, bus_factor=math.nan if factor is None else factor)
     if not good:
         return dataclasses.replace(fit, why_not=_no_usable_size(group))
     if sizes < MIN_SIZES:
@@ -107,7 +107,7 @@ def _no_usable_size(rows: list[CaseRow]) -> str:
     return "no size is complete, correct and not refused"
 
 
-def _solved(fit: Fit, rows: list[CaseRow]) -> Fit:
+def _solved(fit: AlphaBetaFit, rows: list[CaseRow]) -> AlphaBetaFit:
     sizes = np.array([row.point.payload_bytes for row in rows], dtype=np.float64)
     times = np.array([row.timing.step_s.value for row in rows])
     ((alpha, inverse),) = solve(sizes, times[None])
@@ -162,7 +162,7 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
     return best / np.array([1.0, unit])
 
 
-def sentences(fits: list[Fit]) -> list[str]:
+def sentences(fits: list[AlphaBetaFit]) -> list[str]:
     """One sentence per fit. Groups without a fit for the same reason share a sentence."""
     fitted, missing = [], dict[str, list[str]]()
     for fit in fits:
@@ -173,7 +173,7 @@ def sentences(fits: list[Fit]) -> list[str]:
     return fitted + [f"No fit of time against size: {', '.join(names)}: {why}." for why, names in missing.items()]
 
 
-def _sentence(fit: Fit) -> str:
+def _sentence(fit: AlphaBetaFit) -> str:
     alpha, beta = interval(fit.alpha_s, seconds), interval(fit.beta_bytes_per_s, per_second)
     size, residual = max(fit.residuals, key=lambda pair: abs(pair[1]))
     text = f"{fit.name}: t(S) = {alpha} + S / ({beta})"

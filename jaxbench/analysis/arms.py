@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.timing import Timing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Arm:
+class ArmResult:
     """One arm in one place (strategy, scaling, devices).
 
     Attributes:
@@ -40,7 +40,7 @@ class Arm:
     why: str = ""
 
     @property
-    def point(self) -> Point:
+    def point(self) -> MeasuredPoint:
         return self.row.point
 
     @property
@@ -70,33 +70,33 @@ class Arm:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Place:
+class ArmGroup:
     """The arms of one (strategy, scaling, devices). name: what distinguishes it; "" if the run has only one place."""
 
     name: str
     strategy: str
     scaling: str
     devices: int
-    arms: list[Arm]
+    arms: list[ArmResult]
 
     @property
     def oversubscribed(self) -> bool:
         return any(arm.point.oversubscribed for arm in self.arms)
 
     @staticmethod
-    def speedup(arm: Arm, over: Arm) -> Estimate:
+    def speedup(arm: ArmResult, over: ArmResult) -> Estimate:
         """Examples per second of `arm` over those of `over`, from the rounds that both share."""
         return paired_ratio.ratio(arm, over).under(arm.point.examples / over.point.examples)
 
 
-def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
+def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[ArmGroup]:
     """Every place of the run with its arms in the order of the plan. swept: the names of the levers that differ."""
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.point.strategy, row.point.scaling, row.point.devices), []).append(row)
     keys = list(groups)
     return [
-        Place(
+        ArmGroup(
             name=_name(key, keys), strategy=key[0], scaling=key[1], devices=key[2],
             arms=[_arm(row, group[0], swept) for row in group],
         )
@@ -104,11 +104,11 @@ def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[Place]:
     ]  # fmt: skip
 
 
-def arms_of(places: Sequence[Place]) -> list[Arm]:
+def arms_of(places: Sequence[ArmGroup]) -> list[ArmResult]:
     return [arm for place in places for arm in place.arms]
 
 
-def label(point: Point, swept: Sequence[str]) -> str:
+def label(point: MeasuredPoint, swept: Sequence[str]) -> str:
     """The value of the one swept lever; the arm's full name if several levers, or a ladder, are swept."""
     if list(swept) == ["batch"]:
         return str(point.global_batch)
@@ -123,24 +123,24 @@ def _name(key: tuple[str, str, int], keys: Sequence[tuple[str, str, int]]) -> st
     return ", ".join([*([" ".join(words)] if words else []), *([devices(key[2])] if differs[2] else [])])
 
 
-def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Arm:
+def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> ArmResult:
     name = label(row.point, swept)
     if not row.timing.step_s.known:
-        return Arm(row=row, label=name, baseline=baseline)
+        return ArmResult(row=row, label=name, baseline=baseline)
     memory = row.point.peak_bytes / baseline.point.peak_bytes
     if row is baseline:
         one = Estimate(value=1.0)
         facts = dict(ratio=one, speedup=one, memory_ratio=memory, verdict="baseline")
-        return Arm(row=row, label=name, baseline=baseline, **facts)  # type: ignore[arg-type]
+        return ArmResult(row=row, label=name, baseline=baseline, **facts)  # type: ignore[arg-type]
     if not baseline.timing.step_s.known:
         why = f"its baseline {baseline.point.point} has no times"
-        return Arm(row=row, label=name, baseline=baseline, verdict="cannot tell", why=why)
+        return ArmResult(row=row, label=name, baseline=baseline, verdict="cannot tell", why=why)
     ratio = paired_ratio.ratio(row, baseline)
     work_ratio = row.point.examples / baseline.point.examples
     speedup = ratio.under(work_ratio)
     same_part = row.point.levers.get("part") == baseline.point.levers.get("part")
     verdict, why = judge(row, baseline, speedup) if same_part else ("", "")
-    return Arm(
+    return ArmResult(
         row=row, label=name, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
         why=why,
     )  # fmt: skip

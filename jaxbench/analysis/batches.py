@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 
 NEAR = 0.9  # beyond this share of the best throughput, a larger batch costs time per step and gains little
@@ -26,11 +26,11 @@ class Knee:
       certain: all of the interval of `share` is above NEAR, and all of the smaller batch's is below it.
     """
 
-    place: Place
-    arm: Arm
-    best: Arm
+    place: ArmGroup
+    arm: ArmResult
+    best: ArmResult
     share: Estimate
-    below: Arm | None
+    below: ArmResult | None
     below_share: Estimate
     rising: bool
 
@@ -40,7 +40,7 @@ class Knee:
         return smaller and (self.arm is self.best or (self.share.has_interval and self.share.lo >= NEAR))
 
 
-def knee(place: Place) -> Knee | None:
+def knee(place: ArmGroup) -> Knee | None:
     """The knee of a place whose arms differ only in the batch; None with fewer than three batches."""
     arms = sorted((arm for arm in place.arms if arm.believed), key=lambda arm: arm.point.global_batch)
     if len({arm.point.global_batch for arm in arms}) < 3:
@@ -59,14 +59,14 @@ def knee(place: Place) -> Knee | None:
 class Latency:
     """Percentiles of the wall time of single calls. why_not: why p99, or both, are unknown."""
 
-    arm: Arm
+    arm: ArmResult
     calls: int
     p50: Estimate = UNKNOWN
     p99: Estimate = UNKNOWN
     why_not: str = ""
 
 
-def latency(arm: Arm) -> Latency:
+def latency(arm: ArmResult) -> Latency:
     """Uses only blocks of one call: a longer block is an average, which has no percentiles of latency."""
     rounds = [(unit, r) for unit, r in zip(arm.point.units, arm.point.rounds, strict=True) if r.steps == 1]
     if not rounds:
@@ -113,7 +113,7 @@ def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: fl
     return result
 
 
-def latencies(places: Sequence[Place]) -> list[tuple[Place, list[Latency]]]:
+def latencies(places: Sequence[ArmGroup]) -> list[tuple[ArmGroup, list[Latency]]]:
     """For every place, the arms that infer, by batch."""
     results = []
     for place in places:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.levers.mesh import MESH
 from jaxbench.levers.schedule import SCHEDULE
@@ -16,7 +16,7 @@ def idle(stages: float, parts: float, chunks: int = 1) -> float:
     return (stages - 1) / (chunks * parts + stages - 1)
 
 
-def stages(point: Point) -> int:
+def stages(point: MeasuredPoint) -> int:
     """K, the size of its mesh axis `stage`; 1 without one."""
     for axis in MESH.of(point.levers).split(","):
         name, _, size = axis.partition("=")
@@ -25,16 +25,16 @@ def stages(point: Point) -> int:
     return point.devices if point.strategy == "pipeline" else 1
 
 
-def micro_batches(point: Point) -> int:
+def micro_batches(point: MeasuredPoint) -> int:
     """M."""
     return ACCUMULATE.of(point.levers)
 
 
-def chunks(point: Point) -> int:
+def chunks(point: MeasuredPoint) -> int:
     """V."""
     return CHUNKS.get(SCHEDULE.of(point.levers), 1)
 
 
-def of(point: Point) -> float:
+def of(point: MeasuredPoint) -> float:
     """The share of time in which a stage of this point waits for work; 0 without stages."""
     return idle(stages(point), micro_batches(point), chunks(point))

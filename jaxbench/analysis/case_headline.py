@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from jaxbench.analysis import ceilings, paired_ratio
-from jaxbench.analysis.alpha_beta import POOR, Fit, group_of
+from jaxbench.analysis.alpha_beta import POOR, AlphaBetaFit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing
 from jaxbench.analysis.headline import devices as devices_word
@@ -24,7 +24,7 @@ Groups = dict[tuple[object, ...], list[CaseRow]]
 def headlines(
     view: str,
     rows: list[CaseRow],
-    fits: list[Fit],
+    fits: list[AlphaBetaFit],
     crossings: list[Crossing],
     *,
     cache_bytes: int | None = None,
@@ -144,7 +144,7 @@ def _transfer(rows: list[CaseRow]) -> list[str]:
     return sentences
 
 
-def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
+def _collectives(rows: list[CaseRow], fits: list[AlphaBetaFit]) -> list[str]:
     """For each operation on the most devices, the lowest bus bandwidth over its groups at their largest common payload.
 
     Also the time of small payloads: alpha, or if no line describes the times, the time of the smallest payload.
@@ -169,7 +169,7 @@ def _collectives(rows: list[CaseRow], fits: list[Fit]) -> list[str]:
     return sentences
 
 
-def _small_payload(rows: list[CaseRow], shown: CaseRow, fit: Fit | None) -> str:
+def _small_payload(rows: list[CaseRow], shown: CaseRow, fit: AlphaBetaFit | None) -> str:
     """The cost of a small payload in the group of `shown`. The alpha of a line that misses the times means nothing."""
     if fit is not None and fit.misfit < POOR:
         return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"

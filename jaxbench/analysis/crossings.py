@@ -71,7 +71,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Knee:
+class HalfPerformance:
     """The size at which a series reaches half of its best throughput (n_1/2 of Hockney and Jesshope 1981).
 
     Attributes:
@@ -166,7 +166,7 @@ def _elements(row: CaseRow) -> int:
     return row.point.elements or 0
 
 
-def knees(rows: list[CaseRow]) -> list[Knee]:
+def knees(rows: list[CaseRow]) -> list[HalfPerformance]:
     """One knee for each series of at least three sizes."""
     return [
         _knee(op, dtype, label, by_size)
@@ -176,7 +176,7 @@ def knees(rows: list[CaseRow]) -> list[Knee]:
     ]
 
 
-def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> Knee:
+def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> HalfPerformance:
     sizes = np.array([_elements(row) for row in rows], dtype=np.float64)
     rates = sizes / np.array([row.timing.step_s.value for row in rows])
     draws = sizes / np.stack([row.timing.step_draws for row in rows], axis=1)
@@ -184,7 +184,7 @@ def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> Knee:
     rounds, best = min(row.timing.rounds for row in rows), int(rates.argmax())
     index = int(first[0])
     knee = estimate(float(value[0]), _half(sizes, draws[np.isfinite(draws).all(axis=1)])[1], rounds=rounds)
-    return Knee(
+    return HalfPerformance(
         op=op, dtype=dtype, series=label, elements=knee, below=int(sizes[index - 1]) if index else None,
         from_=int(sizes[index]), best_per_s=rows[best].timing.step_s.under(float(sizes[best])),
         best_elements=int(sizes[best]), rising=best == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
@@ -215,6 +215,6 @@ def _round(value: float) -> int:
     return int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
 
 
-def sentences(crossings: list[Crossing], knees: list[Knee]) -> list[str]:
+def sentences(crossings: list[Crossing], knees: list[HalfPerformance]) -> list[str]:
     """The sentences of the report about sizes: crossings first."""
     return [c.sentence for c in crossings] + [k.sentence for k in knees]

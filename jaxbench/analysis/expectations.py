@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row
 
 YES, NO, CANNOT_TELL = "yes", "NO", "cannot tell"
@@ -79,7 +79,7 @@ def worst(answers: Iterable[str]) -> str:
     return max(answers, key=(YES, CANNOT_TELL, NO).index, default=YES)
 
 
-def complete(expected: str, points: Sequence[Point | CasePoint], *, unit: str = "programs") -> Item:
+def complete(expected: str, points: Sequence[MeasuredPoint | CasePoint], *, unit: str = "programs") -> Item:
     """Whether all of these were measured. A failed point is a violation, and a missing point is unknown. Points that
     their strategy does not support are left out."""
     points = [point for point in points if point.status != "unsupported"]

@@ -15,7 +15,7 @@ from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.limits import FLOP, Demand
 from jaxbench.analysis.quantities import seconds
-from jaxbench.analysis.timing import Loop, Timing
+from jaxbench.analysis.timing import LoopTime, Timing
 
 TWO_CLOCKS = "two clocks agree"
 BELOW_PEAK = "not above peak"
@@ -66,7 +66,7 @@ class Gate:
     launch_bound: bool = False
 
 
-def judge(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
+def judge(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
     demands: its work per second, each kind with its ceiling (`limits.demands`).
@@ -103,7 +103,7 @@ def itself(point: CasePoint) -> Gate:
     return Gate(name=ITSELF, passed=False, reason=f"the compiler used {' and '.join(kinds)} instead of {point.impl}")
 
 
-def two_clocks(point: CasePoint, timing: Timing, loop: Loop) -> Gate:
+def two_clocks(point: CasePoint, timing: Timing, loop: LoopTime) -> Gate:
     """Fenced blocks of calls against the slope of a loop whose iterations depend on the previous ones.
 
     Calls that are faster than the loop were not waited for. A loop that is faster than the calls, by more than the
@@ -188,7 +188,7 @@ def _unless_unknown(name: str, demands: tuple[Demand, ...]) -> Gate:
     return Gate(name=name, passed=None, reason=f"no catalogued or measured peak: {why}")
 
 
-def positive(point: CasePoint, timing: Timing, loop: Loop, demands: tuple[Demand, ...]) -> Gate:
+def positive(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> Gate:
     """No time and no rate is zero or negative.
 
     The slope of a clock is a difference of two times, which noise can make negative if there is next to nothing to

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from jaxbench.analysis import sharing
-from jaxbench.analysis.arms import Arm, Place, arms_of
+from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
 from jaxbench.analysis.batches import Knee, Latency
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.phases import Phases
@@ -23,11 +23,11 @@ SELECTED = "selected and measured on the same rounds, so probably optimistic"  #
 
 def headlines(
     view: str,
-    places: Sequence[Place],
+    places: Sequence[ArmGroup],
     *,
     phases: Sequence[Phases] = (),
     knees: Sequence[Knee] = (),
-    latencies: Sequence[tuple[Place, list[Latency]]] = (),
+    latencies: Sequence[tuple[ArmGroup, list[Latency]]] = (),
 ) -> list[str]:
     """The sentences of a view. If nothing allows one, a single sentence that starts with "No headline" says why."""
     shown = _shown(places)
@@ -48,27 +48,27 @@ def headlines(
     return sentences or [f"No headline: {_why_not(places)}."]
 
 
-def _shown(places: Sequence[Place]) -> list[Place]:
+def _shown(places: Sequence[ArmGroup]) -> list[ArmGroup]:
     honest = [place for place in places if any(arm.honest for arm in place.arms)]
     if len(honest) <= MAX_PLACES:
         return honest
-    largest: dict[tuple[str, str], Place] = {}
+    largest: dict[tuple[str, str], ArmGroup] = {}
     for place in sorted(honest, key=lambda place: place.devices):
         largest[place.strategy, place.scaling] = place
     return list(largest.values())
 
 
-def _prefix(place: Place) -> str:
+def _prefix(place: ArmGroup) -> str:
     return f"{place.name}: " if place.name else ""
 
 
-def pairs(place: Place) -> list[Arm]:
+def pairs(place: ArmGroup) -> list[ArmResult]:
     """The arms that can be compared: they and their baseline are honest and measured."""
     arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
     return [arm for arm in arms if arm.honest and arm.baseline.honest and arm.ratio.known]
 
 
-def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
+def _compared(place: ArmGroup, say: Callable[[ArmResult, str], str]) -> list[str]:
     arms, base = pairs(place), arm_name(place.arms[0])
     if len(arms) <= MAX_ARMS:
         return [say(arm, base) for arm in arms]
@@ -76,7 +76,7 @@ def _compared(place: Place, say: Callable[[Arm, str], str]) -> list[str]:
     return [f"The fastest of {len(arms)} arms ({SELECTED}): {say(fastest, base)}"]
 
 
-def _ranking(place: Place) -> str:
+def _ranking(place: ArmGroup) -> str:
     """The arms by verdict, the fastest first, each with its time over the baseline's; "" without any."""
     arms = sorted(pairs(place), key=lambda arm: arm.ratio.value)
     parts = []
@@ -88,14 +88,14 @@ def _ranking(place: Place) -> str:
     return f"Time over that of {place.arms[0].label}: {text}." if text else ""
 
 
-def arm_name(arm: Arm) -> str:
+def arm_name(arm: ArmResult) -> str:
     """The arm in a sentence: "bfloat16" is clear by itself, "16" is not."""
     return (
         arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
     )
 
 
-def _time(arm: Arm, base: str) -> str:
+def _time(arm: ArmResult, base: str) -> str:
     """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without a full stop."""
     same = arm.point.examples == arm.baseline.point.examples
     value, quantity = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
@@ -114,11 +114,11 @@ def _sentence(*parts: str) -> str:
     return f"{'; '.join(filter(None, parts))}."
 
 
-def _memory(arm: Arm, base: str) -> str:
+def _memory(arm: ArmResult, base: str) -> str:
     return f"its memory is {arm.memory_ratio:.2f} of {base}'s" if math.isfinite(arm.memory_ratio) else ""
 
 
-def _outcome(arm: Arm) -> str:
+def _outcome(arm: ArmResult) -> str:
     """The result of its short training, against the baseline's; one training each, so without an interval."""
     for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
         value, baseline = arm.outcome(name), arm.baseline.point.outcome(name)
@@ -129,11 +129,11 @@ def _outcome(arm: Arm) -> str:
     return ""
 
 
-def _general(arm: Arm, base: str) -> str:
+def _general(arm: ArmResult, base: str) -> str:
     return _sentence(_time(arm, base), _memory(arm, base), _outcome(arm))
 
 
-def _remat(arm: Arm, base: str) -> str:
+def _remat(arm: ArmResult, base: str) -> str:
     temp = arm.baseline.point.temp_bytes
     share = arm.temp_bytes / temp if temp else math.nan
     memory = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
@@ -145,7 +145,7 @@ def _remat(arm: Arm, base: str) -> str:
     return f"{arm_name(arm)} holds {memory} at {costs}." if memory else f"{arm_name(arm)}: {costs} over {base}."
 
 
-def _freeze(arm: Arm, base: str) -> str:
+def _freeze(arm: ArmResult, base: str) -> str:
     record, other = arm.point.record, arm.baseline.point.record
     if record is None or other is None:
         return _general(arm, base)
@@ -156,13 +156,13 @@ def _freeze(arm: Arm, base: str) -> str:
     return _sentence(_time(arm, base), share, flops, _outcome(arm))
 
 
-def bound(arm: Arm) -> Estimate:
+def bound(arm: ArmResult) -> Estimate:
     """The share of the step that waits for input: 1 - T(baseline) / T(arm)."""
     value = arm.ratio.under(1.0)
     return Estimate(value=1 - value.value, lo=1 - value.hi, hi=1 - value.lo)
 
 
-def _inputs(arm: Arm, base: str) -> str:
+def _inputs(arm: ArmResult, base: str) -> str:
     share = percent(bound(arm), fine=False)
     if arm.verdict == "slower":
         return f"{arm_name(arm)} spends {share} of the step on input that {base} does not need."
@@ -171,7 +171,7 @@ def _inputs(arm: Arm, base: str) -> str:
     return f"{arm_name(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
 
 
-_SAY: dict[str, Callable[[Arm, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
+_SAY: dict[str, Callable[[ArmResult, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
 
 
 def _knee(knee: Knee) -> str:
@@ -204,7 +204,7 @@ def _latencies(latencies: Sequence[Latency]) -> str:
     return f"{'; '.join(parts)}." if parts else ""
 
 
-def _ladder(place: Place) -> str:
+def _ladder(place: ArmGroup) -> str:
     """From the first rung to the last, and the rung that gains most."""
     arms = pairs(place)
     if not arms or arms[-1] is not place.arms[-1]:
@@ -229,7 +229,7 @@ def _ladder(place: Place) -> str:
     )
 
 
-def _why_not(places: Sequence[Place]) -> str:
+def _why_not(places: Sequence[ArmGroup]) -> str:
     arms = arms_of(places)
     if not any(arm.timing.step_s.known for arm in arms):
         return "nothing was measured"

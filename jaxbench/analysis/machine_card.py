@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis import alpha_beta, card_origin, case_rows, cases, ceilings, paired_ratio, spread
-from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
@@ -113,7 +113,7 @@ def _launch(run: str, row: CaseRow) -> dict[str, Any]:
     return {**facts, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds}
 
 
-def _link(run: str, fit: Fit) -> dict[str, Any]:
+def _link(run: str, fit: AlphaBetaFit) -> dict[str, Any]:
     """bus_bytes_per_s: beta as bus bandwidth; None for one device."""
     names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
     facts = {name: getattr(fit.place, name) for name in names}

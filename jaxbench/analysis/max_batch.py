@@ -15,7 +15,7 @@ NAME = "search.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proof:
+class TriedBatch:
     """One batch that was run. peak_bytes: predicted; measured_bytes: in use while it ran; None: unknown."""
 
     batch: int
@@ -36,7 +36,7 @@ class Search:
     limit_source: str
     tried: list[tuple[int, float]]
     predicted: int
-    proven: list[Proof]
+    proven: list[TriedBatch]
     largest: int
     error: float
 
@@ -70,7 +70,7 @@ def _parse(file: dict[str, Any]) -> Search:
         tried=sorted((int(row["batch"]), float(row["peak_bytes"])) for row in file["tried"]),
         predicted=int(file["predicted"]),
         proven=[
-            Proof(
+            TriedBatch(
                 batch=int(row["batch"]),
                 ok=bool(row["ok"]),
                 peak_bytes=_maybe(row.get("peak_bytes")),

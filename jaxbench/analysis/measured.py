@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from jaxbench.analysis import records_by_point
-from jaxbench.analysis.records_by_point import Lines
+from jaxbench.analysis.records_by_point import PointLines
 from jaxbench.errors import UserError
 from jaxbench.records.place import Place
 from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, ProfileRecord, RoundRecord
@@ -92,10 +92,10 @@ def load(
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"the plan of {_NOUN[passport]} in '{run.path}' is damaged ({error!r}).") from error
     for facts in planned:
-        _require_place(run, facts, lines.get(str(facts["point"]), Lines()))
+        _require_place(run, facts, lines.get(str(facts["point"]), PointLines()))
     result = []
     for name in dict.fromkeys((*places, *lines)):
-        point_lines = lines.get(name, Lines())
+        point_lines = lines.get(name, PointLines())
         where = places[name] if name in places else unplanned(name, platform, point_lines.failure)
         source: Any = point_lines.record or where
         if source is not None:
@@ -105,7 +105,7 @@ def load(
     return result
 
 
-def _require_place(run: RunFolder, planned: dict[str, Any], about: Lines) -> None:
+def _require_place(run: RunFolder, planned: dict[str, Any], about: PointLines) -> None:
     """What a point is called and planned to be is what was measured: else a batch doubled in a record doubles its rate.
 
     Raises:
@@ -123,7 +123,7 @@ def _require_place(run: RunFolder, planned: dict[str, Any], about: Lines) -> Non
 _NOUN = {PointRecord: "points", CaseRecord: "cases"}
 
 
-def _merged(place: dict[str, Any], about: Lines, rounds_asked: int, looked: bool, make: type[P]) -> P:
+def _merged(place: dict[str, Any], about: PointLines, rounds_asked: int, looked: bool, make: type[P]) -> P:
     status, reason = records_by_point.status(about, rounds_asked)
     check_ok, why = records_by_point.check(about)
     return make(

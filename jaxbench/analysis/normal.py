@@ -31,7 +31,7 @@ class PublishedShare:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class PublishedVerdict:
     """All-reduce of one dtype in one group of devices, against a published series.
 
     Attributes:
@@ -61,7 +61,7 @@ class Verdict:
         return none if self.why_none else _sentence(self)
 
 
-def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[Verdict]:
+def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[PublishedVerdict]:
     """A verdict for each dtype and group of devices that a series fits, or one that says why there is none.
 
     Only rows that passed every gate count. Views other than "collectives" have no verdict.
@@ -99,11 +99,11 @@ def _why_none(rows: list[CaseRow], kind: str) -> str:
     return "no all_reduce over one whole node passed every gate"
 
 
-def _none(dtype: str, devices: int, why: str) -> Verdict:
-    return Verdict(dtype=dtype, devices=devices, why_none=why)
+def _none(dtype: str, devices: int, why: str) -> PublishedVerdict:
+    return PublishedVerdict(dtype=dtype, devices=devices, why_none=why)
 
 
-def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: pd.DataFrame) -> Verdict:
+def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: pd.DataFrame) -> PublishedVerdict:
     shares = tuple(
         _share(row, float(interpolate(table[column], row.point.payload_bytes or 0)))
         for row in sorted(rows, key=lambda row: row.point.payload_bytes or 0)
@@ -116,7 +116,7 @@ def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: 
     large = [share.ratio.value for share in shares if share.payload_bytes >= LARGE_BYTES]
     others = [float(interpolate(table[name], last.payload_bytes)) for name in table.columns]
     slower = sum(value < last.busbw.value for value in others)
-    return Verdict(
+    return PublishedVerdict(
         dtype=dtype, devices=devices, series=column, shares=shares, word=word(last.ratio),
         lowest=min(large, default=math.nan), highest=max(large, default=math.nan), slower_series=slower,
         all_series=len(others), percentile=100 * slower / len(others),
@@ -146,7 +146,7 @@ def word(ratio: Estimate = UNKNOWN) -> str:
     return "normal" if ratio.lo >= LOW and ratio.hi <= HIGH else "cannot tell"
 
 
-def _sentence(verdict: Verdict) -> str:
+def _sentence(verdict: PublishedVerdict) -> str:
     last = verdict.shares[-1]
     words = {
         "cannot tell": "Inconclusive whether this is normal"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxbench.analysis import paired_ratio
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import interval, percent, seconds
 
@@ -47,13 +47,13 @@ class Phases:
     rounds: how many all parts share.
     """
 
-    place: Place
+    place: ArmGroup
     setting: str
     phases: list[Phase]
     whole: Estimate
     last: str
     rounds: int
-    arms: list[Arm]
+    arms: list[ArmResult]
 
     @property
     def name(self) -> str:
@@ -83,11 +83,11 @@ class Phases:
         return "They add up: every interval is above 0."
 
 
-def find(places: Sequence[Place]) -> list[Phases]:
+def find(places: Sequence[ArmGroup]) -> list[Phases]:
     """The phases of every place and setting with at least two measured parts."""
     results = []
     for place in places:
-        settings: dict[tuple[tuple[str, str], ...], list[Arm]] = {}
+        settings: dict[tuple[tuple[str, str], ...], list[ArmResult]] = {}
         for arm in place.arms:
             if arm.point.levers.get("part") in PARTS and arm.believed:
                 others = tuple(item for item in sorted(arm.point.levers.items()) if item[0] != "part")
@@ -102,7 +102,7 @@ def find(places: Sequence[Place]) -> list[Phases]:
     return results
 
 
-def _phases(place: Place, setting: str, arms: list[Arm]) -> Phases:
+def _phases(place: ArmGroup, setting: str, arms: list[ArmResult]) -> Phases:
     measured = paired_ratio.times(arms)
     step_s = np.concatenate([[0.0], measured.step_s])
     draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])

@@ -18,7 +18,7 @@ from jaxbench.records.store import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point(StepPlace, Measured[PointRecord]):
+class MeasuredPoint(StepPlace, Measured[PointRecord]):
     """One (strategy, scaling, devices, arm), with everything that the run recorded about it."""
 
     @property
@@ -61,7 +61,7 @@ class Point(StepPlace, Measured[PointRecord]):
         return self.record.facts.get(name, math.nan) if self.record is not None else math.nan
 
 
-def load(run: RunFolder) -> list[Point]:
+def load(run: RunFolder) -> list[MeasuredPoint]:
     """Reads a run folder. Returns the planned points, and any others, by strategy, scaling, devices.
 
     The arms of one place keep the order of the plan, because the first of them is the baseline.
@@ -73,20 +73,20 @@ def load(run: RunFolder) -> list[Point]:
     plan = run.manifest().get("plan")
     if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
-    points = measured.load(run, plan, Point, PointRecord, StepPlace, _unplanned)
+    points = measured.load(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
     _require_asked(run, points)
     consistency.require(run.path, run.manifest(), run.config(), points)
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 
 
-def hosts_of(point: Point, workers: Mapping[str, Any]) -> int:
+def hosts_of(point: MeasuredPoint, workers: Mapping[str, Any]) -> int:
     """How many hosts its processes were on. workers: of the manifest."""
     about = workers.get(point.record.worker, {}) if point.record is not None else {}
     return len(set(about.get("hosts", ()))) or 1
 
 
-def _require_asked(run: RunFolder, points: list[Point]) -> None:
+def _require_asked(run: RunFolder, points: list[MeasuredPoint]) -> None:
     """Its name and the config say what a point is, so that no edited plan and record can agree on something else.
 
     A point that explains another one is named after it, and has the batch of a device's share.
@@ -110,7 +110,7 @@ def _require_asked(run: RunFolder, points: list[Point]) -> None:
             )
 
 
-def _part_name(point: Point, batch: int) -> str:
+def _part_name(point: MeasuredPoint, batch: int) -> str:
     """The end of the name of a point that explains another one: its part, or how many times its `batch` it has; a whole
     step of the same batch is the one with resident input."""
     times = point.global_batch / batch if batch else 0.0

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from jaxbench.analysis.points import Point, hosts_of
+from jaxbench.analysis.points import MeasuredPoint, hosts_of
 from jaxbench.records.schema import Collective
 
 # XLA's names, and those of the measured collectives of a card.
@@ -17,7 +17,9 @@ _OPS = {
 }  # fmt: skip
 
 
-def communication_s(point: Point, card: dict[str, Any] | None, workers: Mapping[str, Any] | None = None) -> float:
+def communication_s(
+    point: MeasuredPoint, card: dict[str, Any] | None, workers: Mapping[str, Any] | None = None
+) -> float:
     """Seconds of all collectives of one step, one after the other; NaN if the card lacks one of them.
 
     The sum of count x alpha + wire bytes / bus bandwidth (docs/METRICS.md, Communication). workers: of the manifest,

@@ -31,7 +31,7 @@ CLOCK_SLACK, CLOCK_TICK_S = 1.1, 0.1
 
 
 @dataclass
-class Lines:
+class PointLines:
     """The lines of one point so far. passports: its point or case lines, in the order of the file."""
 
     passports: list[PointRecord | CaseRecord] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Lines:
         return tuple(self.rounds[number] for number in sorted(self.rounds))
 
 
-def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str, Lines]:
+def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str, PointLines]:
     """Reads a run folder with passports of one kind. Raises UserError for damage, or passports of another kind."""
     lines = collect(run.records())
     if any(not isinstance(record, kind) for about in lines.values() for record in about.passports):
@@ -60,11 +60,11 @@ def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str
     return lines
 
 
-def collect(records: Iterable[Record]) -> dict[str, Lines]:
-    lines: dict[str, Lines] = {}
+def collect(records: Iterable[Record]) -> dict[str, PointLines]:
+    lines: dict[str, PointLines] = {}
     written: dict[int, float] = {}  # when the newest line of each session was, Unix time in seconds
     for record in records:
-        point_lines = lines.setdefault(record.point, Lines())
+        point_lines = lines.setdefault(record.point, PointLines())
         if isinstance(record, CompiledRecord):
             continue
         if isinstance(record, RoundRecord):
@@ -115,7 +115,7 @@ def units(rounds: Iterable[RoundRecord]) -> tuple[tuple[int, int], ...]:
     return tuple((session(r), r.round) for r in rounds)
 
 
-def status(lines: Lines, asked: int) -> tuple[str, str]:
+def status(lines: PointLines, asked: int) -> tuple[str, str]:
     """ok | partial | failed | unsupported | missing, and why it is not ok. asked: how many rounds were planned."""
     rounds = len(lines.rounds)
     if lines.failed and lines.failure is not None and lines.failure.unsupported:
@@ -131,7 +131,7 @@ def status(lines: Lines, asked: int) -> tuple[str, str]:
     return "ok", ""
 
 
-def check(lines: Lines) -> tuple[bool | None, str]:
+def check(lines: PointLines) -> tuple[bool | None, str]:
     """Whether the point is correct, and why not; None when it was not, or could not be, checked.
 
     A newer passport does not excuse a failed one of a session whose rounds are still in use.
@@ -174,7 +174,7 @@ def _miscounted(record: RoundRecord, passport: PointRecord | CaseRecord | None) 
     return f"processes: round {record.round} has {len(record.process_block_s)} of {expected} processes"
 
 
-def repetition(lines: Lines) -> str:
+def repetition(lines: PointLines) -> str:
     """A sentence about rounds that are in the file more than once; "" if there are none."""
     if not lines.repeated:
         return ""

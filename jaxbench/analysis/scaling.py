@@ -13,7 +13,7 @@ import numpy as np
 from jaxbench.analysis import gates, paired_ratio, step_gates, utilisation
 from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.analysis.timing import Timing, draws_of, measure, no_interval, unsettled
 from jaxbench.analysis.utilisation import Utilisation
@@ -39,9 +39,9 @@ class Row:
         They are in no table, figure, fit or headline of points.
     """
 
-    point: Point
+    point: MeasuredPoint
     timing: Timing
-    base: Point | None = None
+    base: MeasuredPoint | None = None
     base_step_s: float = float("nan")
     work: float = float("nan")
     speedup: Estimate = UNKNOWN
@@ -97,7 +97,11 @@ class Control:
 
 
 def analyse(
-    points: list[Point], *, config: dict[str, Any], machine: dict[str, Any] | None = None, spread: Spread = ASSUMED
+    points: list[MeasuredPoint],
+    *,
+    config: dict[str, Any],
+    machine: dict[str, Any] | None = None,
+    spread: Spread = ASSUMED,
 ) -> list[Row]:
     """Computes every number of every point.
 
@@ -155,7 +159,7 @@ def _gated(row: Row, results: tuple[Gate, ...]) -> Row:
     return dataclasses.replace(row, gates=results, gate=gate, gate_reason=reason)
 
 
-def dtype_of(point: Point, config: dict[str, Any]) -> str:
+def dtype_of(point: MeasuredPoint, config: dict[str, Any]) -> str:
     """The format of the point's matrix products, from its lever or the config; "" if neither names one.
 
     Only the two 16-bit formats differ from float32: TF32 is a way to multiply float32 arrays.
@@ -183,7 +187,7 @@ def controls(rows: list[Row]) -> list[Control]:
     return results
 
 
-def _base(point: Point, rows: list[Row]) -> Row | None:
+def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
     family = [
         row
         for row in rows
@@ -228,7 +232,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     return dataclasses.replace(finished, notes=_notes(finished, base))
 
 
-def _excess(point: Point) -> list[str]:
+def _excess(point: MeasuredPoint) -> list[str]:
     """The bytes that a step sends beyond its closed form, if that is not an error."""
     checks = point.record.checks if point.record else ()
     total = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0

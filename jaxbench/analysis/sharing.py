@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis.arms import Arm
+from jaxbench.analysis.arms import ArmResult
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 from jaxbench.analysis.quantities import times
 from jaxbench.analysis.scaling import Row
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sharing:
+class SharingResult:
     """Attributes:
     relative: of each training, its time over the slowest's: the median over rounds of each one's median block.
     fairness: Jain's index of their rates: 1 if all are equally fast, 1 / k if one of k gets everything.
@@ -25,7 +25,7 @@ class Sharing:
     fairness: Estimate = UNKNOWN
 
 
-def of(row: Row) -> Sharing | None:
+def of(row: Row) -> SharingResult | None:
     """None of one training, and without rounds."""
     count = row.point.trainings
     pairs = zip(row.point.units, row.point.rounds, strict=True)
@@ -38,7 +38,7 @@ def of(row: Row) -> Sharing | None:
     owners = np.repeat(np.arange(len(blocks)), [each.shape[1] for each in blocks])
     value, drawn = row.timing.draws.centre(samples, owners, units)
     of_rounds = np.array([np.median(each / each.max(axis=0), axis=1) for each in blocks])
-    return Sharing(
+    return SharingResult(
         relative=tuple(np.median(of_rounds, axis=0).tolist()),
         fairness=estimate(value, np.minimum(drawn, 1), rounds=len(units)),
     )
@@ -49,12 +49,12 @@ def jain(rates: np.ndarray) -> np.ndarray:
     return np.asarray(rates.sum(axis=0) ** 2 / (len(rates) * (rates**2).sum(axis=0)))
 
 
-def sentences(arms: Sequence[Arm]) -> list[str]:
+def sentences(arms: Sequence[ArmResult]) -> list[str]:
     """Of each arm with several trainings: "2 trainings at once: 0.98 x the throughput of one after the other ..."."""
     return [sentence(arm, found) for arm in arms if arm.speedup.known and (found := of(arm.row)) is not None]
 
 
-def sentence(arm: Arm, found: Sharing) -> str:
+def sentence(arm: ArmResult, found: SharingResult) -> str:
     unclear = f" (inconclusive: {arm.why})" if arm.verdict == "cannot tell" else ""
     return (
         f"{arm.label} trainings at once: {times(arm.speedup)} the throughput of one after the other{unclear}; a step "

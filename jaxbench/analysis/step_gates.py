@@ -13,7 +13,7 @@ from jaxbench.analysis import gates
 from jaxbench.analysis.gates import BELOW_PEAK, FLOPS_DONE, Gate
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.limits import SLACK
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.timing import Timing
 from jaxbench.analysis.utilisation import Utilisation
 from jaxbench.levers.part import PART
@@ -24,12 +24,12 @@ NOT_ABOVE_IDEAL = "efficiency not above ideal"
 ABOVE_IDEAL = 1.05
 
 
-def judge(point: Point, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:
+def judge(point: MeasuredPoint, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:
     """The gates of a measured row by itself."""
     return two_clocks(point, timing), below_peak(timing.step_s, use), flops_done(point)
 
 
-def two_clocks(point: Point, timing: Timing) -> Gate:
+def two_clocks(point: MeasuredPoint, timing: Timing) -> Gate:
     """As of a case. A latency is the time of one call with its start and its fence, which the slope leaves out."""
     if PART.of(point.levers) == "inference":
         return Gate(name=gates.TWO_CLOCKS, passed=None, reason="a latency has one clock")
@@ -51,7 +51,7 @@ def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
 
 
-def flops_done(point: Point) -> Gate:
+def flops_done(point: MeasuredPoint) -> Gate:
     """As of a case, for whole steps. What a branch of the model may leave out does not count as done."""
     if point.record is None or PART.of(point.levers) != "step":
         return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the formula is of a whole step")

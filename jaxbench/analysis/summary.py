@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxbench.analysis import sharing, stragglers
-from jaxbench.analysis.alpha_beta import Fit, group_of
-from jaxbench.analysis.arms import Arm
+from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
+from jaxbench.analysis.arms import ArmResult
 from jaxbench.analysis.batches import Latency
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.sharing import Sharing
+from jaxbench.analysis.sharing import SharingResult
 from jaxbench.analysis.stragglers import Stragglers
 from jaxbench.analysis.timing import Timing
 from jaxbench.analysis.waterfall import Waterfall
@@ -32,15 +32,15 @@ class Entry:
     """
 
     row: Row | CaseRow
-    arm: Arm | None = None
-    fit: Fit | None = None
+    arm: ArmResult | None = None
+    fit: AlphaBetaFit | None = None
     latency: Latency | None = None
     waterfall: Waterfall | None = None
     stragglers: Stragglers | None = None
-    sharing: Sharing | None = None
+    sharing: SharingResult | None = None
 
     @property
-    def point(self) -> Point | CasePoint:
+    def point(self) -> MeasuredPoint | CasePoint:
         return self.row.point
 
     @property
@@ -66,8 +66,8 @@ class Entry:
 def entries(
     rows: Sequence[Row | CaseRow],
     *,
-    fits: Sequence[Fit] = (),
-    arms: Sequence[Arm] = (),
+    fits: Sequence[AlphaBetaFit] = (),
+    arms: Sequence[ArmResult] = (),
     latencies: Sequence[Latency] = (),
     waterfalls: Sequence[Waterfall] = (),
 ) -> list[Entry]:
@@ -86,7 +86,7 @@ def entries(
     ]  # fmt: skip
 
 
-def _fit(row: Row | CaseRow, lines: dict[tuple[object, ...], Fit]) -> Fit | None:
+def _fit(row: Row | CaseRow, lines: dict[tuple[object, ...], AlphaBetaFit]) -> AlphaBetaFit | None:
     if isinstance(row, Row) or not row.point.payload_bytes:
         return None
     return lines.get(group_of(row.point))

@@ -22,7 +22,7 @@ REACH = 16.0  # a knee is looked for from the smallest batch / REACH to the larg
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class SeedGroup:
     """The seeds of one (model, rule, devices, batch)."""
 
     model: str
@@ -70,7 +70,7 @@ class Curve:
 
     model: str
     rule: str
-    places: tuple[Place, ...]
+    places: tuple[SeedGroup, ...]
     least: Estimate = UNKNOWN
     knee: Estimate = UNKNOWN
     straight: bool = False
@@ -82,11 +82,11 @@ class Curve:
     def counts(self) -> list[int]:
         return sorted({place.devices for place in self.places})
 
-    def on(self, devices: int) -> list[Place]:
+    def on(self, devices: int) -> list[SeedGroup]:
         """By batch."""
         return sorted((place for place in self.places if place.devices == devices), key=lambda place: place.batch)
 
-    def fastest(self, devices: int) -> Place | None:
+    def fastest(self, devices: int) -> SeedGroup | None:
         """The batch with the fewest seconds, of those whose seeds all reached the target."""
         known = [place for place in self.on(devices) if not place.censored and place.seconds.known]
         return min(known, key=lambda place: place.seconds.value, default=None)
@@ -140,7 +140,7 @@ def _keys(trained: Sequence[Trained]) -> list[tuple[str, str]]:
 def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:
     at = sorted({(one.devices, one.batch) for one in trained})
     places = tuple(
-        Place(
+        SeedGroup(
             model=model, rule=rule, devices=devices, batch=batch,
             trained=tuple(one for one in trained if (one.devices, one.batch) == (devices, batch)),
         ) for devices, batch in at

@@ -69,7 +69,7 @@ class Timing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loop:
+class LoopTime:
     """The slope between K and 2 K iterations of a jitted loop; UNKNOWN without one.
 
     Attributes:
@@ -137,16 +137,16 @@ def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
     )
 
 
-def measure_loop(point: Measured[Any], timing: Timing) -> Loop:
+def measure_loop(point: Measured[Any], timing: Timing) -> LoopTime:
     """Reduces the loops of a point's rounds. timing: of the same point."""
     indices = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
     if not indices:
-        return Loop()
+        return LoopTime()
     rounds, units = [point.rounds[i] for i in indices], [point.units[i] for i in indices]
     per_round = _slopes([r.loop_s for r in rounds], [r.double_loop_s for r in rounds], [r.loop_steps for r in rounds])
     slope, slope_draws = timing.draws.centre(per_round, np.arange(len(units)), units, signed=True)
     step_s, differing = timing.step_s.value, timing.draws.differing(f"loop of {point.point}", units)
-    return Loop(
+    return LoopTime(
         iteration_s=estimate(slope, slope_draws * differing, rounds=len(indices)),
         ratio=estimate(slope / step_s, slope_draws / timing.inside_draws, rounds=len(indices)),
     )

@@ -12,7 +12,7 @@ from jaxbench.analysis import ceilings, paired_ratio, quantities
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.limits import SLACK
 from jaxbench.analysis.paired_ratio import Timed
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.catalog import hardware
 
 
@@ -37,7 +37,7 @@ class Utilisation:
     product_share: Estimate = UNKNOWN
     product_flop_per_s: float = math.nan
 
-    def mfu_unmasked(self, point: Point) -> float:
+    def mfu_unmasked(self, point: MeasuredPoint) -> float:
         """With the FLOPs of masked attention, which `mfu` leaves out. NaN if there are none."""
         return self.mfu * (1 + point.fact("masked_flops") * point.global_batch / self.flops_per_step)
 
@@ -57,7 +57,9 @@ class Utilisation:
         return "; ".join(filter(None, (self.note, self.measured_note)))
 
 
-def utilisation(point: Point, step_s: float, *, dtype: str, machine: dict[str, Any] | None = None) -> Utilisation:
+def utilisation(
+    point: MeasuredPoint, step_s: float, *, dtype: str, machine: dict[str, Any] | None = None
+) -> Utilisation:
     """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Without `dtype`: none.
 
     machine: the card of the same machine (`machine_card.read`), or None.
@@ -90,7 +92,7 @@ def beside_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
     )
 
 
-def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
+def _measured(point: MeasuredPoint, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
     """Adds the share of the measured peak. A CPU device is counted as one core, up to the number of cores."""
     ceiling = ceilings.measured(machine, point.platform, 1, dtype).flop
     peak = ceiling.rate
@@ -105,7 +107,7 @@ def _measured(point: Point, use: Utilisation, *, dtype: str, machine: dict[str, 
     return dataclasses.replace(use, measured_peak_share=share, measured_note=note, measured_slack=slack)
 
 
-def _catalogued(point: Point, step_s: float, *, dtype: str) -> Utilisation:
+def _catalogued(point: MeasuredPoint, step_s: float, *, dtype: str) -> Utilisation:
     record = point.record
     if record is None:
         return Utilisation(note="no MFU: the point has no compile passport")

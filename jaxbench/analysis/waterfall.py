@@ -22,7 +22,7 @@ import numpy as np
 from jaxbench.analysis import bubble, paired_ratio, predicted, stragglers
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.paired_ratio import SharedTimes
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row, fault
 
 EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE = "extra work", "smaller share", "shared machine"
@@ -95,7 +95,7 @@ class Waterfall:
     rounds: int
 
     @property
-    def point(self) -> Point:
+    def point(self) -> MeasuredPoint:
         return self.row.point
 
     @property

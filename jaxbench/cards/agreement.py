@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from jaxbench.analysis import scaling
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.spread import Spread
 from jaxbench.verdicts import ratio as ratios
 from jaxbench.verdicts import samples
-from jaxbench.verdicts.comparable import Run
+from jaxbench.verdicts.comparable import FinishedRun
 from jaxbench.verdicts.ratio import Drawn, Ratio
 
 ALPHA = 0.05  # chance that anything in a table is outside by chance
 BLIND = 2.0
 WITHIN, OUTSIDE, CANNOT_TELL, NOT_JUDGED = "within", "outside", "cannot tell", ""
-Any_ = Point | CasePoint
+Any_ = MeasuredPoint | CasePoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class PointAgreement:
     """One point. outcome: OUTSIDE if it was correct in the card and is not now, for the reason `why`."""
 
     point: str
@@ -57,7 +57,9 @@ class Answer:
         return tuple(v for v in (self.outcome, self.time.verdict, self.efficiency.verdict) if v)
 
 
-def agree(card: Run, now: Run, spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[Answer]:
+def agree(
+    card: FinishedRun, now: FinishedRun, spreads: tuple[Spread, Spread], *, same_machine: bool
+) -> list[PointAgreement]:
     """All points of both runs, those of the card first. spreads: of the card's machine and of this one.
 
     same_machine: only then step times are judged; efficiencies are in any case.
@@ -80,7 +82,7 @@ def agree(card: Run, now: Run, spreads: tuple[Spread, Spread], *, same_machine: 
         share = Question()
         if name in shares:
             share = _question(shares[name], alpha, [side[name].efficiency.value for side in rows])
-        answers.append(Answer(point=name, time=time, efficiency=share))
+        answers.append(PointAgreement(point=name, time=time, efficiency=share))
     return answers
 
 
@@ -91,28 +93,28 @@ def _fault(point: Any_) -> str:
     return f"wrong ({point.reason})" if point.check_ok is False else ""
 
 
-def _absent(name: str, card: Any_ | None, now: Any_ | None) -> Answer:
+def _absent(name: str, card: Any_ | None, now: Any_ | None) -> PointAgreement:
     """The answer for a point that has no correct time on one side."""
     then, here = (None if point is None else _fault(point) for point in (card, now))
     if then is None:
-        return Answer(point=name, outcome=CANNOT_TELL, why="the card does not have it")
+        return PointAgreement(point=name, outcome=CANNOT_TELL, why="the card does not have it")
     if then and (here is None or here):
-        return Answer(point=name, outcome=CANNOT_TELL, why=f"in the card {then}, now {here or 'missing'}")
+        return PointAgreement(point=name, outcome=CANNOT_TELL, why=f"in the card {then}, now {here or 'missing'}")
     if then:
-        return Answer(point=name, outcome=CANNOT_TELL, why=f"now right, in the card {then}")
+        return PointAgreement(point=name, outcome=CANNOT_TELL, why=f"now right, in the card {then}")
     if here is None:  # such as more devices than this machine has
-        return Answer(point=name, outcome=CANNOT_TELL, why="this run does not have it")
-    return Answer(point=name, outcome=OUTSIDE, why=f"right in the card, now {here}")
+        return PointAgreement(point=name, outcome=CANNOT_TELL, why="this run does not have it")
+    return PointAgreement(point=name, outcome=OUTSIDE, why=f"right in the card, now {here}")
 
 
-def _draw(run: Run, names: list[str], spread: Spread, seed: int) -> dict[str, Drawn]:
+def _draw(run: FinishedRun, names: list[str], spread: Spread, seed: int) -> dict[str, Drawn]:
     side = {point.point: samples.of_rounds(point.rounds) for point in run.points if point.point in names}
     return ratios.draw(side, spread, seed)
 
 
-def _rows(run: Run) -> dict[str, Row]:
+def _rows(run: FinishedRun) -> dict[str, Row]:
     """The rows of a training; none of a run of cases."""
-    training = [point for point in run.points if isinstance(point, Point)]
+    training = [point for point in run.points if isinstance(point, MeasuredPoint)]
     return {row.point.point: row for row in scaling.analyse(training, config=run.config)} if training else {}
 
 
@@ -152,7 +154,7 @@ def _question(quotient: Ratio, alpha: float, values: list[float]) -> Question:
     return Question(verdict=WITHIN, card=card, now=now, ratio=ratio)
 
 
-def exit_code(answers: list[Answer]) -> int:
+def exit_code(answers: list[PointAgreement]) -> int:
     """0 all within, 1 some outside, 2 some inconclusive, 3 nothing could be judged."""
     verdicts = [verdict for answer in answers for verdict in answer.verdicts]
     judged = [verdict for verdict in verdicts if verdict in (WITHIN, OUTSIDE)]
@@ -163,7 +165,7 @@ def exit_code(answers: list[Answer]) -> int:
     return 2 if CANNOT_TELL in verdicts else 0
 
 
-def widest(answers: list[Answer]) -> Mapping[str, float]:
+def widest(answers: list[PointAgreement]) -> Mapping[str, float]:
     """The largest relative difference that an interval could hide, of step times and of efficiencies."""
     reaches: dict[str, float] = {}
     for name in ("time", "efficiency"):

@@ -12,7 +12,7 @@ from rich.text import Text
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.spread import Spread
 from jaxbench.cards import agreement
-from jaxbench.cards.agreement import CANNOT_TELL, OUTSIDE, WITHIN, Answer, Question
+from jaxbench.cards.agreement import CANNOT_TELL, OUTSIDE, WITHIN, PointAgreement, Question
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import printable
 from jaxbench.report.numbers import milliseconds, ratio
@@ -28,7 +28,7 @@ _WORDS = {
 
 
 def show(
-    card: Card, answers: list[Answer], spreads: tuple[Spread, Spread], console: Console, *, same_machine: bool
+    card: Card, answers: list[PointAgreement], spreads: tuple[Spread, Spread], console: Console, *, same_machine: bool
 ) -> None:
     console.print()
     console.print(Text(f"{printable(card.path.name)}, run again", style="bold"))
@@ -59,12 +59,12 @@ def _ratio(question: Question) -> Estimate:
     return ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone()
 
 
-def _times(answer: Answer) -> str:
+def _times(answer: PointAgreement) -> str:
     card, now = (milliseconds(Estimate(value=value)) for value in (answer.time.card, answer.time.now))
     return _change(card, now)
 
 
-def _shares(answer: Answer) -> str:
+def _shares(answer: PointAgreement) -> str:
     share = answer.efficiency
     return _change(*(f"{100 * v:.0f}" if math.isfinite(v) else "" for v in (share.card, share.now)))
 
@@ -81,7 +81,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _remarks(answers: list[Answer], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:
+def _remarks(answers: list[PointAgreement], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:
     widest = agreement.widest(answers)
     sentences = ["Intervals of now / card hold jointly with 95 %; within: the interval contains 1."]
     names = {"time": "a step time", "efficiency": "an efficiency"}

@@ -22,7 +22,7 @@ from jaxbench.errors import UserError
 from jaxbench.records import sealed
 from jaxbench.records.store import RECORDS, RunFolder, write_atomic
 from jaxbench.verdicts import comparable
-from jaxbench.verdicts.comparable import Run
+from jaxbench.verdicts.comparable import FinishedRun
 
 
 def make(run: Path) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None
     return (None, why_not) if why_not else (machine, "")
 
 
-def _short(run: Run) -> list[str]:
+def _short(run: FinishedRun) -> list[str]:
     """A sentence for each point that is not as it was asked for, or that few samples speak for."""
     sentences = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
     sentences += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]

@@ -8,10 +8,10 @@ from typing import Any
 
 from jaxbench.analysis import case_rows, scaling, spread, summary
 from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.report import columns
 from jaxbench.report.table import records
-from jaxbench.verdicts.comparable import Run
+from jaxbench.verdicts.comparable import FinishedRun
 
 # Columns of summary.csv, with the same meaning.
 COMMON = (
@@ -36,12 +36,12 @@ WORDS = ("status", "devices", "global_batch")
 SLACK = 0.1
 
 
-def measures(run: Run) -> str:
+def measures(run: FinishedRun) -> str:
     """training | cases."""
     return "cases" if run.points and isinstance(run.points[0], CasePoint) else "training"
 
 
-def name(run: Run) -> dict[str, Any]:
+def name(run: FinishedRun) -> dict[str, Any]:
     """What was measured, on what and on how many of it."""
     measured = [point for point in run.points if point.rounds]
     kinds = [point.record.device_kind for point in measured if point.record is not None]
@@ -52,12 +52,12 @@ def name(run: Run) -> dict[str, Any]:
     }
 
 
-def points(run: Run, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
+def points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
     """One entry a point, failed and missing ones included. None where a number is unknown.
 
     machine: the peaks and links of its machine (`machine_card.read`), or None.
     """
-    training = [point for point in (*run.points, *run.explaining) if isinstance(point, Point)]
+    training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
     cases = [point for point in run.points if isinstance(point, CasePoint)]
     known = spread.read(run.path)
     rows: list[Any] = (
@@ -77,7 +77,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def contradiction(content: dict[str, Any], run: Run, found: list[dict[str, Any]]) -> str:
+def contradiction(content: dict[str, Any], run: FinishedRun, found: list[dict[str, Any]]) -> str:
     """How a card contradicts its own records, as a clause; "" if it does not.
 
     content: the card's content. run: its records, read. found: `points` of that run.

@@ -18,7 +18,7 @@ from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import cards as figure
 from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.numbers import milliseconds, share
-from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Line, Table, fill
+from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill
 
 FOLDER = Path("cards")
 
@@ -82,7 +82,7 @@ def _table(shown: Sequence[Shown], damaged: Sequence[Path]) -> Table:
     columns, lines = made.columns or _COLUMNS, list(made.lines)
     for path in damaged:
         known = {"machine": Cell(rows.printable(path.name)), "state": Cell("damaged", "no")}
-        lines.append(Line(cells=tuple(known.get(column.name, Cell("")) for column in columns)))
+        lines.append(TableRow(cells=tuple(known.get(column.name, Cell("")) for column in columns)))
     return Table(columns=columns, lines=tuple(lines))
 
 

@@ -15,7 +15,7 @@ from jaxbench.errors import UserError
 from jaxbench.records import schema, sealed
 from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, write_json
 from jaxbench.verdicts import comparable
-from jaxbench.verdicts.comparable import Run
+from jaxbench.verdicts.comparable import FinishedRun
 
 SCHEMA = 1
 KIND = "jaxbench card"
@@ -51,7 +51,7 @@ class Card:
     def of_cases(self) -> bool:
         return self.data["measures"] == "cases"
 
-    def run(self) -> Run:
+    def run(self) -> FinishedRun:
         """The run that it was made of, analysed again from its samples."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

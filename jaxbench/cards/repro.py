@@ -20,7 +20,7 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import identity, model
 from jaxbench.records.store import flatten
 from jaxbench.verdicts import calibration, comparable
-from jaxbench.verdicts.comparable import NotComparable, Run
+from jaxbench.verdicts.comparable import FinishedRun, NotComparable
 
 NOT_COMPARABLE = 3
 
@@ -53,7 +53,7 @@ def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str =
     return compare(card, then, workdir, console)
 
 
-def compare(card: Card, then: Run, workdir: Path, console: Console) -> int:
+def compare(card: Card, then: FinishedRun, workdir: Path, console: Console) -> int:
     """Compares a finished run with the card and prints the table. then: the card's own run. Returns the exit code."""
     try:
         now = comparable.read(workdir)

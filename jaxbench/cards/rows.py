@@ -14,7 +14,7 @@ from jaxbench.analysis.summary import state as state_of
 from jaxbench.cards.layout import Card
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.figures.cards import Curve
+from jaxbench.report.figures.cards import CardCurve
 from jaxbench.report.verdicts.words import clean
 
 
@@ -162,14 +162,14 @@ def matches(row: Shown, filters: dict[str, list[str]]) -> bool:
     return all(any(fnmatchcase(fields[name].lower(), p) for p in patterns) for name, patterns in filters.items())
 
 
-def lines(rows: Sequence[Shown]) -> list[Curve]:
+def lines(rows: Sequence[Shown]) -> list[CardCurve]:
     """The lines of the figure: one for each card, strategy and scaling, of the points with an efficiency."""
     groups: dict[tuple[Any, ...], list[Shown]] = {}
     for row in rows:
         if row.efficiency.known and row.state not in ("failed", "missing", "unsupported"):
             groups.setdefault((row.card.path, row.strategy, row.scaling), []).append(row)
     return [
-        Curve(
+        CardCurve(
             machine=group[0].machine,
             experiment=group[0].experiment,
             strategy=strategy,

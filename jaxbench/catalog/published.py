@@ -85,7 +85,7 @@ def interruptions() -> Interruptions:
 
 
 @dataclass(frozen=True)
-class Pair:
+class PublishedSpeedup:
     """The same job on processors and on an accelerator, as published. speedup: time of the former over the latter."""
 
     job: str
@@ -93,13 +93,13 @@ class Pair:
     speedup: float
 
 
-def processor_and_accelerator() -> tuple[Pair, ...]:
+def processor_and_accelerator() -> tuple[PublishedSpeedup, ...]:
     """Published pairs: image classification (2017), boosted trees (2017 and later), text classification."""
     images, trees, texts = (read(id).frame for id in ("dawnbench_cifar10_derived", "xgboost_gpu", "texts_cpu_gpu"))
     gpus = images[images["speedup_vs_cpu"] > 1]
     return (
         *(
-            Pair(
+            PublishedSpeedup(
                 f"ResNet-164 {row['variant']}, {row['framework'].split()[0]}",
                 f"{row['device']} vs 16 vCPU, 2017",
                 row["speedup_vs_cpu"],
@@ -107,14 +107,17 @@ def processor_and_accelerator() -> tuple[Pair, ...]:
             for row in gpus.to_dict("records")
         ),  # fmt: skip
         *(
-            Pair(
+            PublishedSpeedup(
                 "boosted trees",
                 row["hardware"].replace(" + ", " vs "),
                 row["cpu_hist"] / row["gpu_hist"],
             )
             for row in trees.to_dict("records")
         ),
-        *(Pair(row["job"], "hardware not named", row["cpu_s"] / row["gpu_s"]) for row in texts.to_dict("records")),
+        *(
+            PublishedSpeedup(row["job"], "hardware not named", row["cpu_s"] / row["gpu_s"])
+            for row in texts.to_dict("records")
+        ),
     )
 
 

@@ -38,7 +38,8 @@ class Host:
     tpu: int = 0
 
 
-def look(root: Path = Path("/")) -> Host:
+def read_host(root: Path = Path("/")) -> Host:
+    """Reads the files of the operating system; runs nothing."""
     text = read(root / "proc" / "driver" / "nvidia" / "version")
     driver = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]*)", text)
     cards = [
@@ -66,7 +67,7 @@ def probe() -> tuple[dict[str, Any] | None, Finding]:
 
 def examine(facts: Mapping[str, Any] | None, packages: Mapping[str, str], host: Host | None = None) -> list[Finding]:
     """facts: of `probe`. packages: versions by name, of `manifest.versions`. host: by default this machine."""
-    host = look() if host is None else host
+    host = read_host() if host is None else host
     findings = [versions(packages), *([driver(host, packages)] if host.nvidia or host.nvidia_driver else [])]
     return [*findings, *([accelerators(host, facts["platform"], facts["devices"], packages)] if facts else [])]
 

@@ -34,7 +34,7 @@ COMMAND = [sys.executable, "-P", "-m", "jaxbench.doctor.core_contention"]  # and
 
 
 @dataclass(frozen=True)
-class Rates:
+class CoreRates:
     """Products per second of the sampled cores, (rounds, sampled), alone and together; and the CPU time over the wall
     time of every core while all work, (rounds, cores)."""
 
@@ -89,7 +89,7 @@ def spread(count: int) -> list[int]:
     return sorted({round(index) for index in np.linspace(0, count - 1, min(count, SAMPLED))})
 
 
-def measure(cores: Sequence[int], seconds: float) -> Rates:
+def measure(cores: Sequence[int], seconds: float) -> CoreRates:
     """Alternates alone and together for about `seconds`, for 3 to 20 rounds. Raises Silent."""
     sampled = spread(len(cores))
     rounds = int(np.clip(seconds / ((len(sampled) + 1) * BLOCK_S), 3, 20))
@@ -105,10 +105,10 @@ def measure(cores: Sequence[int], seconds: float) -> Rates:
             each.kill()
             each.communicate()
     rates, share = np.moveaxis(np.array(together), -1, 0)
-    return Rates(np.array(alone), rates[:, sampled], share)
+    return CoreRates(np.array(alone), rates[:, sampled], share)
 
 
-def worth(rates: Rates) -> Estimate:
+def worth(rates: CoreRates) -> Estimate:
     """Median over rounds of (mean rate together / mean rate alone), with its 95 % bootstrap interval over rounds."""
     share = rates.together.mean(axis=1) / rates.alone.mean(axis=1)
     draws = np.median(np.random.default_rng(0).choice(share, (DRAWS, len(share))), axis=1)
@@ -127,7 +127,7 @@ def examine(seconds: float = 5.0) -> list[Finding]:
 
 
 @check("cores granted")
-def granted(rates: Rates) -> Result:
+def granted(rates: CoreRates) -> Result:
     """CPU time over wall time, summed over all cores, while one process works on each: the rest went to others."""
     count, total = rates.cpu_share.shape[1], float(np.median(rates.cpu_share.sum(axis=1)))
     message = f"With all {count} cores at work, the system granted the CPU time of {total:.2f}."
@@ -136,7 +136,7 @@ def granted(rates: Rates) -> Result:
 
 
 @check("cores side by side")
-def side_by_side(rates: Rates) -> Result:
+def side_by_side(rates: CoreRates) -> Result:
     share, rounds = worth(rates), len(rates.alone)
     percent = f"{100 * share.value:.0f} % [{100 * share.lo:.0f}, {100 * share.hi:.0f}]"
     message = f"With all cores busy, a core runs at {percent} of its speed alone ({rounds} rounds)"
@@ -146,7 +146,7 @@ def side_by_side(rates: Rates) -> Result:
 
 
 @check("equal cores")
-def evenness(rates: Rates) -> Result:
+def evenness(rates: CoreRates) -> Result:
     """The slowest of the sampled cores against the fastest, each alone: big and little cores, or a busy neighbour."""
     speed = np.median(rates.alone, axis=0)
     ratio = float(speed.min() / speed.max())

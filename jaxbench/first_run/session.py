@@ -22,7 +22,7 @@ from jaxbench.machine.start import only_cpu_here
 from jaxbench.records.store import lock_folder
 from jaxbench.report import first_run as page
 from jaxbench.runner.progress import format_s
-from jaxbench.runner.run import interrupt, look
+from jaxbench.runner.run import interrupt, probe_machine
 
 BUDGET_S = 1800.0  # of one start
 SHARE = {parts.SMOKE: 0.6}  # the share of the budget after which a stage must end, so that later ones have time too
@@ -67,7 +67,7 @@ def dry_run(console: Console) -> None:
 
 def _machine_and_parts(console: Console) -> tuple[dict[str, Any], list[Part]]:
     only_cpu_here()
-    machine = look("auto", console)
+    machine = probe_machine("auto", console)
     return machine, parts.all_of(machine)
 
 

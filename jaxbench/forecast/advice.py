@@ -24,7 +24,7 @@ Band = tuple[float, float | None]  # the upper end of a bound is None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class TrainingBudget:
     """examples: that are to be trained on. tokens: of one of them, 0 where an example is no text. unit: "images"."""
 
     examples: float
@@ -39,7 +39,7 @@ class Candidate:
 
     forecast: ForecastRecord
     price: Price
-    job: Job
+    job: TrainingBudget
 
     @property
     def name(self) -> str:
@@ -94,7 +94,7 @@ class Candidate:
         return low * rate, None if high is None else high * rate
 
 
-def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job: Job) -> list[Candidate]:
+def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job: TrainingBudget) -> list[Candidate]:
     """Every forecast with a time that fits, at each of the prices."""
     return [
         Candidate(forecast=each, price=price, job=job)

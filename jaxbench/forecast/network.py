@@ -25,7 +25,7 @@ _POWERS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class AlphaBetaLink:
     """Of one device: seconds of a message, and bytes per second that it sends. slowest_alpha_s: where alpha_s is
     assumed, the longest that was measured on such a link; None: alpha_s is known."""
 
@@ -39,7 +39,7 @@ class Torus:
     """A TPU slice. link: one hop, and one way of one link. ring: sides of its multiples close."""
 
     shape: tuple[int, ...]
-    link: Link
+    link: AlphaBetaLink
     ring: int
 
     def seconds(self, collective: Collective, stride: int) -> float:
@@ -75,8 +75,8 @@ class Hosts:
     """Hosts of several devices. inside: by kind of collective, "" for the others; between: the adapter of a device."""
 
     host: int
-    inside: dict[str, Link]
-    between: Link | None
+    inside: dict[str, AlphaBetaLink]
+    between: AlphaBetaLink | None
 
     def seconds(self, collective: Collective, stride: int) -> float:
         group = collective.group
@@ -115,7 +115,7 @@ class Carded:
 Network = Torus | Hosts | Carded
 
 
-def of(target: Target, *, between: Link | None = None) -> Network:
+def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
     """The catalogue's network of a target. between: in place of the catalogue's network between hosts."""
     peak = hardware.find(target.device_kind)
     name = peak.name if peak is not None else ""
@@ -136,18 +136,18 @@ def of(target: Target, *, between: Link | None = None) -> Network:
     return Hosts(host=HOST_GPUS, inside=known, between=between or (_link(outside) if outside else None))
 
 
-def parse(text: str) -> Link:
+def parse(text: str) -> AlphaBetaLink:
     """ "1gbit", "300mbit:50us": the link between two hosts. Raises UserError."""
     match = _RATE.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise UserError(f"--link={text} is not a rate: write, for example, 1gbit, 300mbit or 1gbit:50us.")
     rate = float(match[1]) * _POWERS[match[2]] / 8
     if match[3]:
-        return Link(alpha_s=float(match[3]) / (1e6 if match[4] == "us" else 1e3), bytes_per_s=rate)
+        return AlphaBetaLink(alpha_s=float(match[3]) / (1e6 if match[4] == "us" else 1e3), bytes_per_s=rate)
     assumed, slow = links.find("cpu", "network"), links.find("cpu", "slow network")
     assert assumed is not None
     assert slow is not None
-    return Link(alpha_s=assumed.alpha_s, bytes_per_s=rate, slowest_alpha_s=slow.alpha_s)
+    return AlphaBetaLink(alpha_s=assumed.alpha_s, bytes_per_s=rate, slowest_alpha_s=slow.alpha_s)
 
 
 def slowest(network: Network) -> Network:
@@ -159,5 +159,5 @@ def slowest(network: Network) -> Network:
     )
 
 
-def _link(found: links.KnownLink) -> Link:
-    return Link(alpha_s=found.alpha_s, bytes_per_s=found.bytes_per_s)
+def _link(found: links.KnownLink) -> AlphaBetaLink:
+    return AlphaBetaLink(alpha_s=found.alpha_s, bytes_per_s=found.bytes_per_s)

@@ -28,7 +28,7 @@ _SAME = 0.02  # the messages of two counts are the same arrays if they differ by
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledForecast:
     """A compiled point: its forecast and its schedule."""
 
     forecast: ForecastRecord
@@ -42,7 +42,9 @@ def shared(few: tuple[int, float], many: tuple[int, float], count: int) -> float
     return max(at_n, at_m) if part == 0.0 else at_m + part * (1 / count - 1 / m)
 
 
-def at_count(few: Compiled, many: Compiled, count: int, target: Target, network: Network) -> ForecastRecord:
+def at_count(
+    few: CompiledForecast, many: CompiledForecast, count: int, target: Target, network: Network
+) -> ForecastRecord:
     """The forecast for `count` devices from two compiled counts. target: with that many. Raises UserError where the
     messages have no closed form in the number of devices."""
     n, m = few.forecast.devices, many.forecast.devices

@@ -20,7 +20,7 @@ OURS = ("--workdir", "--dry_run", "--nodry_run", "--target")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class LaunchRequest:
     """What `jaxbench launch` was asked for: its flags as typed, and the command after the `--`."""
 
     engine: str

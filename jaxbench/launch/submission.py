@@ -7,25 +7,25 @@ from rich.console import Console
 
 from jaxbench.errors import UserError
 from jaxbench.launch import engines
-from jaxbench.launch.request import Request
+from jaxbench.launch.request import LaunchRequest
 from jaxbench.records import launched
 
 
-def require(request: Request) -> None:
+def require(request: LaunchRequest) -> None:
     """Raises UserError for an engine, a flag or an option that cannot be."""
     engine = engines.load(request.engine)
     for job in request.jobs():
         engine.check(job)
 
 
-def show(request: Request, console: Console) -> None:
+def show(request: LaunchRequest, console: Console) -> None:
     """Prints exactly what would be submitted. Raises UserError."""
     engine = engines.load(request.engine)
     for job in request.jobs():
         console.out(f"# {job.text}\n{engine.text(job)}\n", highlight=False)
 
 
-def submit(request: Request, console: Console) -> int | None:
+def submit(request: LaunchRequest, console: Console) -> int | None:
     """Submits every job. Returns the largest exit code if they were run here, None if they are still to run.
 
     Raises UserError if the engine is not here, or refuses a job: those submitted before it stay.

@@ -16,7 +16,7 @@ STAT = Path("/proc/stat")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class LoadCounters:
     """Counters since some fixed time.
 
     Attributes:
@@ -59,20 +59,22 @@ def cpu_times(stat: Path = STAT) -> dict[int, CpuTime]:
     return times if any(time.busy_s for time in times.values()) else {}  # a sandbox may show zeros only
 
 
-def before() -> Sample:
+def before() -> LoadCounters:
     """The counters, those of this process last: call it just before a block starts."""
     return _sample(*_system())
 
 
-def after() -> Sample:
+def after() -> LoadCounters:
     """The counters, those of this process first: call it just after a block has ended."""
     own = _own()
     return _sample(*_system(), own=own)
 
 
-def _sample(busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, int] | None = None) -> Sample:
+def _sample(
+    busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, int] | None = None
+) -> LoadCounters:
     cpu_s, switches = own or _own()
-    return Sample(cpu_s=cpu_s, switches=switches, busy_s=busy_s, steal_s=steal_s, cpus=cpus)
+    return LoadCounters(cpu_s=cpu_s, switches=switches, busy_s=busy_s, steal_s=steal_s, cpus=cpus)
 
 
 def _own() -> tuple[float, int]:

@@ -17,7 +17,7 @@ from jaxbench.measure.oracle import (
     STEPS,
     BatchLayout,
     Reference,
-    Trained,
+    TrainedState,
     initial_state,
     relative_l2,
     trained,
@@ -38,7 +38,7 @@ SHARE = 0.1  # of the updates' size: a check with a larger error cannot show tha
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
 
 
-def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Batch) -> Trained:
+def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Batch) -> TrainedState:
     """Makes STEPS updates with a strategy's compiled step.
 
     Waits for each one: a CPU allocates a step's scratch memory when the step is dispatched, so three steps in flight
@@ -53,7 +53,7 @@ def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Bat
 
 
 def judge(
-    actual: Trained,
+    actual: TrainedState,
     expected: Reference,
     workload: TrainWorkload,
     *,
@@ -89,7 +89,7 @@ def judge(
     return _verdict("parameters", ok, reason, distance=distance, limit=limit)
 
 
-def judge_each(verdict: Verdict, actual: Trained, expected: Reference, others: Iterable[Trained]) -> Verdict:
+def judge_each(verdict: Verdict, actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> Verdict:
     """The verdict on the parameters, which also fails if a single one (a leaf) does not agree with one device to within
     SHARE of its own update. The distance over all of them does not show a small one whose gradient was never reduced.
 
@@ -104,12 +104,12 @@ def judge_each(verdict: Verdict, actual: Trained, expected: Reference, others: I
     return _verdict(verdict.name, False, f"{verdict.reason}, {reason}", distance=share, limit=SHARE)
 
 
-def each_proven(actual: Trained, expected: Reference, others: Iterable[Trained]) -> bool:
+def each_proven(actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> bool:
     """Whether each parameter by itself agrees with one device, to within SHARE of its own update."""
     return farthest(actual, expected, others)[1] <= SHARE
 
 
-def farthest(actual: Trained, expected: Reference, others: Iterable[Trained]) -> tuple[str, float]:
+def farthest(actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> tuple[str, float]:
     """(path, |p - q| / |q - start|) of the parameter that is farthest from one device in units of its own update.
 
     others: further results of one device (`oracle.nudged`), computed only while a parameter is beyond SHARE. The
@@ -141,7 +141,7 @@ def unchecked(reason: str) -> Verdict:
     return Verdict(name="parameters", ok=False, unchecked=True, reason=f"unchecked: {reason}")
 
 
-def judge_optimizer(actual: Trained, expected: Reference) -> Verdict:
+def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
     """The verdict on the optimizer's state, which reveals a wrong gradient scale that the parameters hide.
 
     Adam normalizes the gradient, so one that is n times too large moves the parameters correctly; but Adam's running

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 
 from jaxbench.machine import load
-from jaxbench.machine.load import Sample
+from jaxbench.machine.load import LoadCounters
 
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
 
@@ -73,8 +73,8 @@ class Timer:
     agreement: float = 0.1
     clock: Callable[[], float] = time.perf_counter
     fence: Callable[[Any], Any] = jax.block_until_ready
-    before: Callable[[], Sample] = load.before
-    after: Callable[[], Sample] = load.after
+    before: Callable[[], LoadCounters] = load.before
+    after: Callable[[], LoadCounters] = load.after
     meet: Callable[[], None] = lambda: None
     decided: Callable[[bool], bool] = lambda value: value
 
@@ -153,7 +153,7 @@ class Timer:
             agree = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
             settled = self.decided(agree)
         times: list[float] = []
-        samples: list[tuple[Sample, Sample]] = []
+        samples: list[tuple[LoadCounters, LoadCounters]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
             for count in self.blocks * (steps, 2 * steps):
                 before = self.before()
@@ -164,7 +164,7 @@ class Timer:
         return Round(*timed, settled, len(compilations), **loads(samples)), state
 
 
-def loads(samples: Sequence[tuple[Sample, Sample]]) -> dict[str, Any]:
+def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any]:
     """The load of each block, from the samples before and after it, as the fields of `Round`."""
     found: dict[str, Any] = {
         "cpu_s": tuple(b.cpu_s - a.cpu_s for a, b in samples),

@@ -28,7 +28,7 @@ BORDER = 0.06  # of the numbers scattered: what a TPU's compiler may send in add
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class StepFacts:
     """What `verify` must know of a step besides its closed form.
 
     devices: in its mesh. platform: what it is compiled for. metrics: scalars that it returns, including the loss.
@@ -98,7 +98,7 @@ def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], 
 
 def of(
     workload: TrainWorkload, program: Program, metrics: int, global_batch: int, devices: int | None = None
-) -> tuple[CollectiveBounds, Step, int]:
+) -> tuple[CollectiveBounds, StepFacts, int]:
     """The arguments of `verify`: (the closed form, the Step, the number of parameters of rank 0).
 
     devices: that were asked for; None: those of the mesh. A program on other ones than were asked for must send what
@@ -107,10 +107,10 @@ def of(
     params, model_state = jax.eval_shape(workload.init, KEY)
     devices = devices or program.mesh.size
     if devices == 1:
-        return {}, Step(devices=1), 0
+        return {}, StepFacts(devices=1), 0
     if program.mesh.size != devices:
         program = dataclasses.replace(program, expected=None)
-    step = Step(
+    step = StepFacts(
         devices=devices,
         platform=program.mesh.devices.flat[0].platform,
         metrics=metrics,
@@ -173,7 +173,7 @@ def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> Colle
     return {SUM: (sum(size for i, size in enumerate(sizes) if i not in unused), sum(sizes))}
 
 
-def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: Step, *, single: int = 0) -> Verdict:
+def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: StepFacts, *, single: int = 0) -> Verdict:
     """The verdict "collectives". bounds: the least and most numbers in the results of each kind on one device.
 
     single: how many numbers in `bounds` are parameters of rank 0, which on a CPU look like metrics in the census.
@@ -215,7 +215,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     return Verdict(name="collectives", ok=not wrong, reason=reason, value=value, limit=limit, excess_bytes=excess)
 
 
-def _with_statistics(numbers: float, least: float, most: float, step: Step) -> tuple[float, float]:
+def _with_statistics(numbers: float, least: float, most: float, step: StepFacts) -> tuple[float, float]:
     """The bounds on what is summed, with as many whole repeats of the batch statistics as fit the numbers; with one if
     none fits. What is sent of equal gradients may be missing."""
     for fewer in (lambda: 0, step.equal or (lambda: 0)):
@@ -244,14 +244,14 @@ def _by_kind(collectives: Iterable[Collective]) -> dict[str, Collective]:
     return totals
 
 
-def _numbers(each: Collective, step: Step) -> int:
+def _numbers(each: Collective, step: StepFacts) -> int:
     """How many numbers travel. On a CPU the rank-0 values of an all-reduce do not count: they are the loss and metrics,
     which XLA keeps in separate arrays. Elsewhere they may share an array with the gradients."""
     scalars = each.scalars or each.scalar_bytes // 4
     return each.elements + each.packed + (0 if each.kind == SUM and step.platform == "cpu" else scalars)
 
 
-def _least_metrics(counted: dict[str, int], least: float, step: Step) -> int:
+def _least_metrics(counted: dict[str, int], least: float, step: StepFacts) -> int:
     if not step.sums or step.fewer is None or counted.get(SUM, 0) >= least + step.metrics:
         return step.metrics if step.sums else 0
     return min(step.metrics, step.fewer())
@@ -261,7 +261,7 @@ def _as_sums(
     collectives: tuple[Collective, ...],
     counted: dict[str, int],
     allowed: dict[str, tuple[float, float]],
-    step: Step,
+    step: StepFacts,
 ) -> tuple[dict[str, int], dict[str, tuple[float, float]], str]:
     """(counted, allowed, a note) for a TPU, where XLA rewrites small all-gathers and one-dimensional reduce-scatters as
     all-reduces: each device adds its part and zeros, or takes its part of the sum. So the three kinds are compared
@@ -286,7 +286,7 @@ def _as_sums(
     return counted, allowed, f"; the compiler wrote all-reduce for {' and '.join(rewritten)}" if rewritten else ""
 
 
-def _too_wide(each: Collective, step: Step) -> bool:
+def _too_wide(each: Collective, step: StepFacts) -> bool:
     scalars = each.scalars or each.scalar_bytes // 4
     return each.bytes - 4 * (scalars + (step.metrics + step.weights) * step.sums) > step.widest * each.elements
 

@@ -63,7 +63,7 @@ _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _SPATIAL = re.compile(r"dim_labels=\w*\d")
 
 
-class Classifier:
+class OperationClassifier:
     """Classifies operations of a trace, given the program that was traced."""
 
     def __init__(self, hlo: str):

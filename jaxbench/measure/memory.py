@@ -35,7 +35,7 @@ def require(compiled: Any, platform: str) -> None:
         raise Unfit(f"the one-device reference for the whole batch needs {gib}")
 
 
-class Watch:
+class PeakMemory:
     """The peak memory, in bytes, above what was in use when the watch began.
 
     On a CPU this is the process's resident memory, whose peak Linux can reset. An accelerator counts its allocations,

@@ -33,7 +33,7 @@ HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedState:
     """The state after some updates, as host arrays."""
 
     params: PyTree
@@ -45,7 +45,7 @@ class Reference:
     """One device's result: parameters (host arrays) before the first update, and the state after the last."""
 
     start: PyTree
-    end: Trained
+    end: TrainedState
     model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
     note: str = ""  # says that the host computed it, if it does not fit on one device
     how: str = ""  # IN_PARTS or SCALED, if it was computed part by part
@@ -58,7 +58,7 @@ class Reference:
         return dataclasses.replace(self, start=state.params, end=end, model_state=state.model_state)
 
     def without_arrays(self) -> Reference:
-        return dataclasses.replace(self, start=(), end=Trained((), ()), model_state={})
+        return dataclasses.replace(self, start=(), end=TrainedState((), ()), model_state={})
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Updates:
         self._gradient = (_apart if apart else _whole)(self._workload, layout, device, jit)
         self._step = jit(lambda state, grads, model_state: update(self._workload, state, grads, model_state))
 
-    def __call__(self, state: TrainState, batch: Batch, count: int = STEPS) -> Trained:
+    def __call__(self, state: TrainState, batch: Batch, count: int = STEPS) -> TrainedState:
         """The result of `count` updates of `state` (host arrays). Raises Unfit on a CPU with too little memory."""
         state, batch = self._layout.prepared(self._workload, state, batch)
         with jax.default_device(self._device):
@@ -270,7 +270,7 @@ def again(
     platform: str = "cpu",
     state: TrainState | None = None,
     count: int = STEPS,
-) -> Trained:
+) -> TrainedState:
     """A second one-device reference, from another program for the same formulas: the two differ by rounding only.
 
     On a CPU this program is compiled with all optimizations, or with none if the first one has some. Elsewhere every
@@ -290,7 +290,7 @@ def again(
     return Updates(workload, device, layout=layout, jit=jit, apart=bool(expected.how))(state, batch, count)
 
 
-def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Trained]:
+def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[TrainedState]:
     """Further results of one device, by the same programs, whose initial parameters differ in the last bit (at random).
 
     A parameter's update that changes as much as it is long has no other cause than rounding. state: the initial one.
@@ -309,8 +309,8 @@ def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Tra
         yield expected.updates(dataclasses.replace(state, params=params), batch)
 
 
-def trained(state: TrainState) -> Trained:
-    return Trained(jax.device_get(state.params), jax.device_get(state.opt_state))
+def trained(state: TrainState) -> TrainedState:
+    return TrainedState(jax.device_get(state.params), jax.device_get(state.opt_state))
 
 
 def relative_l2(a: PyTree, b: PyTree) -> float:

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
-from jaxbench.measure.kinds import KINDS, Classifier
+from jaxbench.measure.kinds import KINDS, OperationClassifier
 from jaxbench.records.schema import ProfileRecord
 
 IDLE = "idle"
@@ -76,7 +76,7 @@ def trace(
                 state, metrics = call(state, batch)
             fence((state, metrics))
     planes = max(folder.glob("plugins/profile/*/*.xplane.pb"), key=lambda path: path.stat().st_mtime_ns)
-    wall_s, kinds, top = add_up(*read(planes, Classifier(hlo)))
+    wall_s, kinds, top = add_up(*read(planes, OperationClassifier(hlo)))
     return ProfileRecord(
         point=point,
         steps=steps,
@@ -88,7 +88,7 @@ def trace(
     )
 
 
-def read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], list[list[Operation]]]:
+def read(planes: Path, classifier: OperationClassifier) -> tuple[tuple[float, float], list[list[Operation]]]:
     """The traced steps' (start_ns, end_ns), and the operations of each device. Raises ValueError if there are none."""
     with warnings.catch_warnings():
         # On first access to an event jaxlib creates a type without a module, which Python 3.12 warns about; as an error
@@ -97,7 +97,7 @@ def read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], lis
         return _read(planes, classifier)
 
 
-def _read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], list[list[Operation]]]:
+def _read(planes: Path, classifier: OperationClassifier) -> tuple[tuple[float, float], list[list[Operation]]]:
     data = ProfileData.from_file(str(planes))
     host = [plane for plane in data.planes if plane.name.startswith("/host:")]
     events = (event for plane in host for line in plane.lines for event in line.events)
@@ -116,7 +116,7 @@ def _read(planes: Path, classifier: Classifier) -> tuple[tuple[float, float], li
     return window, devices
 
 
-def _cpu(planes: list[Any], classifier: Classifier) -> list[list[Operation]]:
+def _cpu(planes: list[Any], classifier: OperationClassifier) -> list[list[Operation]]:
     """A CPU's operations are on the threads that started them; one that others finish has an "end: " event there."""
     events = [event for plane in planes for line in plane.lines for event in line.events]
     ends = {
@@ -136,7 +136,7 @@ def _cpu(planes: list[Any], classifier: Classifier) -> list[list[Operation]]:
     return list(devices.values())
 
 
-def _accelerator(plane: Any, classifier: Classifier) -> Iterator[Operation]:
+def _accelerator(plane: Any, classifier: OperationClassifier) -> Iterator[Operation]:
     """A GPU has one line per stream, with kernels and copies. A TPU has one for operations and one for asynchronous
     operations. The other lines repeat these."""
     lines = [line for line in plane.lines if line.name.startswith("Stream")]

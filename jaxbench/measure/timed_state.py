@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.measure import check, memory, state_facts
-from jaxbench.measure.oracle import STEPS, Reference, Trained, relative_l2, trained
+from jaxbench.measure.oracle import STEPS, Reference, TrainedState, relative_l2, trained
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 
 UPDATE, PART = "timed update", "timed part"
-Again = Callable[[Reference, TrainState, int], Trained]
+Again = Callable[[Reference, TrainState, int], TrainedState]
 
 
 def judge(state: TrainState, steps: int) -> tuple[Verdict, ...]:
@@ -127,7 +127,7 @@ def judge_part(
 
 def _updated(
     program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, updates: int
-) -> tuple[TrainState, Trained, float | None]:
+) -> tuple[TrainState, TrainedState, float | None]:
     """(the canonical state before the updates, the result of them, the loss of the first). Donates `state`."""
     call = program.members.together(call)
     with jax.set_mesh(program.mesh):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.store import MANIFEST
 from jaxbench.report import build
@@ -69,7 +69,7 @@ def most_devices(rows: Iterable[Row], strategy: str = "", scaling: str = "") -> 
     return max(good, key=lambda r: r.point.devices)
 
 
-def arm_of(place: Place, label: str) -> Arm:
+def arm_of(place: ArmGroup, label: str) -> ArmResult:
     """An arm of a place by its label, measured and correct. Raises NotTestable without one."""
     for arm in place.arms:
         if arm.label == label and arm.believed:

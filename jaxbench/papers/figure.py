@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable
-from jaxbench.papers.paper import Panel, Paper, Published
+from jaxbench.papers.paper import Panel, Paper, PublishedSeries
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain, si
 from jaxbench.report.drawing.marks import MARKERS
@@ -48,7 +48,7 @@ def draw(paper: Paper, found: Evidence) -> Figure:
     return sheet.finish(paper.title, list(handles.values()), [*remarks, "error bars: 95 % intervals"])
 
 
-def _dashed(axes: Axes, panel: Panel, every: Sequence[Published], handles: dict[str, Any]) -> None:
+def _dashed(axes: Axes, panel: Panel, every: Sequence[PublishedSeries], handles: dict[str, Any]) -> None:
     """Series of others and formulas. A straight line of two points has no markers."""
     for number, series in enumerate(every):
         shape = MARKERS[number % len(MARKERS)] if len(series.x) > 2 or panel.names else ""

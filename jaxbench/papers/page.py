@@ -35,7 +35,7 @@ ABOUT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class PaperEntry:
     """One paper of a page. command: what makes it again. machine: its name; "" before anything was measured."""
 
     id: str
@@ -58,7 +58,7 @@ def write(folder: Path, document: Mapping[str, Any]) -> None:
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
 
 
-def render(heading: str, entries: Sequence[Entry], papers: Sequence[Mapping[str, Any]], *, made_from: str) -> str:
+def render(heading: str, entries: Sequence[PaperEntry], papers: Sequence[Mapping[str, Any]], *, made_from: str) -> str:
     """The page as HTML. Everything that comes from a run is escaped; the figures are this package's own."""
     made: dict[str, Any] = dict(name=heading, heading=heading, about=ABOUT, papers=entries, made_from=made_from)
     made["overview"] = overview(papers) if len(papers) > 1 else None
@@ -66,11 +66,11 @@ def render(heading: str, entries: Sequence[Entry], papers: Sequence[Mapping[str,
     return page.template("papers.html").render(page=made, sources=sources, version=__version__)
 
 
-def entry(folder: Path, document: Mapping[str, Any]) -> Entry:
+def entry(folder: Path, document: Mapping[str, Any]) -> PaperEntry:
     """What the page says of one paper. folder: which holds its figure."""
     svg = folder / figure.FOLDER / f"{figure.NAME}.svg"
     pictures = [Picture(name=f"paper-{document['id']}", svg=svg.read_bytes())] if svg.is_file() else []
-    return Entry(
+    return PaperEntry(
         id=document["id"],
         heading=document["title"],
         citation=document["citation"],

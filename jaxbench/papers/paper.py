@@ -77,7 +77,7 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
+class PublishedSeries:
     """A series of the paper, from the catalogue or from its formula. It is drawn dashed and grey."""
 
     label: str
@@ -110,9 +110,9 @@ class Panel:
     base: int = 2
     top: float = 0.0
     names: tuple[str, ...] = ()
-    published: Callable[[], Sequence[Published]] = tuple
+    published: Callable[[], Sequence[PublishedSeries]] = tuple
     ours: Callable[[Evidence], Sequence[Ours]]
-    laws: Callable[[Evidence], Sequence[Published]] = lambda found: ()
+    laws: Callable[[Evidence], Sequence[PublishedSeries]] = lambda found: ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ COLUMNS = ("model", "batch", "devices", "seed", "learning_rate", "rule", "steps"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trainings:
+class TrainingsByBatch:
     """The trainings of one model on one device under one rule, by batch.
 
     Attributes:
@@ -39,7 +39,7 @@ class Trainings:
     noise: np.ndarray
 
 
-def read(found: Evidence, rule: str) -> Trainings:
+def read(found: Evidence, rule: str) -> TrainingsByBatch:
     """The trainings under a rule for the learning rate. Raises NotTestable without any, UserError if damaged."""
     path = found.folder / RUN / NAME
     if not path.is_file():
@@ -59,7 +59,7 @@ def read(found: Evidence, rule: str) -> Trainings:
     rows = rows.assign(reached=rows["reached"].astype(str).str.lower().isin(["true", "1", "1.0"]))
     groups = {int(batch): group for batch, group in sorted(rows.groupby("batch"))}
     noise = rows["noise_scale"].to_numpy(dtype=float)
-    return Trainings(
+    return TrainingsByBatch(
         steps={batch: g["steps"].to_numpy(dtype=float) for batch, g in groups.items() if g["reached"].all()},
         accuracy={batch: g["accuracy"].to_numpy(dtype=float) for batch, g in groups.items()},
         noise=noise[np.isfinite(noise) & (noise > 0)],
@@ -99,7 +99,7 @@ def exponential(logarithm: Estimate) -> Estimate:
     return Estimate(value=math.exp(logarithm.value), lo=math.exp(logarithm.lo), hi=math.exp(logarithm.hi))
 
 
-def knee(trainings: Trainings) -> Estimate:
+def knee(trainings: TrainingsByBatch) -> Estimate:
     """The critical batch B of steps = S (1 + B / batch), fitted to the logarithms of the mean steps (McCandlish 2018).
 
     Its interval is Student's over seeds: one fit for each. UNKNOWN with fewer than three batches.

@@ -67,7 +67,7 @@ def of(workload: TrainWorkload, canonical: TrainState, shards: TrainState | None
     closed = traced(workload, canonical)
     leaves, structure = jax.tree.flatten(canonical.params)
     places = jax.tree.unflatten(structure, range(len(leaves)))
-    reader = _Reader(len(leaves))
+    reader = _JaxprReader(len(leaves))
 
     def label(tree: PyTree) -> PyTree:
         return map_arrays(lambda _, place: place, tree, places)
@@ -108,7 +108,7 @@ def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozense
     return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
 
 
-class _Reader:
+class _JaxprReader:
     """Reads a jaxpr once, from the labels of its inputs to the labels of its outputs."""
 
     def __init__(self, parameters: int):

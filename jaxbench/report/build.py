@@ -18,14 +18,14 @@ from jaxbench.report.findings import Findings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """Whether every requested point was measured and passed every check; if not, `sentences` say why."""
 
     ok: bool
     sentences: list[str]
 
 
-def write(run_path: str | os.PathLike[str], console: Console | None = None) -> Outcome:
+def write(run_path: str | os.PathLike[str], console: Console | None = None) -> RunOutcome:
     """Rebuilds the report of a run folder from its records, and prints the table if there is a `console`.
 
     Raises:
@@ -37,7 +37,7 @@ def write(run_path: str | os.PathLike[str], console: Console | None = None) -> O
         sentences = _report(found, console)
     except OSError as error:
         raise UserError(f"cannot write the report into '{path}' ({error.strerror}).") from error
-    return Outcome(ok=not sentences, sentences=sentences)
+    return RunOutcome(ok=not sentences, sentences=sentences)
 
 
 def find(path: Path) -> Findings:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxbench.analysis import alpha_beta, case_headline, case_rows, cases, crossings, normal, spread, summary
-from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.crossings import Crossing, Knee
-from jaxbench.analysis.normal import Verdict
+from jaxbench.analysis.crossings import Crossing, HalfPerformance
+from jaxbench.analysis.normal import PublishedVerdict
 from jaxbench.analysis.summary import Entry
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
@@ -42,10 +42,10 @@ class CaseFindings(Findings):
 
     rows: list[CaseRow]
     view: str
-    fits: list[Fit]
+    fits: list[AlphaBetaFit]
     crossings: list[Crossing]
-    knees: list[Knee]
-    normal: list[Verdict]
+    knees: list[HalfPerformance]
+    normal: list[PublishedVerdict]
     left_out: list[str]
     DEFINITION = "kernels-transfers-and-collectives"
 

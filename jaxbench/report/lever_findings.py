@@ -20,7 +20,7 @@ from jaxbench.analysis import (
     spread,
     summary,
 )
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.batches import Knee, Latency
 from jaxbench.analysis.headline import devices
 from jaxbench.analysis.max_batch import Search
@@ -61,16 +61,16 @@ class LeverFindings(Findings):
     rows: list[Row]
     view: str
     swept: list[str]
-    places: list[Place]
+    places: list[ArmGroup]
     phases: list[Phases]
     knees: list[Knee]
-    latencies: list[tuple[Place, list[Latency]]]
+    latencies: list[tuple[ArmGroup, list[Latency]]]
     search: Search | None
     laws: list[Law]
     DEFINITION = "levers"
 
     @property
-    def arms(self) -> list[Arm]:
+    def arms(self) -> list[ArmResult]:
         return arms.arms_of(self.places)
 
     @property
@@ -141,7 +141,7 @@ def find(run: RunFolder) -> LeverFindings:
     )
 
 
-def view_of(swept: Sequence[str], places: Sequence[Place]) -> str:
+def view_of(swept: Sequence[str], places: Sequence[ArmGroup]) -> str:
     """Which figures and sentences a sweep gets: those of its one lever, of parts by batch, or the general ones."""
     parts = {PART.of(arm.point.levers) for place in places for arm in place.arms}
     if parts == {"inference"} and list(swept) == ["batch"]:
@@ -151,7 +151,7 @@ def view_of(swept: Sequence[str], places: Sequence[Place]) -> str:
     return _VIEWS.get(swept[0], "arms") if len(swept) == 1 and parts != {"inference"} else "arms"
 
 
-def baselines(places: Sequence[Place]) -> list[str]:
+def baselines(places: Sequence[ArmGroup]) -> list[str]:
     """The baseline of each group, which counts as 1, with its absolute time."""
     sentences = []
     for place in places:
@@ -171,6 +171,6 @@ def compiler_sets(manifest: dict[str, Any]) -> list[str]:
     return [f"{name}: {options} (source: {source})." for name, (options, source) in sets.items()]
 
 
-def unclear(every: Sequence[Arm]) -> list[str]:
+def unclear(every: Sequence[ArmResult]) -> list[str]:
     """The arms whose comparison is inconclusive, by reason."""
     return notes(every, lambda arm: [arm.why] if arm.verdict == "cannot tell" else [])

@@ -16,7 +16,7 @@ from jaxbench.analysis import machine_card
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import card_table, case_findings, page, terminal, views
-from jaxbench.report.build import Outcome
+from jaxbench.report.build import RunOutcome
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.roofline_points import of_cases
@@ -32,7 +32,7 @@ Run = tuple[Path, CaseFindings]
 
 def write(
     folder: str | os.PathLike[str], runs: Sequence[Path], card: dict[str, Any], console: Console | None = None
-) -> Outcome:
+) -> RunOutcome:
     """Writes `machine.html` and its roofline into `folder`, and prints the card if there is a `console`.
 
     The figures of the single runs are those that their own reports wrote.
@@ -55,7 +55,7 @@ def write(
     sentences = _shortfalls(analysed) if analysed else ["No run was measured."]
     if console is not None:
         terminal.show(made, console)
-    return Outcome(ok=not sentences, sentences=sentences)
+    return RunOutcome(ok=not sentences, sentences=sentences)
 
 
 def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:

@@ -127,7 +127,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class TableRow:
     """One line of a table. brief: the cells without intervals; (): they have none. first: begins a group. soft: greyed,
     because its numbers do not measure speed."""
 
@@ -147,7 +147,7 @@ class Table:
     """Lines under columns; without column names there is no header. note: below the lines, or alone."""
 
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TableRow, ...]
     note: str = ""
 
     @property
@@ -270,7 +270,7 @@ def fill(
     full, brief = ([[c.cell(row, interval=ends) for c in columns] for row in rows] for ends in (True, False))
     used = [at for at in range(len(columns)) if not rows or any(cells[at] for cells in full)]
     lines = [
-        Line(
+        TableRow(
             cells=tuple(full[number][at] for at in used),
             brief=tuple(brief[number][at] for at in used),
             first=first,
@@ -290,14 +290,14 @@ def plain(
 ) -> Table:
     """A table of texts. headings: column name -> kind. first: whether a row begins a group."""
     columns = tuple(Column(name, kind=kind, terminal=ALWAYS) for name, kind in headings.items())
-    lines = tuple(Line(cells=row, first=first(row)) for row in rows)
+    lines = tuple(TableRow(cells=row, first=first(row)) for row in rows)
     return Table(columns=columns, lines=lines, note=note)
 
 
 def facts(pairs: Iterable[tuple[str, str]], kind: str = TEXT) -> Table:
     """A table of names and values, without a header. kind: of the values."""
     columns = (Column("", kind=TEXT), Column("", kind=kind))
-    return Table(columns=columns, lines=tuple(Line(cells=pair) for pair in pairs))
+    return Table(columns=columns, lines=tuple(TableRow(cells=pair) for pair in pairs))
 
 
 def _begins(rows: Sequence[Any], group: Callable[[Any], Any] | None) -> list[bool]:

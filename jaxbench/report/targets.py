@@ -11,7 +11,7 @@ from rich.console import Console
 
 from jaxbench.analysis import targets as analysis
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.targets import Curve, Place
+from jaxbench.analysis.targets import Curve, SeedGroup
 from jaxbench.errors import UserError
 from jaxbench.records import targets as records
 from jaxbench.records.store import RunFolder, write_atomic
@@ -111,7 +111,7 @@ def _seconds(curve: Curve) -> list[str]:
     return [f"{curve.model}, {curve.rule}: the fastest batch reaches the target in {', '.join(each)}."] if each else []
 
 
-def _not_reached(place: Place) -> str:
+def _not_reached(place: SeedGroup) -> str:
     blown = sum(one.diverged is not None for one in place.trained)
     how = f", {blown} of them diverged" if blown else ""
     return (
@@ -122,7 +122,7 @@ def _not_reached(place: Place) -> str:
     )
 
 
-def _budget(place: Place) -> int:
+def _budget(place: SeedGroup) -> int:
     return max(one.steps for one in place.trained if not one.reached)
 
 
@@ -138,14 +138,14 @@ def _of(get: str) -> Column:
     """A number of a place; a lower limit where a seed is censored."""
     limited = get in ("steps", "seconds")
 
-    def text(place: Place) -> str:
+    def text(place: SeedGroup) -> str:
         value: Estimate = getattr(place, get)
         return f"at least {_text(value)}" if limited and place.censored and value.known else _text(value)
 
     return Column(get.replace("_", " "), text, kind=TEXT, terminal=ALWAYS, definition=DEFINITION)
 
 
-def _accuracy(place: Place) -> float:
+def _accuracy(place: SeedGroup) -> float:
     return math.fsum(one.accuracy or 0.0 for one in place.trained) / len(place.trained)
 
 

@@ -46,7 +46,7 @@ LATENCIES = 200  # samples of a latency over all rounds: two of them lie above t
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedStep:
     """A compiled, checked point. `steps`: K, the steps of one block."""
 
     point: Point
@@ -69,7 +69,7 @@ class Bench(Compiler):
         self.worker = worker
         self.timer = Timer(blocks=self.config.measure.blocks)
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
-        self.prepared: dict[str, Prepared] = {}
+        self.prepared: dict[str, PreparedStep] = {}
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
         self._checked: set[str] = set()  # points whose timed state was compared with one device's
 
@@ -89,7 +89,7 @@ class Bench(Compiler):
             return False
         if EXECUTION.of(point.levers) == "eager":
             compiled = CompiledStep(program.step.__wrapped__, compiled.passport)
-        self.prepared[point.point] = Prepared(point, workload, program, compiled, steps)
+        self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._checked.add(point.point)  # the process that has the references compares the timed state, too
         return True
 
@@ -110,7 +110,7 @@ class Bench(Compiler):
             if EXECUTION.of(point.levers) == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
                 compiled = CompiledStep(call, passport)
-        self.prepared[point.point] = Prepared(point, workload, program, compiled, 1)
+        self.prepared[point.point] = PreparedStep(point, workload, program, compiled, 1)
         outcome = self.pace(point.point) if paced else {}
         with stage("train"):
             outcome |= self._outcome(workload, program, point)
@@ -173,7 +173,7 @@ class Bench(Compiler):
             if self.devices[0].platform == "cpu":
                 jax.block_until_ready(program.init(self.key))  # so that compiling it is not counted
                 memory.limit_growth(limit_bytes)
-            watch = memory.Watch(self.device)
+            watch = memory.PeakMemory(self.device)
             state, batch = program.init(self.key), program.put(host)
             watch.step_begins((state, batch))
             # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
@@ -207,7 +207,9 @@ class Bench(Compiler):
             **times,
         )
 
-    def _after_round(self, ready: Prepared, state: TrainState, steps: int) -> tuple[tuple[Verdict, ...], float | None]:
+    def _after_round(
+        self, ready: PreparedStep, state: TrainState, steps: int
+    ) -> tuple[tuple[Verdict, ...], float | None]:
         """The verdicts on the state that `steps` steps left, which this may donate: all of them after a point's first
         round, with the loss that it has, later those that failed."""
         point = ready.point
@@ -243,7 +245,7 @@ class Bench(Compiler):
             )
 
     @contextlib.contextmanager
-    def _running(self, ready: Prepared) -> Iterator[tuple[Any, Any, Any]]:
+    def _running(self, ready: PreparedStep) -> Iterator[tuple[Any, Any, Any]]:
         """(call, a fresh state, the input of every step: a batch on the devices, or a feed)."""
         program, point, call = ready.program, ready.point, ready.compiled.call
         memory.give_back()
@@ -269,7 +271,7 @@ class Bench(Compiler):
             jax.block_until_ready(state)
             yield (lambda state, feed: call(state, feed.next())), state, feed
 
-    def _timer(self, ready: Prepared) -> Timer:
+    def _timer(self, ready: PreparedStep) -> Timer:
         """A latency is the time of one call, so its blocks have one step, and there are enough for a percentile."""
         members = ready.program.members if self.others.alone else self.others
         timer = dataclasses.replace(self.timer, meet=members.meet, decided=members.decided)
@@ -281,7 +283,7 @@ class Bench(Compiler):
         blocks = max(timer.blocks, -(-LATENCIES // rounds))
         return dataclasses.replace(timer, blocks=blocks, max_steps=1)
 
-    def _waiting(self, ready: Prepared, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:
+    def _waiting(self, ready: PreparedStep, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:
         """The share of a block's time in which the step's thread waits for its input."""
         if not hasattr(supply, "waited_s"):
             return {}

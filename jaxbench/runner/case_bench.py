@@ -35,7 +35,7 @@ CHECKED_STEPS = 2  # the second step runs on the result of the first
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCase:
     """A case that is ready to be measured. timer: of its processes. steps: of one block. loop_steps: of one loop."""
 
     placement: Placement
@@ -56,7 +56,7 @@ class CaseBench:
         self.worker = worker
         self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS)
         self.cores = cores.available_cores()
-        self.prepared: dict[str, Prepared] = {}
+        self.prepared: dict[str, PreparedCase] = {}
         self._launch_s: float | None = None
         self.hosts = Members.of(devices).gathered(socket.gethostname())  # of each process, by number
 
@@ -138,7 +138,7 @@ class CaseBench:
             del state, batch
         with stage("measure"):  # the empty program runs on one device, whatever mesh the case has
             launch_s = self.launch_s() if ready.loop is not None else None
-        self.prepared[placement.point] = Prepared(placement, ready, timer, steps, loop_steps)
+        self.prepared[placement.point] = PreparedCase(placement, ready, timer, steps, loop_steps)
         return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s)
 
     def launch_s(self) -> float:

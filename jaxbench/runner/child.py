@@ -19,10 +19,10 @@ from jaxbench.machine import source
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
 
 
-Spoken = TypeVar("Spoken", bound="Lines")
+Spoken = TypeVar("Spoken", bound="JsonLines")
 
 
-class Lines:
+class JsonLines:
     """What arrives at a file descriptor, as JSON lines."""
 
     def __init__(self, descriptor: int):
@@ -40,7 +40,7 @@ class Lines:
         return json.loads(line)
 
 
-class Child(Lines):
+class Child(JsonLines):
     """A process of `module`, by default the one that `setup` names, or `worker`. Its first line is `setup`, and its
     stderr goes to `log`. Raises UserError for a log that cannot be written, as on a full disk."""
 

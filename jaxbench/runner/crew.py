@@ -16,7 +16,7 @@ from typing import Any
 from jaxbench.errors import UserError
 from jaxbench.machine import world
 from jaxbench.machine.launch import JOIN_LIMIT_S, Launch
-from jaxbench.runner.child import Child, Lines, ready
+from jaxbench.runner.child import Child, JsonLines, ready
 
 HELLO_LIMIT_S = 180.0  # for a process to say what it has: JAX starts in a child of it
 BYE_LIMIT_S = 15.0
@@ -195,7 +195,7 @@ def _text(value: Any, other: Any) -> str:
     return ", ".join(f"{name} {each}" for name, each in sorted(differing.items())[:3]) or "nothing more"
 
 
-class Remote(Lines):
+class Remote(JsonLines):
     """A worker on another process of the launch, with what `client.Worker` uses of a `child.Child`."""
 
     stopped = False  # is not known of other hosts

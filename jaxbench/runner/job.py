@@ -15,7 +15,7 @@ from jaxbench.runner.plan import Placed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class SweepJob:
     """The input of a sweep.
 
     order: the CPU cores to take first. source: the copy of this package that its processes run, as `machine.source.of`;

@@ -144,7 +144,7 @@ class Proof:
         def rounding() -> float:
             return oracle.relative_l2(oracle.again(expected, workload, **about).params, expected.end.params)
 
-        def others() -> Iterator[oracle.Trained]:
+        def others() -> Iterator[oracle.TrainedState]:
             state = self._starts.get(id(workload)) or oracle.initial_state(workload, self.key, device=self.device)
             yield from oracle.nudged(expected, state, batch)
 
@@ -176,7 +176,7 @@ class Proof:
             reason = "there is no result of one device to compare the timed steps with"
             return (dataclasses.replace(check.unchecked(reason), name=timed_state.UPDATE),), None
 
-        def again(expected: oracle.Reference, state: TrainState, count: int) -> oracle.Trained:
+        def again(expected: oracle.Reference, state: TrainState, count: int) -> oracle.TrainedState:
             return oracle.again(expected, workload, **about, state=state, count=count)
 
         verdict, loss = timed_state.judge_update(

@@ -37,7 +37,7 @@ from jaxbench.runner.automatic import Automatic, Look
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.crew import Crew
-from jaxbench.runner.job import Job
+from jaxbench.runner.job import SweepJob
 from jaxbench.runner.progress import AGAIN, GUESS_S, format_s
 from jaxbench.runner.studies import memory_by_depth
 from jaxbench.runner.studies.study import Study, limit
@@ -63,7 +63,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, crew: Crew | None
     if config.get("measures") == "cases":
         chosen = config_lib.parse_cases(config)
         cases = build_cases(config, experiment)
-        machine = look(chosen.platform, console)
+        machine = probe_machine(chosen.platform, console)
         machine = launched.gathered(crew, machine, experiment, config) if crew else machine
         placed, left_out = placement.place(cases, chosen, machine)
         about = {"measures": "cases", "view": cases.view, "left_out": left_out}
@@ -72,7 +72,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, crew: Crew | None
         launched.require_possible(config)
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
-    machine = look(settings.platform, console)
+    machine = probe_machine(settings.platform, console)
     machine = launched.gathered(crew, machine, experiment, config) if crew else machine
     config_lib.settle_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
@@ -224,7 +224,7 @@ GUESS_FLOP_PER_S_PER_CORE = 2e10
 GUESS_CASE_S = 0.2  # the time for checking a case and finding its block length
 
 
-def look(platform: str, console: Console) -> dict[str, Any]:
+def probe_machine(platform: str, console: Console) -> dict[str, Any]:
     """The machine's manifest. Prints a warning if JAX does not see the machine's GPU."""
     with console.status("probing this machine"):
         machine = {**manifest_lib.probe(platform), "free_cores": free_cores()}
@@ -260,8 +260,8 @@ def job_of(
     *,
     session: int,
     crew: Crew | None = None,
-) -> Job:
-    return Job(
+) -> SweepJob:
+    return SweepJob(
         run=folder,
         points=asked.points,
         order=asked.machine.get("free_cores", ()),

@@ -15,7 +15,7 @@ from jaxbench.errors import UserError
 from jaxbench.records import schema
 from jaxbench.records.schema import FailureRecord, PointRecord, RoundRecord
 from jaxbench.runner.client import WorkerError
-from jaxbench.runner.job import Job
+from jaxbench.runner.job import SweepJob
 from jaxbench.runner.plan import Placed, Point, rounds_of
 from jaxbench.runner.progress import AGAIN, PACE, SweepProgress
 from jaxbench.runner.workers import Workers, note_workers
@@ -32,7 +32,7 @@ def missing_rounds(records: list[schema.Record], points: Sequence[Placed], round
     return {point: todo for point, todo in missing.items() if todo}
 
 
-def run(job: Job, console: Console) -> None:
+def run(job: SweepJob, console: Console) -> None:
     """Measures what the run folder lacks. Failures are recorded and the other points go on; Ctrl-C loses nothing."""
     records = job.run.records()
     todo = missing_rounds(records, job.points, job.rounds)
@@ -60,7 +60,7 @@ class _Sweep:
 
     def __init__(
         self,
-        job: Job,
+        job: SweepJob,
         workers: Workers,
         progress: SweepProgress,
         points: Sequence[Placed],

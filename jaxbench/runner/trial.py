@@ -39,7 +39,7 @@ LARGE = 20_000_000  # parameters: above, only one process is used, to save memor
 
 
 @dataclass
-class Outcome:
+class StrategyTrial:
     """One strategy on one device count. ok: None if it cannot take the model. note: the reason, or a remark."""
 
     ok: bool | None
@@ -78,13 +78,13 @@ def _ask(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
 
 def _try_all(
     workers: list[Worker], strategies: list[str], threads: Executor, console: Console
-) -> dict[tuple[str, int], Outcome]:
+) -> dict[tuple[str, int], StrategyTrial]:
     """Raises UserError where a worker died."""
     # Points with a common reference follow each other: first those of the whole batch, then those of each device count.
     whole = [name for name in strategies if name.startswith("jit")]
     parts = [name for name in strategies if name not in whole]
     waiting = deque((name, count) for names in (whole, parts) for count in DEVICES for name in names)
-    outcomes: dict[tuple[str, int], Outcome] = {}
+    outcomes: dict[tuple[str, int], StrategyTrial] = {}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("trying", total=len(waiting))
 
@@ -104,7 +104,7 @@ def _try_all(
     return outcomes
 
 
-def _try(worker: Worker, strategy: str, devices: int) -> Outcome:
+def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
     point = Point(
         point=f"{strategy}/strong/{devices}",
         strategy=strategy,
@@ -121,11 +121,11 @@ def _try(worker: Worker, strategy: str, devices: int) -> Outcome:
         if not error.alive:
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
         refused = error.unsupported or error.stage == "build"  # such as sizes that do not divide
-        return Outcome(None if refused else False, str(error))
+        return StrategyTrial(None if refused else False, str(error))
     checks = [Verdict(**check) for check in answer["checks"]]
     wrong = [check.reason for check in checks if not check.ok]
     excess = [check.reason for check in checks if check.ok and check.excess_bytes]
-    return Outcome(not wrong, "; ".join(wrong or excess), answer)
+    return StrategyTrial(not wrong, "; ".join(wrong or excess), answer)
 
 
 def _print_model(model: dict[str, Any], console: Console) -> None:
@@ -141,7 +141,7 @@ def _print_model(model: dict[str, Any], console: Console) -> None:
     console.print(table)
 
 
-def _table(strategies: list[str], outcomes: dict[tuple[str, int], Outcome]) -> Table:
+def _table(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> Table:
     counts = ", ".join(map(str, DEVICES))
     title = f"correct on {counts} fake devices? and per device of {DEVICES[-1]}: bytes sent, model state, peak memory"
     columns = (*(str(n) for n in DEVICES), "sent per step", "model state", "peak of a step")
@@ -166,7 +166,7 @@ def _size(count: float | None) -> str:
     return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
 
 
-def _notes(strategies: list[str], outcomes: dict[tuple[str, int], Outcome]) -> list[str]:
+def _notes(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
     """Each note once, with the strategies and device counts that it applies to."""
     places: dict[str, list[str]] = {}
     for name in strategies:

@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner.client import Worker, WorkerError
-from jaxbench.runner.job import Job
+from jaxbench.runner.job import SweepJob
 from jaxbench.runner.plan import Placed, groups
 
 
@@ -35,7 +35,7 @@ def kept_in(folder: str) -> dict[str, str]:
 class Workers:
     """The worker processes of a sweep, by group; a dead one is restarted."""
 
-    def __init__(self, job: Job, points: Sequence[Placed], *, begun: int = 0):
+    def __init__(self, job: SweepJob, points: Sequence[Placed], *, begun: int = 0):
         """begun: the number of processes that each group has already had."""
         self._job = job
         self._groups = groups(points)

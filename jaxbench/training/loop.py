@@ -55,7 +55,7 @@ class Clock:
         return {"elapsed_s": self.elapsed_s, "compile_s": self.compile_s}
 
 
-class Loop:
+class TrainLoop:
     """One training on one program, from a restored or a fresh state to its end or to a signal."""
 
     def __init__(

@@ -22,12 +22,12 @@ from jaxbench.runner import known_options, pieces
 from jaxbench.runner.arm import Arms, build_program, inspected
 from jaxbench.runner.proof import Proof
 from jaxbench.training.session import Session
-from jaxbench.training.train import Part, TrainResult
+from jaxbench.training.train import ProcessRole, TrainResult
 from jaxbench.training.train import train as train_workload
 from jaxbench.workloads.base import TrainWorkload
 
 
-def take(setup: dict[str, Any], console: Console, part: Part) -> TrainResult:
+def take(setup: dict[str, Any], console: Console, part: ProcessRole) -> TrainResult:
     """Trains. Raises UserError, and MoreCollectives when this process needs more threads.
 
     setup: "platform", "devices", "concurrent_collectives" and "world" as `worker` has them; "experiment", "config",
@@ -40,7 +40,7 @@ def take(setup: dict[str, Any], console: Console, part: Part) -> TrainResult:
     return result
 
 
-def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, part: Part) -> TrainResult:
+def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, part: ProcessRole) -> TrainResult:
     """Trains on devices that have started. Raises as `take` does; setup: as there."""
     config, experiment = ConfigDict(setup["config"]), setup["experiment"]
     strategy = str(config.train.strategy)

@@ -65,9 +65,9 @@ def serve(requests: Iterator[str], send: Sender) -> None:
 
         from jaxbench.training.part import code_of, take
         from jaxbench.training.stop import Stop
-        from jaxbench.training.train import Part
+        from jaxbench.training.train import ProcessRole
 
-        part = doing["part"] = Part(stop=Stop())
+        part = doing["part"] = ProcessRole(stop=Stop())
         threading.Thread(target=_listen, args=(requests, part.stop), daemon=True).start()
         shown = setup["shown"]
         console = Console(file=Said(send), width=shown["width"], force_terminal=shown["terminal"], markup=False)

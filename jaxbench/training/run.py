@@ -27,7 +27,7 @@ from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
 from jaxbench.training.stop import of_signals
 from jaxbench.training.team import Lost, Team
-from jaxbench.training.train import Part
+from jaxbench.training.train import ProcessRole
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def train(
             return _together(setup, range(processes), console, faults, crew)
         if faults.elastic:
             raise UserError("--elastic is for several processes: add --config.mesh.processes=2, for example.")
-        return part.code_of(part.take(setup, console, Part()))
+        return part.code_of(part.take(setup, console, ProcessRole()))
     except MoreCollectives as error:
         before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint

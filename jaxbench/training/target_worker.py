@@ -25,7 +25,7 @@ from jaxbench.runner.arm import build_workload
 from jaxbench.training.metrics import METRICS
 from jaxbench.training.part import trained
 from jaxbench.training.plan import count, read_data
-from jaxbench.training.train import Part
+from jaxbench.training.train import ProcessRole
 from jaxbench.workloads import needs
 
 
@@ -54,7 +54,7 @@ def carry_out(trainer: Trainer, request: dict[str, Any]) -> dict[str, Any]:
         return {"examples": count(read_data(workload, seed=config.seed).train)}
     about = {**request, "machine": trainer.machine, "begun_ns": time.time_ns()}
     try:
-        result = trained(about, trainer.devices, Console(file=io.StringIO()), Part())
+        result = trained(about, trainer.devices, Console(file=io.StringIO()), ProcessRole())
     except Diverged as error:
         (Path(request["workdir"]) / METRICS).touch()
         return {"finished": True, "reached": False, "diverged": error.step}

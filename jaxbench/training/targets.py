@@ -96,7 +96,7 @@ class Wanted:
         return config
 
 
-class Study:
+class TargetStudy:
     """The run in `folder`: what is asked for, on this machine, and what has been trained."""
 
     def __init__(self, settings: TargetSettings, folder: Path, machine: dict[str, Any], console: Console):
@@ -293,7 +293,7 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
         console.print(title, highlight=False, soft_wrap=True)
         for note in folder.notes:
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
-        Study(settings, workdir, machine, console).run(models, counts)
+        TargetStudy(settings, workdir, machine, console).run(models, counts)
     finally:
         folder.close()
 

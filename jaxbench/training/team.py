@@ -85,7 +85,7 @@ class Team:
             open_ = [child for i, child in enumerate(self._children) if i not in self._done and i not in self._failed]
             for child in ready(open_, TURN_S) if open_ else ():
                 self._hear(self._children.index(child), child.read(), console)
-            self._look()
+            self._raise_if_lost()
         return self._done[0]
 
     def _hear(self, number: int, message: dict[str, Any] | None, console: Console) -> None:
@@ -113,7 +113,7 @@ class Team:
         self._failed[number] = about
         self._watch.done(number)
 
-    def _look(self) -> None:
+    def _raise_if_lost(self) -> None:
         """Raises Lost once it is known which process failed."""
         now = self._clock()
         if not self._failed:

@@ -27,7 +27,7 @@ from jaxbench.training.account import Account, summary
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
 from jaxbench.training.digest import params_sha256
 from jaxbench.training.folder import locked_folder
-from jaxbench.training.loop import Loop
+from jaxbench.training.loop import TrainLoop
 from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
 from jaxbench.training.session import Session, record
@@ -68,7 +68,7 @@ class TrainResult:
 
 
 @dataclass
-class Part:
+class ProcessRole:
     """The part of this process in a training: all of it, or together with others, of which the first writes and prints.
 
     stop: the request to end. account: what the process is doing, once the training has begun.
@@ -87,7 +87,7 @@ def train(
     folder: Path,
     console: Console,
     session: Session,
-    part: Part | None = None,
+    part: ProcessRole | None = None,
 ) -> TrainResult:
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
@@ -104,7 +104,7 @@ def train(
       UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
         finite, a full disk, a folder that not all processes see.
     """
-    members = (part := part or Part()).members
+    members = (part := part or ProcessRole()).members
     console = console if members.leads else Console(file=io.StringIO())
     needs.require(workload)
     data = read_data(workload, seed=config.seed)
@@ -123,7 +123,7 @@ def train(
                 account.from_step = restored.step
                 _record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
-                loop = Loop(workload, program, account, plan=plan, data=data, restored=restored, session=session)
+                loop = TrainLoop(workload, program, account, plan=plan, data=data, restored=restored, session=session)
                 result = _looped(loop, log, checkpoints, facts, console, part, notes=restored.notes)
                 account.finished = result.finished
     if members.leads:
@@ -131,7 +131,7 @@ def train(
     return result
 
 
-def _account(folder: Path, session: Session, part: Part) -> Account:
+def _account(folder: Path, session: Session, part: ProcessRole) -> Account:
     part.account = Account(folder, begun_ns=session.begun_ns, kept=part.members.leads)
     return part.account
 
@@ -153,12 +153,12 @@ def _record(folder: Path, session: Session, members: Members, *, step: int) -> N
 
 
 def _looped(
-    loop: Loop,
+    loop: TrainLoop,
     log: MetricLog,
     checkpoints: Path,
     facts: dict[str, Any],
     console: Console,
-    part: Part,
+    part: ProcessRole,
     *,
     notes: tuple[str, ...],
 ) -> TrainResult:
@@ -169,7 +169,7 @@ def _looped(
     return _result(loop.plan, state, rows, notes=notes, stopped_by=stopped_by, clock=loop.clock.to_json())
 
 
-def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part: Part) -> Restored:
+def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part: ProcessRole) -> Restored:
     """Reads the newest intact checkpoint, and prints what is wrong with others."""
     assert part.account is not None
     with part.account.doing("restore"):

@@ -40,7 +40,7 @@ APART_S = 3600.0  # between sessions: closer ones share the state of the machine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class CalibrationSession:
     """One call of `jaxbench calibrate`.
 
     Attributes:
@@ -79,7 +79,7 @@ class Calibration:
     alarms: int
     experiment: str
     time: str
-    sessions: tuple[Session, ...] = ()
+    sessions: tuple[CalibrationSession, ...] = ()
 
     @property
     def session_sd(self) -> float:
@@ -142,13 +142,13 @@ def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Cal
     )
 
 
-def session_of(side: Side, time: str, software: str = "") -> Session:
+def session_of(side: Side, time: str, software: str = "") -> CalibrationSession:
     """How the processes of one run differ. side: at least two processes a point."""
     variances = [float(np.var(sample.log_medians(), ddof=1)) for sample in side.values()]
     groups = {sample.names: len(sample.processes) - 1 for sample in side.values()}
     logs = {name: float(np.mean(sample.log_medians())) for name, sample in side.items()}
     sd = math.sqrt(float(np.mean(variances)))
-    return Session(time=time, sd=sd, df=sum(groups.values()), logs=logs, software=software)
+    return CalibrationSession(time=time, sd=sd, df=sum(groups.values()), logs=logs, software=software)
 
 
 def _against_itself(side: Side) -> tuple[list[float], int]:
@@ -213,13 +213,13 @@ def _find(manifest: Mapping[str, Any], experiment: str, folder: Path) -> tuple[C
 def _parsed(entry: Mapping[str, Any]) -> Calibration:
     """Raises ValueError if it does not follow from its sessions; older ones have none."""
     sessions: Sequence[Any] = entry.get("sessions", ())
-    found = Calibration(**{**entry, "sessions": tuple(Session(**session) for session in sessions)})
+    found = Calibration(**{**entry, "sessions": tuple(CalibrationSession(**session) for session in sessions)})
     if found.sessions and not math.isclose(found.sd, pooled(found.sessions)[0], rel_tol=1e-6):
         raise ValueError(f"sd is {found.sd:g}, and {pooled(found.sessions)[0]:.3g} by its sessions")
     return found
 
 
-def pooled(sessions: Sequence[Session]) -> tuple[float, int]:
+def pooled(sessions: Sequence[CalibrationSession]) -> tuple[float, int]:
     """(standard deviation between processes, its degrees of freedom) over sessions."""
     df = sum(session.df for session in sessions)
     return math.sqrt(sum(session.df * session.sd**2 for session in sessions) / df), df

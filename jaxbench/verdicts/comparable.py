@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbench.analysis import cases, points
 from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.errors import UserError
 from jaxbench.records import identity, model
 from jaxbench.records.store import RunFolder, flatten
@@ -35,14 +35,14 @@ class NotComparable(UserError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class FinishedRun:
     """A finished run, read. explaining: the points that explain the loss of others, which are not compared."""
 
     path: Path
     config: dict[str, Any]
     manifest: dict[str, Any]
-    points: Sequence[Point] | Sequence[CasePoint]
-    explaining: Sequence[Point] = ()
+    points: Sequence[MeasuredPoint] | Sequence[CasePoint]
+    explaining: Sequence[MeasuredPoint] = ()
 
 
 class LeftOut(NamedTuple):
@@ -71,7 +71,7 @@ class Pair:
     software: tuple[str, ...]
 
 
-def read(path: Path) -> Run:
+def read(path: Path) -> FinishedRun:
     """Raises NotComparable: not a run folder, of another schema, or nothing was measured."""
     try:
         if not path.is_dir():
@@ -85,12 +85,12 @@ def read(path: Path) -> Run:
         raise NotComparable(str(error)) from error
     if not any(point.rounds for point in loaded):
         raise NotComparable(f"'{path}' has no measured round: continue it with WORKDIR={path}.")
-    explaining = [point for point in loaded if isinstance(point, Point) and point.explains]
+    explaining = [point for point in loaded if isinstance(point, MeasuredPoint) and point.explains]
     own: Any = [point for point in loaded if not getattr(point, "explains", "")]
-    return Run(path=path, config=config, manifest=manifest, points=own, explaining=explaining)
+    return FinishedRun(path=path, config=config, manifest=manifest, points=own, explaining=explaining)
 
 
-def pair(a: Run, b: Run, across: Sequence[str] = ()) -> Pair:
+def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     """Matches the points of two runs. across: fields that may differ, or prefixes of their names.
 
     Raises NotComparable: the same run twice, undeclared differences (all are listed), or no common point.
@@ -125,7 +125,7 @@ def _require_same(differing: dict[str, tuple[Any, Any]], across: Sequence[str]) 
         )
 
 
-def models(a: Run, b: Run, across: Sequence[str] = ()) -> dict[str, tuple[Any, Any]]:
+def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> dict[str, tuple[Any, Any]]:
     """Like `differences`: the facts by which the models differ, each with the values of the first point that does."""
     left, right = (_by_name(run, across) for run in (a, b))
     found: dict[str, tuple[Any, Any]] = {}
@@ -146,7 +146,7 @@ def follows(declared: Iterable[str]) -> tuple[str, ...]:
     return (*model.STEP_FACTS, *model.CASE_FACTS)
 
 
-def differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
+def differences(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
     """{name: (A's value, B's value)} of the fields that must be equal and differ."""
     left, right = (
         {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW) and name not in POINT}
@@ -157,14 +157,14 @@ def differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
     return {**identity.differences(a.manifest, b.manifest), **settings}
 
 
-def measured(run: Run) -> str:
+def measured(run: FinishedRun) -> str:
     """sha256 over what was measured, by which software and in which environment: equal for repetitions."""
     config = {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW)}
     facts = {name: run.manifest.get(name) for name in ("versions", "experiment_sha256", "environment")}
     return hashlib.sha256(json.dumps([config, facts], sort_keys=True, default=str).encode()).hexdigest()
 
 
-def software(a: Run, b: Run) -> list[str]:
+def software(a: FinishedRun, b: FinishedRun) -> list[str]:
     """Differences of versions, flags and sources, and whether the machines can be told apart, as sentences."""
     left, right = (flatten({name: run.manifest.get(name) for name in SOFTWARE}) for run in (a, b))
     names = [*left, *(name for name in right if name not in left)]
@@ -173,7 +173,7 @@ def software(a: Run, b: Run) -> list[str]:
     return [*found, unknown] if unknown else found
 
 
-def places(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
+def places(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
     """The fields in which all points of A differ from all points of B, so that none would match."""
     differing = {}
     for field in POINT:
@@ -194,16 +194,16 @@ def _covered(name: str, across: Sequence[str]) -> bool:
     return any(name == field or name.startswith(f"{field}.") for field in across)
 
 
-def name_of(point: Point | CasePoint, across: Sequence[str]) -> str:
+def name_of(point: MeasuredPoint | CasePoint, across: Sequence[str]) -> str:
     """Its name without the fields that may differ."""
-    if not isinstance(point, Point):
+    if not isinstance(point, MeasuredPoint):
         return point.point
     return "/".join(str(getattr(point, f)) for f in POINT if f not in across and str(getattr(point, f)))
 
 
-def _by_name(run: Run, across: Sequence[str]) -> dict[str, Point | CasePoint]:
+def _by_name(run: FinishedRun, across: Sequence[str]) -> dict[str, MeasuredPoint | CasePoint]:
     """Points by name, without the fields that may differ."""
-    result: dict[str, Point | CasePoint] = {}
+    result: dict[str, MeasuredPoint | CasePoint] = {}
     for point in run.points:
         name = name_of(point, across)
         if name in result:
@@ -226,7 +226,7 @@ def _matched(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[str], list[Left
     return common, left_out
 
 
-def _fault(point: Point | CasePoint | None, which: str) -> str:
+def _fault(point: MeasuredPoint | CasePoint | None, which: str) -> str:
     """Why a point of one side cannot be compared; "" if it can."""
     if point is None:
         return f"not in {which}"
@@ -237,11 +237,11 @@ def _fault(point: Point | CasePoint | None, which: str) -> str:
     return ""
 
 
-def samples_of(run: Run) -> Side:
+def samples_of(run: FinishedRun) -> Side:
     """Every measured point, under its own name."""
     return {point.point: _sample(point) for point in run.points if point.rounds}
 
 
-def _sample(point: Point | CasePoint) -> samples.Sample:
-    work = float(point.global_batch) if isinstance(point, Point) else 1.0
+def _sample(point: MeasuredPoint | CasePoint) -> samples.Sample:
+    work = float(point.global_batch) if isinstance(point, MeasuredPoint) else 1.0
     return samples.of_rounds(point.rounds, work)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jaxbench.verdicts import calibration, comparable, factors, judge
 from jaxbench.verdicts.comparable import LeftOut
-from jaxbench.verdicts.factors import Change, Pair
+from jaxbench.verdicts.factors import Change, WaterfallPair
 from jaxbench.verdicts.judge import EXIT, Answers
 from jaxbench.verdicts.metric import Metric
 
@@ -32,7 +32,7 @@ class Comparison:
     left_out: tuple[LeftOut, ...]
     software: tuple[str, ...]
     across: tuple[str, ...] = ()
-    waterfalls: tuple[Pair, ...] = ()
+    waterfalls: tuple[WaterfallPair, ...] = ()
 
     @property
     def factors(self) -> tuple[Change, ...]:

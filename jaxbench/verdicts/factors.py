@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from jaxbench.analysis import scaling, spread, waterfall
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.waterfall import NAMES, NOT_EXPLAINED, Waterfall
 from jaxbench.verdicts import comparable
-from jaxbench.verdicts.comparable import Run
+from jaxbench.verdicts.comparable import FinishedRun
 from jaxbench.verdicts.judge import FASTER, SLOWER, Answer
 
 ONE_DEVICE = "one device"
@@ -45,7 +45,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pair:
+class WaterfallPair:
     """The waterfalls of one point in both runs. point: as in `Change`."""
 
     point: str
@@ -53,21 +53,21 @@ class Pair:
     b: Waterfall
 
 
-def pairs(a: Run, b: Run, across: Sequence[str] = ()) -> tuple[Pair, ...]:
+def pairs(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> tuple[WaterfallPair, ...]:
     """Of each point that has a waterfall in both runs; () without any. across: as in `comparable.pair`."""
     left, right = _waterfalls(a, across), _waterfalls(b, across)
-    return tuple(Pair(point=name, a=left[name], b=right[name]) for name in left if name in right)
+    return tuple(WaterfallPair(point=name, a=left[name], b=right[name]) for name in left if name in right)
 
 
-def changes(found: Sequence[Pair]) -> tuple[Change, ...]:
+def changes(found: Sequence[WaterfallPair]) -> tuple[Change, ...]:
     """The factors of these points, each in both runs."""
     return tuple(change for pair in found for change in _changes(pair.point, pair.a, pair.b))
 
 
-def _waterfalls(run: Run, across: Sequence[str]) -> dict[str, Waterfall]:
+def _waterfalls(run: FinishedRun, across: Sequence[str]) -> dict[str, Waterfall]:
     if not run.explaining:
         return {}
-    training = [point for point in (*run.points, *run.explaining) if isinstance(point, Point)]
+    training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
     rows = scaling.analyse(training, config=run.config, spread=spread.read(run.path))
     return {comparable.name_of(one.point, across): one for one in waterfall.find(rows)}
 

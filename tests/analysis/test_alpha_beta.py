@@ -18,7 +18,7 @@ from jaxbench.analysis import alpha_beta
 SIZES = tuple(2**k for k in range(10, 27, 2))
 
 
-def fit_one(path: Path, made: list[fab.Made], **facts: Any) -> alpha_beta.Fit:
+def fit_one(path: Path, made: list[fab.Made], **facts: Any) -> alpha_beta.AlphaBetaFit:
     (fit,) = alpha_beta.fit_all(passed_rows.rows(path, made, view="collectives", **facts))
     return fit
 

@@ -38,7 +38,7 @@ FAILURE = schema.FailureRecord(
 )  # fmt: skip
 
 
-def _load(path: Path, *records: schema.Record, rounds: int = 2, plan: list | None = None) -> list[points.Point]:
+def _load(path: Path, *records: schema.Record, rounds: int = 2, plan: list | None = None) -> list[points.MeasuredPoint]:
     fabricate.write(path, plan=PLAN if plan is None else plan, records=records, rounds=rounds)
     return points.load(store.RunFolder(path))
 

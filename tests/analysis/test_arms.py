@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from jaxbench.analysis import arms, batches, max_batch, memory_by_depth, phases, points, scaling
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import Draws
 from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 
 
-def places(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> list[Place]:
+def places(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> list[ArmGroup]:
     run = RunFolder(fab.lever_folder(path, made, swept, **facts))
     return arms.analyse(scaling.analyse(points.load(run), config=run.config()), swept)
 
 
-def of(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> dict[str, Arm]:
+def of(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> dict[str, ArmResult]:
     return {arm.label: arm for place in places(path, made, swept, **facts) for arm in place.arms}
 
 

@@ -33,7 +33,7 @@ def folder(path: Path, *, passports: dict[str, Any] | None = None, manifest: dic
     return path
 
 
-def load(path: Path) -> dict[str, points.Point]:
+def load(path: Path) -> dict[str, points.MeasuredPoint]:
     return {point.point: point for point in points.load(RunFolder(path))}
 
 

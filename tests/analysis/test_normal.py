@@ -31,7 +31,9 @@ def reduced(share: float, *, devices: int = 8, sizes: tuple[int, ...] = SIZES, *
     return made
 
 
-def verdict(path: Path, made: list[fab.Made], *, manifest: dict[str, Any] = H200, **facts: Any) -> normal.Verdict:
+def verdict(
+    path: Path, made: list[fab.Made], *, manifest: dict[str, Any] = H200, **facts: Any
+) -> normal.PublishedVerdict:
     (found,) = normal.judge("collectives", rows(path, made, view="collectives", **facts), manifest=manifest)
     return found
 

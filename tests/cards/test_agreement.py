@@ -15,7 +15,7 @@ from rich.console import Console
 from cards import card_cases
 from jaxbench.analysis.spread import ASSUMED
 from jaxbench.cards import layout, repro
-from jaxbench.cards.agreement import NOT_JUDGED, OUTSIDE, WITHIN, Answer, agree, exit_code
+from jaxbench.cards.agreement import NOT_JUDGED, OUTSIDE, WITHIN, PointAgreement, agree, exit_code
 from jaxbench.records.store import RECORDS
 from jaxbench.verdicts.comparable import read
 
@@ -27,7 +27,7 @@ def card(tmp_path: Path) -> Path:
     return card_cases.made(card_cases.run(tmp_path / "then", **FACTS), tmp_path)
 
 
-def answers(card: Path, now: Path, *, same_machine: bool = True) -> dict[str, Answer]:
+def answers(card: Path, now: Path, *, same_machine: bool = True) -> dict[str, PointAgreement]:
     found = agree(layout.read(card).run(), read(now), (ASSUMED, ASSUMED), same_machine=same_machine)
     return {answer.point: answer for answer in found}
 

@@ -20,7 +20,7 @@ from jaxbench.errors import UserError
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.figures import cards as figure
-from jaxbench.report.figures.cards import Curve
+from jaxbench.report.figures.cards import CardCurve
 
 
 @pytest.fixture(scope="module")
@@ -142,9 +142,9 @@ def test_hostile_names(tmp_path: Path) -> None:
 
 def line(
     strategy: str = "zero1", *, devices: tuple[int, ...] = (1, 2, 4), machine: str = "m", state: str = "solid"
-) -> Curve:
+) -> CardCurve:
     marks = [Mark(at=n, value=Estimate(value=100 / n, lo=90 / n, hi=110 / n), state=state) for n in devices]
-    return Curve(machine=machine, experiment="cnn", strategy=strategy, scaling="strong", marks=tuple(marks))
+    return CardCurve(machine=machine, experiment="cnn", strategy=strategy, scaling="strong", marks=tuple(marks))
 
 
 def test_the_figure_draws_what_it_is_given() -> None:
@@ -167,7 +167,7 @@ def test_the_figure_needs_two_device_counts() -> None:
 
 
 def test_no_two_of_many_lines_look_alike() -> None:
-    assert len({marks.look(i) for i in range(49)}) == 49
+    assert len({marks.series_style(i) for i in range(49)}) == 49
 
 
 @pytest.mark.usefixtures("every_format")

@@ -28,7 +28,7 @@ def sees(platform: str, *kinds: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("text", "driver"), [(CLOSED, "535.54.03"), (OPEN, "580.65.06"), ("nonsense", "")])
 def test_the_driver_is_read_without_nvidia_smi(text: str, driver: str, tmp_path: Path) -> None:
     machine(tmp_path, {"proc/driver/nvidia/version": text, "dev/nvidia0": "", "dev/nvidia1": "", "dev/nvidiactl": ""})
-    assert accelerators.look(tmp_path) == Host(nvidia_driver=driver, nvidia=2)
+    assert accelerators.read_host(tmp_path) == Host(nvidia_driver=driver, nvidia=2)
 
 
 def test_cards_tpus_and_amd(tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ def test_cards_tpus_and_amd(tmp_path: Path) -> None:
     files = {f"{pci}/{n}/vendor": vendor for n, vendor in enumerate(("0x10de", "0x10de", "0x8086"))}
     files |= {f"{pci}/{n}/class": kind for n, kind in enumerate(("0x030200", "0x040300", "0x030000"))}
     machine(tmp_path, {**files, "dev/kfd": "", "dev/accel0": "", "dev/accel1": ""})
-    assert accelerators.look(tmp_path) == Host(nvidia=1, amd=True, tpu=2)
-    assert accelerators.look(tmp_path / "nothing") == Host()
+    assert accelerators.read_host(tmp_path) == Host(nvidia=1, amd=True, tpu=2)
+    assert accelerators.read_host(tmp_path / "nothing") == Host()
 
 
 @pytest.mark.parametrize(

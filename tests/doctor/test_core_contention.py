@@ -10,13 +10,13 @@ import pytest
 from doctor.fabricated import by_name
 
 from jaxbench.doctor import core_contention
-from jaxbench.doctor.core_contention import Rates
+from jaxbench.doctor.core_contention import CoreRates
 
 
-def rates(*, together_rate: float = 100.0, second: float = 100.0, share: float = 1.0, rounds: int = 8) -> Rates:
+def rates(*, together_rate: float = 100.0, second: float = 100.0, share: float = 1.0, rounds: int = 8) -> CoreRates:
     wobble = 1 + 0.01 * np.random.default_rng(0).standard_normal((rounds, 1))
     alone = np.tile([100.0, second], (rounds, 1))
-    return Rates(alone, alone * together_rate / 100 * wobble, np.full((rounds, 2), share))
+    return CoreRates(alone, alone * together_rate / 100 * wobble, np.full((rounds, 2), share))
 
 
 @pytest.mark.parametrize(("rate", "state"), [(100, "good"), (85, "doubtful"), (50, "bad")])
@@ -39,7 +39,7 @@ def test_big_and_little_cores(second: float, state: str) -> None:
 
 
 def test_one_core_has_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Rates(np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1)))
+    one = CoreRates(np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1)))
     monkeypatch.setattr(core_contention, "physical_cores", lambda: [0])
     monkeypatch.setattr(core_contention, "measure", lambda cores, seconds: one)
     assert list(by_name(core_contention.examine())) == ["cores granted"]

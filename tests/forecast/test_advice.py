@@ -18,7 +18,7 @@ from jaxbench.catalog import hardware, targets
 from jaxbench.catalog.prices import Price
 from jaxbench.errors import UserError
 from jaxbench.forecast import advice, estimate, network
-from jaxbench.forecast.advice import Candidate, Job
+from jaxbench.forecast.advice import Candidate, TrainingBudget
 from jaxbench.records.store import write_json
 from jaxbench.report import advice as page
 
@@ -27,7 +27,7 @@ PRICE = Price(
     device="NVIDIA H100 SXM", provider="Mine", per_device_hour=2.0, currency="USD", date=datetime.date(2026, 11, 1),
     watts=700.0, source="an invoice",
 )  # fmt: skip
-JOB = Job(examples=3200, unit="sequences", deadline_s=200.0)
+JOB = TrainingBudget(examples=3200, unit="sequences", deadline_s=200.0)
 NONE = dict.fromkeys(("tokens", "examples", "deadline", "prices", "targets", "counts"))
 
 
@@ -38,7 +38,9 @@ def banded(devices: int, low_s: float, high_s: float | None, **fields):
     return dataclasses.replace(made, **{"peak_bytes": 10**9, **fields})
 
 
-def candidate(devices: int, low_s: float, high_s: float | None, price: Price = PRICE, job: Job = JOB) -> Candidate:
+def candidate(
+    devices: int, low_s: float, high_s: float | None, price: Price = PRICE, job: TrainingBudget = JOB
+) -> Candidate:
     return Candidate(forecast=banded(devices, low_s, high_s), price=price, job=job)
 
 
@@ -54,7 +56,7 @@ def test_a_case_worked_by_hand():
 
 
 def test_a_step_that_is_begun_is_paid_for():
-    assert candidate(8, 1.0, 2.0, job=Job(examples=33)).steps == 2
+    assert candidate(8, 1.0, 2.0, job=TrainingBudget(examples=33)).steps == 2
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_bad_input_is_one_sentence(texts, sentence):
 def test_a_text_that_was_compiled_for_another_gpu_is_reckoned_with_the_memory_of_this_one(tmp_path):
     point = {"point": "fsdp/weak/8", "strategy": "fsdp", "scaling": "weak", "arm": "", "devices": 8, "global_batch": 8}
     row = CompiledRow(point=point, target="h100:8", record=None, reason="refused", memory_bytes=1)
-    asked = forecast_command.Request()
+    asked = forecast_command.ForecastRequest()
     other = forecast_command._read(row, tmp_path, "gpt", targets.parse("b200:8"), asked).forecast
     assert (other.basis, other.sources) == ("reckoned", ("the text compiled for h100:8",))
     assert other.memory_bytes == targets.parse("b200:8").memory_bytes

@@ -11,11 +11,11 @@ from fabricate import run_folder
 from jaxbench.analysis import points, scaling
 from jaxbench.errors import UserError
 from jaxbench.forecast import measured, network
-from jaxbench.forecast.network import Carded, Hosts, Link
+from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts
 from jaxbench.records.schema import Collective
 from jaxbench.records.store import RunFolder
 
-SLOW = Hosts(host=1, inside={}, between=Link(alpha_s=1e-4, bytes_per_s=1e6))
+SLOW = Hosts(host=1, inside={}, between=AlphaBetaLink(alpha_s=1e-4, bytes_per_s=1e6))
 SCALINGS, BYTES = ("strong", "weak"), 246_824  # 4 bytes of each of 61,706 parameters
 
 
@@ -56,7 +56,7 @@ def test_a_slower_link_is_never_a_shorter_step(tmp_path):
     rows = rows_of(tmp_path, "weak", devices=(1,))
     rates = [1e9, 1e8, 1e7, 1e6]
     every = [
-        measured.forecast(rows, 2, "", Hosts(host=1, inside={}, between=Link(alpha_s=1e-4, bytes_per_s=rate)))
+        measured.forecast(rows, 2, "", Hosts(host=1, inside={}, between=AlphaBetaLink(alpha_s=1e-4, bytes_per_s=rate)))
         for rate in rates
     ]
     assert [made.scheduled_s for made in every] == sorted(made.scheduled_s for made in every)

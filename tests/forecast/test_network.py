@@ -10,10 +10,10 @@ from jaxbench.analysis import alpha_beta
 from jaxbench.catalog import hardware, links, published, targets
 from jaxbench.errors import UserError
 from jaxbench.forecast import network
-from jaxbench.forecast.network import Hosts, Link, Torus
+from jaxbench.forecast.network import AlphaBetaLink, Hosts, Torus
 from jaxbench.records.schema import Collective
 
-HOP = Link(alpha_s=1e-6, bytes_per_s=1e9)
+HOP = AlphaBetaLink(alpha_s=1e-6, bytes_per_s=1e9)
 
 
 def message(wire: int, group: int, kind: str = "all-gather") -> Collective:
@@ -38,7 +38,9 @@ def test_a_slice_uses_every_side_and_a_reduction_goes_twice():
 
 def test_a_group_sends_through_as_many_adapters_as_it_has_members_on_a_host():
     hosts = Hosts(
-        host=8, inside={"": Link(alpha_s=1e-5, bytes_per_s=1e11)}, between=Link(alpha_s=1e-3, bytes_per_s=1e10)
+        host=8,
+        inside={"": AlphaBetaLink(alpha_s=1e-5, bytes_per_s=1e11)},
+        between=AlphaBetaLink(alpha_s=1e-3, bytes_per_s=1e10),
     )
     assert hosts.seconds(message(10**9, 8), 1) == pytest.approx(1e-5 + 0.01)
     assert hosts.seconds(message(10**9, 64), 1) == pytest.approx(1e-3 + 0.0125)  # 8 adapters
@@ -92,7 +94,7 @@ def test_the_catalogues_link_is_never_faster_than_the_data_sheet():
 
 def test_a_link_is_read_from_its_rate():
     assert network.parse("1gbit").bytes_per_s == 1.25e8
-    assert network.parse("300mbit:50us") == Link(alpha_s=5e-5, bytes_per_s=3.75e7)
+    assert network.parse("300mbit:50us") == AlphaBetaLink(alpha_s=5e-5, bytes_per_s=3.75e7)
     assert network.parse("100mbit:2ms").alpha_s == 2e-3
     for wrong in ("fast", "0gbit", "1gb", "1gbit:fast"):
         with pytest.raises(UserError, match="is not a rate: write, for example, 1gbit"):

@@ -11,7 +11,7 @@ from fabricate_forecasts import FULL, at, compiled, compiled_tpu
 from jaxbench.catalog import targets
 from jaxbench.errors import UserError
 from jaxbench.forecast import network, reckon
-from jaxbench.forecast.reckon import Compiled
+from jaxbench.forecast.reckon import CompiledForecast
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import ForecastRecord
 
@@ -44,7 +44,7 @@ def test_more_devices_never_hold_or_compute_more_each():
 def test_a_strategy_without_a_closed_form_is_refused():
     other, many = compiled(4, gathered=FULL // 2), compiled(8)
     assert any("other messages for fewer devices" in note for note in at(16, other).notes)  # fsdp: the same arrays
-    tensor = Compiled(dataclasses.replace(many.forecast, strategy="tensor"), many.events)
+    tensor = CompiledForecast(dataclasses.replace(many.forecast, strategy="tensor"), many.events)
     with pytest.raises(UserError, match="no closed form in the number of devices"):
         at(16, other, tensor)
 

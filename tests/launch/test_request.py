@@ -10,12 +10,12 @@ import pytest
 
 from jaxbench.errors import UserError
 from jaxbench.launch import engines
-from jaxbench.launch.request import Request
+from jaxbench.launch.request import LaunchRequest
 
 
-def request(*command: str, **changes: Any) -> Request:
+def request(*command: str, **changes: Any) -> LaunchRequest:
     facts: dict[str, Any] = {"engine": "slurm", "command": command or ("run", "gpt"), "workdir": Path("/runs/gpt")}
-    return Request(**{**facts, **changes})
+    return LaunchRequest(**{**facts, **changes})
 
 
 def test_each_node_count_is_a_job_that_measures_its_own_devices_in_its_own_folder() -> None:
@@ -76,7 +76,7 @@ def test_bad_words_are_one_sentence(command: tuple[str, ...], changes: dict[str,
 
 def test_a_command_is_needed() -> None:
     with pytest.raises(UserError, match="needs a command after '--'"):
-        Request(engine="mpi", command=(), workdir=Path("x")).jobs()
+        LaunchRequest(engine="mpi", command=(), workdir=Path("x")).jobs()
 
 
 def test_engines_are_found_by_their_files() -> None:

@@ -23,8 +23,10 @@ ONE_DEVICE = {"w": np.ones(4, np.float32)}
 
 
 def judge(value, start=START, **options):
-    actual = oracle.Trained({"w": np.full(4, value, np.float32)}, ())
-    return check.judge(actual, oracle.Reference(start, oracle.Trained(ONE_DEVICE, ())), linear_workload(), **options)
+    actual = oracle.TrainedState({"w": np.full(4, value, np.float32)}, ())
+    return check.judge(
+        actual, oracle.Reference(start, oracle.TrainedState(ONE_DEVICE, ())), linear_workload(), **options
+    )
 
 
 def test_equal_passes_and_says_by_how_much():
@@ -128,10 +130,10 @@ def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
 
 def test_a_parameter_whose_gradient_is_rounding_alone_is_judged_by_one_device_itself():
     start, right = {"b": np.zeros(2), "w": np.ones(4)}, {"b": np.full(2, 0.1), "w": np.full(4, 2.0)}
-    expected = oracle.Reference(start, oracle.Trained(right, ()))
+    expected = oracle.Reference(start, oracle.TrainedState(right, ()))
 
     def proven(found, again):
-        return check.each_proven(oracle.Trained(found, ()), expected, [oracle.Trained(again, ())])
+        return check.each_proven(oracle.TrainedState(found, ()), expected, [oracle.TrainedState(again, ())])
 
     noise = {**right, "b": np.full(2, -0.1)}
     assert proven(right, None) and proven(noise, {**right, "b": np.zeros(2)})
@@ -179,13 +181,15 @@ def test_a_parameter_whose_update_is_rounding_alone_is_found_by_nudging_one_devi
     assert len(others) == oracle.NUDGES and all(0 < far < 1e-5 for far in moved)
     noise = [abs(other.params["b"] - expected.end.params["b"])[0] for other in others]
     assert max(noise) > 0.01
-    actual = oracle.Trained({**expected.end.params, "b": expected.end.params["b"] + np.float32([max(noise), 0])}, ())
+    actual = oracle.TrainedState(
+        {**expected.end.params, "b": expected.end.params["b"] + np.float32([max(noise), 0])}, ()
+    )
     assert check.each_proven(actual, expected, others) and not check.each_proven(actual, expected, ())
 
 
 def test_a_reference_from_the_host_proves_no_single_parameter():
-    expected = oracle.Reference(START, oracle.Trained(ONE_DEVICE, ()), note="on the host")
-    actual = oracle.Trained({"w": np.full(4, 1.5, np.float32)}, ())
+    expected = oracle.Reference(START, oracle.TrainedState(ONE_DEVICE, ()), note="on the host")
+    actual = oracle.TrainedState({"w": np.full(4, 1.5, np.float32)}, ())
     verdict = Verdict(name="parameters", ok=True, reason="near")
     assert check.judge_each(verdict, actual, expected, ()) == verdict
     expected = dataclasses.replace(expected, note="")
@@ -212,10 +216,10 @@ def test_inputs_that_are_all_zeros(batch, right):
 
 
 def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():
-    expected = oracle.Reference(START, oracle.Trained(ONE_DEVICE, ()), note="on the host")
+    expected = oracle.Reference(START, oracle.TrainedState(ONE_DEVICE, ()), note="on the host")
 
     def far(distance):
-        actual = oracle.Trained({"w": np.full(4, 1 + distance, np.float32)}, ())
+        actual = oracle.TrainedState({"w": np.full(4, 1 + distance, np.float32)}, ())
         return check.judge(actual, expected, linear_workload(), platform="tpu", rounding=lambda: math.nan)
 
     assert far(0.05).ok and "on the host" in far(0.05).reason

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxbench.machine.load import Sample
+from jaxbench.machine.load import LoadCounters
 from jaxbench.measure.clock import Timer
 
 
@@ -113,7 +113,7 @@ class Loaded(FakeMachine):
         self.blocks = getattr(self, "blocks", 0) + blocks
         busy, steal = 0.2 * self.steps + 0.3 * self.blocks, 0.1 * self.blocks
         told = (busy, steal) if self.known else (None, None)
-        return Sample(cpu_s=0.2 * self.steps, switches=3 * self.blocks, busy_s=told[0], steal_s=told[1], cpus=2)
+        return LoadCounters(cpu_s=0.2 * self.steps, switches=3 * self.blocks, busy_s=told[0], steal_s=told[1], cpus=2)
 
     def timer(self, **options):
         return super().timer(before=self.sample, after=lambda: self.sample(1), **options)

@@ -12,14 +12,14 @@ from broken_strategies import communication
 from strategy_cases import verdicts
 from workload_cases import experiment_workload, linear_workload
 
-from jaxbench.measure.closed_form import Step, data_parallel, verify
+from jaxbench.measure.closed_form import StepFacts, data_parallel, verify
 from jaxbench.measure.needed import equal_gradients, scalars_of_examples
 from jaxbench.measure.statistics_sent import Statistics
 from jaxbench.parallel.strategies import shard_map
 from jaxbench.records.schema import Collective
 
 FORM = {"all-reduce": (8, 8)}
-CPU, GPU, TPU = (Step(devices=2, platform=name, metrics=2, sizes=(2,)) for name in ("cpu", "gpu", "tpu"))
+CPU, GPU, TPU = (StepFacts(devices=2, platform=name, metrics=2, sizes=(2,)) for name in ("cpu", "gpu", "tpu"))
 
 
 def summed(numbers, scalars=0, *, width=4, kind="all-reduce", count=1):
@@ -36,7 +36,7 @@ def test_scalars_do_not_count_as_gradients():
 
 def test_missing_collectives_fail_but_one_device_needs_none():
     assert not verify((), FORM, CPU).ok
-    assert verify((), {}, Step(devices=1)).ok
+    assert verify((), {}, StepFacts(devices=1)).ok
 
 
 def test_the_width_is_the_compilers_choice_and_the_number_is_not():
@@ -44,11 +44,11 @@ def test_the_width_is_the_compilers_choice_and_the_number_is_not():
     assert not verify([summed(4, width=8)], FORM, CPU).ok  # as many bytes
     assert not verify([summed(16, width=2)], FORM, CPU).ok  # twice
     assert not verify([summed(8, width=8)], FORM, CPU).ok  # in 64 bits
-    assert not verify([summed(8)], FORM, Step(devices=2, platform="gpu", metrics=0, widest=2)).ok  # asked for 16
+    assert not verify([summed(8)], FORM, StepFacts(devices=2, platform="gpu", metrics=0, widest=2)).ok  # asked for 16
 
 
 def test_batch_statistics_of_a_stateful_model_may_be_summed_too():
-    stateful = Step(devices=2, metrics=2, statistics=Statistics(floats=4))
+    stateful = StepFacts(devices=2, metrics=2, statistics=Statistics(floats=4))
     assert verify([summed(12)], FORM, stateful).ok
     assert not verify([summed(12)], FORM, CPU).ok
     assert not verify([summed(12)], {"all-reduce": (16, 16)}, stateful).ok
@@ -56,13 +56,13 @@ def test_batch_statistics_of_a_stateful_model_may_be_summed_too():
 
 def test_batch_statistics_are_summed_whole_times_and_gradients_once():
     """Gradients that are reduced three times pass where a model has state, if that may be any number."""
-    own = Step(devices=2, metrics=2, statistics=Statistics(floats=5))
-    of_all = Step(devices=2, metrics=2, statistics=Statistics(floats=5, repeats=4))
+    own = StepFacts(devices=2, metrics=2, statistics=Statistics(floats=5))
+    of_all = StepFacts(devices=2, metrics=2, statistics=Statistics(floats=5, repeats=4))
     assert verify([summed(8)], FORM, own).ok and verify([summed(13)], FORM, own).ok
     assert not verify([summed(24)], FORM, own).ok and not verify([summed(24)], FORM, of_all).ok
     assert not verify([summed(12)], FORM, own).ok and not verify([summed(18)], FORM, own).ok
     assert verify([summed(28)], FORM, of_all).ok and not verify([summed(33)], FORM, of_all).ok
-    counters = Step(devices=2, platform="gpu", metrics=0, statistics=Statistics(floats=5, others=2, scalars=1))
+    counters = StepFacts(devices=2, platform="gpu", metrics=0, statistics=Statistics(floats=5, others=2, scalars=1))
     assert verify([summed(15, scalars=1)], FORM, counters).ok and not verify([summed(17)], FORM, counters).ok
 
 
@@ -83,7 +83,7 @@ def test_a_program_with_batch_statistics_that_reduces_its_gradients_again(fault)
 
 
 def test_equal_gradients_need_not_be_sent_twice():
-    step = Step(devices=2, equal=lambda: 2)
+    step = StepFacts(devices=2, equal=lambda: 2)
     assert verify([summed(6)], FORM, step).ok and not verify([summed(5)], FORM, step).ok
     stateful = dataclasses.replace(step, statistics=Statistics(floats=5))
     assert verify([summed(11)], FORM, stateful).ok and not verify([summed(10)], FORM, stateful).ok
@@ -105,7 +105,7 @@ def test_gradients_and_metrics_in_one_array(step):
 
 
 def test_a_metric_of_no_example_need_not_be_summed():
-    step = Step(devices=2, platform="gpu", metrics=2, fewer=lambda: 1)
+    step = StepFacts(devices=2, platform="gpu", metrics=2, fewer=lambda: 1)
     assert verify([summed(9)], FORM, step).ok and verify([summed(10)], FORM, step).ok
     assert not verify([summed(8)], FORM, step).ok
 
@@ -138,7 +138,7 @@ def test_a_tpu_writes_scatters_and_small_gathers_as_sums():
 
 
 def test_pairs_of_16_bits_may_be_filled_up_and_not_be_sent_twice():
-    form, step = {"all-reduce": (1000, 1000)}, Step(devices=2, platform="tpu", metrics=2, sizes=(2,))
+    form, step = {"all-reduce": (1000, 1000)}, StepFacts(devices=2, platform="tpu", metrics=2, sizes=(2,))
 
     def pairs(elements):
         return [dataclasses.replace(summed(elements, scalars=2), packed=elements)]
@@ -150,7 +150,7 @@ def test_pairs_of_16_bits_may_be_filled_up_and_not_be_sent_twice():
 
 def test_a_tpu_may_send_the_borders_of_what_it_scatters_and_no_more():
     form = {"reduce-scatter": (400, 400), "all-gather": (800, 800)}
-    step = Step(devices=2, platform="tpu", metrics=0, sizes=(2,), statistics=Statistics(floats=4))
+    step = StepFacts(devices=2, platform="tpu", metrics=0, sizes=(2,), statistics=Statistics(floats=4))
     right = [summed(800), summed(800, kind="all-gather")]
     assert verify([*right, summed(40, kind="collective-permute")], form, step).ok
     assert not verify([*right, summed(80, kind="collective-permute")], form, step).ok

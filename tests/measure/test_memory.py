@@ -62,7 +62,7 @@ class Accelerator:
 @pytest.mark.parametrize(("earlier_peak", "found"), [(100, 900), (700, 900), (1000, None), (5000, None)])
 def test_an_accelerators_peak_is_the_steps_only_where_the_step_raised_it(earlier_peak, found):
     device = Accelerator(earlier_peak)
-    watch = memory.Watch(device)
+    watch = memory.PeakMemory(device)
     device.take(400, 600)  # the state and the batch, and what making them took
     watch.step_begins(())
     device.take(400, 1000)
@@ -71,7 +71,7 @@ def test_an_accelerators_peak_is_the_steps_only_where_the_step_raised_it(earlier
 
 def test_a_step_that_was_never_announced_or_a_silent_device_cannot_tell():
     for device in (Accelerator(100), Accelerator(100, says=False)):
-        watch = memory.Watch(device)
+        watch = memory.PeakMemory(device)
         if not device.says:
             watch.step_begins(())
         device.take(400, 1000)
@@ -79,6 +79,6 @@ def test_a_step_that_was_never_announced_or_a_silent_device_cannot_tell():
 
 
 def test_a_cpu_is_watched_from_the_beginning():
-    watch = memory.Watch(jax.devices()[0])
+    watch = memory.PeakMemory(jax.devices()[0])
     watch.step_begins(())
     assert watch.peak_bytes() is None or watch.peak_bytes() >= 0

@@ -175,7 +175,7 @@ def test_a_gpu_as_its_profiler_writes_it(monkeypatch: pytest.MonkeyPatch) -> Non
         Line("XLA Ops", Event("loop_add_fusion", 200, 50), Event("custom-call.3", 300, 100)),
     )  # fmt: skip
     monkeypatch.setattr(profile, "ProfileData", planes(host, gpu))
-    window, devices = profile.read(Path("x"), profile.Classifier(""))
+    window, devices = profile.read(Path("x"), profile.OperationClassifier(""))
     assert window == (100, 1100) and len(devices) == 1
     _, kinds, _ = profile.add_up(window, devices)
     assert {k: round(s * 1e9, 6) for k, s in kinds.items() if s} == {
@@ -196,7 +196,7 @@ def test_a_tpu_as_its_profiler_writes_it(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(
         profile, "ProfileData", planes(Plane("/host:CPU", Line("python", Event(profile.STEPS, 0, 1000))), tpu)
     )
-    _, kinds, top = profile.add_up(*profile.read(Path("x"), profile.Classifier("")))
+    _, kinds, top = profile.add_up(*profile.read(Path("x"), profile.OperationClassifier("")))
     assert {k: round(s * 1e9, 6) for k, s in kinds.items() if s} == {
         "element-wise": 100, "collective": 50, "copy": 20, "other": 180, "idle": 650,
     }  # fmt: skip

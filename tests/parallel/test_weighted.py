@@ -75,11 +75,11 @@ def uneven(workload: TrainWorkload) -> dict[str, jax.Array]:
     return {**batch, "length": jnp.sort(batch["length"])[::-1]}
 
 
-def moved(program: parallel.Program, workload: TrainWorkload) -> oracle.Trained:
+def moved(program: parallel.Program, workload: TrainWorkload) -> oracle.TrainedState:
     return check.train(program, program.step, KEY, uneven(workload))
 
 
-def whole(workload: TrainWorkload) -> oracle.Trained:
+def whole(workload: TrainWorkload) -> oracle.TrainedState:
     device = jax.devices()[0]
     state = oracle.initial_state(workload, KEY, device=device)
     return oracle.reference(workload, state, uneven(workload), device=device).end

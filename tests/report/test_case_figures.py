@@ -56,8 +56,10 @@ def xs(lines: list[Line2D]) -> set[float]:
     return {float(x) for line in lines for x in np.asarray(line.get_xdata(), dtype=float)}
 
 
-def marked(axes: Axes, **look: Any) -> list[Line2D]:
-    return [line for line in axes.lines if all(getattr(line, f"get_{name}")() == value for name, value in look.items())]
+def marked(axes: Axes, **style: Any) -> list[Line2D]:
+    return [
+        line for line in axes.lines if all(getattr(line, f"get_{name}")() == value for name, value in style.items())
+    ]
 
 
 @pytest.mark.usefixtures("every_format")

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis import points, scaling
-from jaxbench.analysis.points import Point
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings
@@ -30,7 +30,7 @@ def material(path: Path, *, wrong: tuple[str, ...] = (), scalings: tuple[str, ..
     return dataclasses.replace(findings.find(RunFolder(path)), rows=scaling.analyse(made, config={}))
 
 
-def _edited(point: Point) -> Point:
+def _edited(point: MeasuredPoint) -> MeasuredPoint:
     assert point.record is not None
     n = point.devices
     sizes = {"all-gather": n * MB, "reduce-scatter": 4 * MB, "all-reduce": 5 * MB}
@@ -49,7 +49,9 @@ def draw(made: Findings) -> Figure:
 def values(axes: Axes, *, filled: bool | None = None) -> dict[float, float]:
     """x -> y of our points; of the filled ones or of the hollow ones only, if asked."""
     ours = [
-        line for line in axes.lines if line.get_color() == marks.look(0)[0] and line.get_marker() == marks.look(0)[1]
+        line
+        for line in axes.lines
+        if line.get_color() == marks.series_style(0)[0] and line.get_marker() == marks.series_style(0)[1]
     ]
     chosen = [line for line in ours if filled is None or (line.get_markerfacecolor() != "white") == filled]
     return {x: y for line in chosen for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}

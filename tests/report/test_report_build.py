@@ -234,7 +234,7 @@ def test_reporting_never_imports_jax() -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
-def unsupported(path: Path, points: list[str], *, strategy: str) -> build.Outcome:
+def unsupported(path: Path, points: list[str], *, strategy: str) -> build.RunOutcome:
     """The report of a run in which these points of zero2 were found unsupported, and what it was asked for."""
     config = {"model": {"dtype": "float32"}, "report": {"overlay": ""}, "strategy": strategy}
     fabricate.run_folder(path, strategies=("shard_map", "zero2"), devices=(1, 2), config=config)

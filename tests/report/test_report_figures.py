@@ -85,8 +85,8 @@ def test_wrong_points_are_crossed_out(tmp_path: Path) -> None:
 def test_strong_and_weak_differ_without_colour(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path))
     handles = figure.legends[0].legend_handles
-    looks = {(h.get_marker(), h.get_linestyle()) for h in handles}
-    assert len(looks) == len(handles) == 3
+    styles = {(h.get_marker(), h.get_linestyle()) for h in handles}
+    assert len(styles) == len(handles) == 3
 
 
 @pytest.mark.parametrize(("strategies", "panels"), [(1, 3), (2, 3), (4, 6)])

@@ -96,8 +96,8 @@ def test_marks_say_what_a_spot_is() -> None:
     kinds = (dict(state="refused"), dict(state="wrong"), dict(kind="earlier"), dict(kind="kernel"))
     figure = drawn([spot(at=i + 1.0, **kind) for i, kind in enumerate(kinds)] + [spot(state="hollow")])
     (axes,) = figure.axes
-    looks = {line.get_xdata()[0]: line for line in axes.lines if len(line.get_xdata()) == 1}
-    assert (looks[1.0].get_marker(), looks[2.0].get_marker(), looks[3.0].get_marker()) != ("o", "o", "o")
+    styles = {line.get_xdata()[0]: line for line in axes.lines if len(line.get_xdata()) == 1}
+    assert (styles[1.0].get_marker(), styles[2.0].get_marker(), styles[3.0].get_marker()) != ("o", "o", "o")
     assert any(line.get_markerfacecolor() == "white" for line in axes.lines)
     for said in (notes.REFUSED, notes.WRONG, "other runs on this machine", notes.HOLLOW):
         assert said in texts(figure)

@@ -97,23 +97,23 @@ def texts(figure: Figure) -> str:
     return "\n".join(t.get_text() for t in figure.findobj(matplotlib.text.Text))
 
 
-def marked(axes: Axes, look: int) -> dict[float, float]:
-    """x -> y of our points that look so, in one panel."""
-    return {x: y for line in _marked(axes, look) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
+def marked(axes: Axes, style: int) -> dict[float, float]:
+    """x -> y of our points in this style, in one panel."""
+    return {x: y for line in _marked(axes, style) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
 
 
-def _marked(axes: Axes, look: int) -> list[Line2D]:
+def _marked(axes: Axes, style: int) -> list[Line2D]:
     return [
         line
         for line in axes.lines
-        if line.get_color() == marks.look(look)[0]
-        and line.get_marker() == marks.look(look)[1]
+        if line.get_color() == marks.series_style(style)[0]
+        and line.get_marker() == marks.series_style(style)[1]
         and len(line.get_xdata())
     ]
 
 
-def hollow(axes: Axes, look: int = 0) -> set[float]:
-    return {x for line in _marked(axes, look) if line.get_markerfacecolor() == "white" for x in line.get_xdata()}
+def hollow(axes: Axes, style: int = 0) -> set[float]:
+    return {x for line in _marked(axes, style) if line.get_markerfacecolor() == "white" for x in line.get_xdata()}
 
 
 def published_points(axes: Axes) -> list[list[float]]:
@@ -125,9 +125,9 @@ def published_points(axes: Axes) -> list[list[float]]:
 
 def test_zero_has_the_bytes_of_the_formulas(tmp_path: Path) -> None:
     axes = draw(zero, zero_material(tmp_path, cores=2)).axes[0]
-    for look, stage in enumerate(zero.STAGES):
-        assert marked(axes, look) == pytest.approx({n: stage.per_parameter(n) for n in (1, 2, 4, 8)})
-        assert not hollow(axes, look), "bytes are exact on fake devices too"
+    for style, stage in enumerate(zero.STAGES):
+        assert marked(axes, style) == pytest.approx({n: stage.per_parameter(n) for n in (1, 2, 4, 8)})
+        assert not hollow(axes, style), "bytes are exact on fake devices too"
     assert [stage.formula for stage in zero.STAGES] == ["16", "4 + 12/N", "2 + 14/N", "16/N"]
 
 
@@ -204,7 +204,7 @@ def test_a_wrong_point_is_a_cross(tmp_path: Path) -> None:
 def test_context_has_lengths_memory_and_times(tmp_path: Path) -> None:
     figure = draw(context, context_material(tmp_path, devices=(1, 2, 4), cores=2))
     lengths, memory, times = figure.axes
-    assert [marked(lengths, look) for look in range(3)] == [{1: 64}, {2: 120}, {4: 240}]
+    assert [marked(lengths, style) for style in range(3)] == [{1: 64}, {2: 120}, {4: 240}]
     guide = next(line for line in lengths.lines if list(line.get_ydata()) == [64, 128, 256])
     assert guide.get_linestyle() != "-"
     assert marked(memory, 1) == {64: 500_000, 120: 980_000}
@@ -218,8 +218,8 @@ def test_context_times_are_the_medians(tmp_path: Path) -> None:
     made = context_material(tmp_path, search=False, devices=(1, 2, 4), noise=0, drift=0)
     (times,) = draw(context, made).axes
     law = fabricate.amdahl(0.05)
-    for look, n in enumerate((1, 2, 4)):
-        assert marked(times, look) == pytest.approx({n: 0.0123 / law("strong", n)})
+    for style, n in enumerate((1, 2, 4)):
+        assert marked(times, style) == pytest.approx({n: 0.0123 / law("strong", n)})
 
 
 def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:

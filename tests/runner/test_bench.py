@@ -91,7 +91,7 @@ def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypat
     measured = mine.round("p", 0)
     assert census.ok and measured.block_s
     assert [(v.name, v.ok, v.unchecked) for v in measured.checks][-1] == ("timed update", False, True)
-    about = records_by_point.Lines(passports=[record])
+    about = records_by_point.PointLines(passports=[record])
     assert records_by_point.check(about) == (None, f"parameters: {parameters.reason}")
     assert not list(records_by_point.faults(record))
     assert schema.from_json(schema.to_json(record)) == record

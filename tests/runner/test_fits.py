@@ -15,7 +15,7 @@ from jaxbench.runner import fits, run, studies
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
 from jaxbench.runner.studies import max_batch, max_sequence, memory_by_depth, study
-from jaxbench.runner.studies.study import Limit, Study
+from jaxbench.runner.studies.study import MemoryLimit, Study
 
 GIB = 2**30
 HAS, EACH, FIXED = int(15.75 * GIB), GIB // 10, GIB  # a device's memory, what an example takes, and everything else
@@ -69,7 +69,7 @@ def find(folder, file, *, limit_bytes=HAS, search="", depths="", **model):
             points=[point()],
             experiment="e",
             config={"search": search, "depths": depths, "model": model},
-            limit=Limit(bytes=limit_bytes, source="a test"),
+            limit=MemoryLimit(bytes=limit_bytes, source="a test"),
             folder=folder,
             console=Console(quiet=True),
         )  # fmt: skip

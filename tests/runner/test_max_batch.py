@@ -15,7 +15,7 @@ from jaxbench.errors import UserError
 from jaxbench.runner import studies
 from jaxbench.runner.plan import Point
 from jaxbench.runner.studies import max_batch, study
-from jaxbench.runner.studies.study import Limit, Study
+from jaxbench.runner.studies.study import MemoryLimit, Study
 
 MEMORY_HUNGRY = '''"""A model whose step holds 1 MB for each example."""
 import jax, jax.numpy as jnp, optax
@@ -71,7 +71,7 @@ def asked(path, limit):
 def test_what_a_search_finds_it_has_run(tmp_path):
     path = tmp_path / "hungry.py"
     path.write_text(MEMORY_HUNGRY)
-    limit = Limit(bytes=200_000_000, source="config.search_bytes")
+    limit = MemoryLimit(bytes=200_000_000, source="config.search_bytes")
     studies.run(asked(path, limit))
     found = json.loads((tmp_path / max_batch.FILE).read_text())
     peaks = {tried["batch"]: tried["peak_bytes"] for tried in found["tried"]}
@@ -88,7 +88,7 @@ def test_a_limit_below_the_smallest_batch_names_one_that_does(tmp_path):
     with pytest.raises(
         UserError, match=r"a batch of 1 needs [\d,]+ bytes and the limit is 1,000 .*--config.search_bytes="
     ):
-        studies.run(asked(path, Limit(bytes=1000, source="config.search_bytes")))
+        studies.run(asked(path, MemoryLimit(bytes=1000, source="config.search_bytes")))
 
 
 def test_whose_limit_it_is():

@@ -11,7 +11,7 @@ from jaxbench.errors import UserError
 from jaxbench.runner import studies
 from jaxbench.runner.plan import Point
 from jaxbench.runner.studies import max_sequence, study
-from jaxbench.runner.studies.study import Limit, Study
+from jaxbench.runner.studies.study import MemoryLimit, Study
 
 COUNTS = (1, 2, 4)
 
@@ -46,7 +46,7 @@ def search(folder, monkeypatch, *, limit, model=None):
     ]  # fmt: skip
     config = {"search": "context", "depths": "", "model": {"context": 64} if model is None else model}
     about = {"experiment": "context_parallel", "config": config, "folder": folder, "console": Console(quiet=True)}
-    studies.run(Study(points=points, limit=Limit(bytes=limit, source="a test"), **about))
+    studies.run(Study(points=points, limit=MemoryLimit(bytes=limit, source="a test"), **about))
     return reader.read(folder)
 
 

@@ -103,7 +103,7 @@ def test_what_cannot_be_is_one_sentence(changes, machine, sentence):
 )
 def test_rounds_are_divided_among_processes(rounds, processes, fresh):
     asked = {"measure": {"rounds": rounds, "processes": processes}}
-    job = sweep.Job(run=None, points=[], config=asked, experiment="", session=0)  # type: ignore[arg-type]
+    job = sweep.SweepJob(run=None, points=[], config=asked, experiment="", session=0)  # type: ignore[arg-type]
     assert job.fresh == fresh
 
 

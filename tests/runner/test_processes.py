@@ -85,7 +85,7 @@ def swept(folder, rounds=6, processes=3, explained=False, **how):
     config = {"measure": {"rounds": rounds, "processes": processes}, "seed": 0, "experiment": "mlp"}
     run = RunFolder.begin(folder / "run", config)
     write_json(run.path / MANIFEST, {})
-    job = sweep.Job(run=run, points=asked, config=config, experiment="mlp", session=0)
+    job = sweep.SweepJob(run=run, points=asked, config=config, experiment="mlp", session=0)
     workers = Scripted(asked, **how)
     todo = sweep.missing_rounds([], asked, rounds)
     with SweepProgress(Console(quiet=True), []) as progress:
@@ -161,7 +161,7 @@ def automatic_job(folder, look, session=0):
         auto = {"rounds_each": 2, "ended": "", "looks": []}
         write_json(run.path / MANIFEST, {"plan": {"rounds": 6, "points": points, "auto": auto}})
     how = {"config": config, "experiment": "mlp", "session": session, "automatic": Automatic(run, look)}
-    return sweep.Job(run=run, points=asked, **how), asked
+    return sweep.SweepJob(run=run, points=asked, **how), asked
 
 
 def measured(job, asked, monkeypatch):

@@ -130,7 +130,7 @@ def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch
     about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 8, "oversubscribed": False}
     points = [Point(point=f"p{n}", **about) for n in range(9)]
     config = {"measure": {"rounds": 2, "processes": 1}, "seed": 0, "experiment": "mlp"}
-    job = sweep.Job(
+    job = sweep.SweepJob(
         run=RunFolder.begin(tmp_path / "run", config), points=points, config=config, experiment="mlp", session=0
     )
     write_json(job.run.path / MANIFEST, {})

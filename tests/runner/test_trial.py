@@ -32,7 +32,7 @@ class Answering:
         return {"checks": [RIGHT if "pmap" not in point else {**RIGHT, "ok": False, "reason": "far"}]}
 
 
-def tried(*workers: Answering) -> dict[tuple[str, int], trial.Outcome]:
+def tried(*workers: Answering) -> dict[tuple[str, int], trial.StrategyTrial]:
     with ThreadPoolExecutor() as threads:
         return trial._try_all(workers, STRATEGIES, threads, Console(quiet=True))
 
@@ -54,7 +54,7 @@ def test_those_of_the_whole_batch_come_first_as_they_share_an_answer():
 
 def test_a_strategy_that_cannot_take_a_model_is_not_wrong_and_a_dead_worker_ends_it():
     cannot = WorkerError("name the layout", unsupported=True)
-    assert tried(Answering({"fsdp/strong/2": cannot}))["fsdp", 2] == trial.Outcome(None, "name the layout")
+    assert tried(Answering({"fsdp/strong/2": cannot}))["fsdp", 2] == trial.StrategyTrial(None, "name the layout")
     with pytest.raises(UserError, match="fsdp on 8 devices: the worker process was ended by SIGKILL"):
         tried(Answering({"fsdp/strong/8": WorkerError("the worker process was ended by SIGKILL", alive=False)}))
 

@@ -62,7 +62,7 @@ def workers(tmp_path, monkeypatch):
     )
     with config.unlocked():
         config.measure.block_s = 0.001
-    job = sweep.Job(
+    job = sweep.SweepJob(
         run=SimpleNamespace(path=tmp_path), points=(), config=config.to_dict(), experiment=str(tmp_path / "line.py"),
         session=0,
     )  # fmt: skip

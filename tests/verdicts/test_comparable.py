@@ -286,7 +286,7 @@ def test_sessions_apart_in_time_show_how_days_differ():
     """One session's threshold was taken for that of two days."""
 
     def session(hour, log, software="x"):
-        own = calibration.Session(
+        own = calibration.CalibrationSession(
             time=f"2026-01-01T{hour:02}:00:00+00:00", sd=0.01, df=7, logs={"p": log}, software=software
         )
         facts = dict(threshold=0.01, comparisons=35, alarms=0, experiment="cnn", time=own.time)
@@ -304,7 +304,7 @@ def test_sessions_apart_in_time_show_how_days_differ():
 
 def test_an_edited_calibration_is_not_that_of_its_sessions(tmp_path):
     here = {"platform": "cpu"}
-    own = calibration.Session(time="2026-01-01T02:00:00+00:00", sd=0.03, df=7, logs={"p": 0.0})
+    own = calibration.CalibrationSession(time="2026-01-01T02:00:00+00:00", sd=0.03, df=7, logs={"p": 0.0})
     facts = dict(threshold=0.01, comparisons=35, alarms=0, experiment="cnn", time=own.time, sd=0.03, df=7)
     path = calibration.save(here, calibration.Calibration(**facts, sessions=(own,)), tmp_path)
     assert calibration.load(here, "cnn", tmp_path).sd == 0.03

@@ -252,7 +252,7 @@ def test_figure_is_drawn(case: str) -> None:
 def test_figure_renders_any_name_and_each_verdict_has_its_own_mark() -> None:
     for case in ("hostile", "normal"):
         assert set(canvas.render(lambda case=case: figure.draw(CASES[case]))) == set(canvas.FORMATS)
-    looks = {(marker, inside == "white") for _, marker, inside in figure._LOOKS.values()}
+    looks = {(marker, inside == "white") for _, marker, inside in figure._STYLES.values()}
     assert len(looks) == 4
 
 

@@ -22,7 +22,7 @@ def derivatives(loss, margin, target):
 
 @pytest.mark.parametrize("loss", trees.LOSSES)
 def test_trees_are_those_of_a_plain_reference(loss):
-    settings = trees.Settings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS, rate=0.3, loss=loss)
+    settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS, rate=0.3, loss=loss)
     rows = table()
     bins, target = rows[:, :-1], rows[:, -1].astype(float)
     ours, margin = trees.fit(settings, rows, 4), np.zeros(ROWS)
@@ -43,7 +43,7 @@ def test_the_derivatives_are_those_of_the_loss():
 def test_a_node_without_a_gain_keeps_its_rows_together():
     rows = table()
     rows[:, -1] = 1  # one class: each split gains next to nothing and min_hessian forbids what is left
-    settings = trees.Settings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
+    settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
     (tree,) = trees.fit(settings, rows, 1)
     assert np.all(np.asarray(tree["column"]) == -1)
     values = trees.margins(settings, [tree], rows[:, :-1])
@@ -71,9 +71,9 @@ def test_devices_send_the_histograms_alone(strategy):
 
 def test_wrong_settings_are_one_sentence():
     with pytest.raises(UserError, match="--config.model.loss=hinge is unknown: use logistic or squared"):
-        trees.Settings(columns=4, loss="hinge")
+        trees.TreeSettings(columns=4, loss="hinge")
     with pytest.raises(UserError, match="--config.model.depth=40 is not a depth of 1 to 10"):
-        trees.Settings(columns=4, depth=40)
+        trees.TreeSettings(columns=4, depth=40)
 
 
 @pytest.mark.full

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxbench.analysis.arms import Place
+from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reader, Reading, Run
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reader, Reading, Run
 from jaxbench.report.drawing.marks import Mark, exact
 
 CHEN, KORTHIKANTI = "chen2016_claims", "korthikanti_table4"
@@ -37,7 +37,7 @@ def extra_of(policy: str) -> Reader:
     return read
 
 
-def _place(found: Evidence) -> Place:
+def _place(found: Evidence) -> ArmGroup:
     places = found.levers("remat").places
     if not places:
         raise NotTestable("The run 'remat' has no points yet.")
@@ -54,11 +54,11 @@ def memory(found: Evidence) -> Sequence[Ours]:
     ]
 
 
-def laws() -> Sequence[Published]:
+def laws() -> Sequence[PublishedSeries]:
     blocks = np.array([4, 8, 16, 32])
     return [
-        Published(label="n", x=blocks, y=blocks / 4),
-        Published(label="sqrt(n), Chen", x=blocks, y=np.sqrt(blocks / 4)),
+        PublishedSeries(label="n", x=blocks, y=blocks / 4),
+        PublishedSeries(label="sqrt(n), Chen", x=blocks, y=np.sqrt(blocks / 4)),
     ]
 
 
@@ -68,10 +68,10 @@ def extra(found: Evidence) -> Sequence[Ours]:
     return [Ours(label="here", marks=points)]
 
 
-def published_extra() -> Sequence[Published]:
+def published_extra() -> Sequence[PublishedSeries]:
     table = published.read(KORTHIKANTI).frame.set_index("experiment")["overhead_pct"]
     claim = float(published.read(CHEN).frame.set_index("quantity")["value"]["extra_runtime"])
-    return [Published(label="Korthikanti, Chen", x=[0, 1], y=[float(table["selective_recompute"]), claim])]
+    return [PublishedSeries(label="Korthikanti, Chen", x=[0, 1], y=[float(table["selective_recompute"]), claim])]
 
 
 def _percent(ratio: Estimate) -> Estimate:

@@ -9,7 +9,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
 
@@ -58,13 +58,13 @@ def throughput(found: Evidence) -> Sequence[Ours]:
     return [Ours(label="cnn here", marks=marks.of(rows, lambda r: r.point.devices, lambda r: r.efficiency.times(100)))]
 
 
-def published_error() -> Sequence[Published]:
+def published_error() -> Sequence[PublishedSeries]:
     table = published.read(ERROR).frame
-    return [Published(label="ResNet-50, Goyal Figure 3", x=[*table["batch"]], y=[*table["top1_error_pct"]])]
+    return [PublishedSeries(label="ResNet-50, Goyal Figure 3", x=[*table["batch"]], y=[*table["top1_error_pct"]])]
 
 
-def ideal() -> Sequence[Published]:
-    return [Published(label="90 %, claimed for 8 to 256 GPUs", x=[1, 256], y=[90, 90])]
+def ideal() -> Sequence[PublishedSeries]:
+    return [PublishedSeries(label="90 %, claimed for 8 to 256 GPUs", x=[1, 256], y=[90, 90])]
 
 
 PAPER = Paper(

@@ -12,7 +12,7 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.papers.evidence import Evidence, NotTestable
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run, exact
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, exact
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
 
@@ -66,10 +66,12 @@ def throughput(found: Evidence) -> Sequence[Ours]:
     return series
 
 
-def published_throughput() -> Sequence[Published]:
+def published_throughput() -> Sequence[PublishedSeries]:
     table = published.read(TABLE).frame
     return [
-        Published(label=f"K = {stages}, GPipe, transformer", x=[*table["M"]], y=[*table[f"transformer_K{stages}"]])
+        PublishedSeries(
+            label=f"K = {stages}, GPipe, transformer", x=[*table["M"]], y=[*table[f"transformer_K{stages}"]]
+        )
         for stages in STAGES
     ]
 
@@ -89,10 +91,10 @@ def idle_shares(found: Evidence) -> Sequence[Ours]:
     ]
 
 
-def formulas() -> Sequence[Published]:
+def formulas() -> Sequence[PublishedSeries]:
     parts = [1, 2, 4, 8, 16, 32]
     return [
-        Published(
+        PublishedSeries(
             label=f"K = {stages}: (K - 1) / (M + K - 1)", x=parts, y=[100 * bubble.idle(stages, m) for m in parts]
         )
         for stages in STAGES

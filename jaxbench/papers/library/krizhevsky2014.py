@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run, exact
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, exact
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
 
@@ -48,7 +48,7 @@ def sent(found: Evidence) -> Reading:
     return Reading(exact(mixture / data), f"alexnet, {place.devices} devices")
 
 
-def _arms(found: Evidence) -> tuple[Place, Arm, Arm]:
+def _arms(found: Evidence) -> tuple[ArmGroup, ArmResult, ArmResult]:
     """The place of the run, data parallelism and the mixture. Raises NotTestable without them."""
     for place in found.levers("mixture").places:
         return place, arm_of(place, DATA), arm_of(place, MIXTURE)
@@ -67,12 +67,12 @@ def rates(found: Evidence) -> Sequence[Ours]:
     return [Ours(label="alexnet here", marks=[Mark(at=i, value=each) for i, each in enumerate(per_s)])]
 
 
-def published_speedups() -> Sequence[Published]:
+def published_speedups() -> Sequence[PublishedSeries]:
     table = published.read(TABLE).frame
     curve = [*(table["AlexNet"] / table["AlexNet"][0])]
     return [
-        Published(label="ideal", x=[1, 8], y=[1, 8]),
-        Published(label="AlexNet, TensorFlow, data parallelism, P100", x=[*table["gpus"]], y=curve),
+        PublishedSeries(label="ideal", x=[1, 8], y=[1, 8]),
+        PublishedSeries(label="AlexNet, TensorFlow, data parallelism, P100", x=[*table["gpus"]], y=curve),
     ]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxbench.analysis import paired_ratio
-from jaxbench.analysis.arms import Place
+from jaxbench.analysis.arms import ArmGroup
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Reader, Reading, Run
 from jaxbench.report.drawing.marks import Mark
@@ -35,7 +35,7 @@ def hidden(found: Evidence) -> Reading:
     return Reading(fall.hidden, f"mlp, {fall.point.devices} devices, {fall.point.scaling} scaling")
 
 
-def _place(found: Evidence) -> Place:
+def _place(found: Evidence) -> ArmGroup:
     places = found.levers("buckets").places
     if not places:
         raise NotTestable("The run 'buckets' has no points yet.")

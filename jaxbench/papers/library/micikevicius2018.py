@@ -10,7 +10,7 @@ import numpy as np
 from jaxbench.catalog import published
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run
 from jaxbench.report.drawing.marks import Mark
 
 TABLE = "micikevicius_table1"
@@ -43,10 +43,10 @@ def pairs(found: Evidence) -> Sequence[Ours]:
     return [Ours(label="cnn here", marks=[Mark(at=means[0], value=targets.student(100 * accuracy(found, HALF)))])]
 
 
-def published_pairs() -> Sequence[Published]:
+def published_pairs() -> Sequence[PublishedSeries]:
     table = published.read(TABLE).frame
-    same = Published(label="no difference", x=[50, 100], y=[50, 100])
-    return [same, Published(label="ImageNet models, Table 1", x=[*table["fp32"]], y=[*table["mixed"]])]
+    same = PublishedSeries(label="no difference", x=[50, 100], y=[50, 100])
+    return [same, PublishedSeries(label="ImageNet models, Table 1", x=[*table["fp32"]], y=[*table["mixed"]])]
 
 
 PAPER = Paper(

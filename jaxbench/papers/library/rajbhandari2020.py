@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reader, Reading, Run, exact
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reader, Reading, Run, exact
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.figures import zero
@@ -57,10 +57,10 @@ def held(found: Evidence) -> Sequence[Ours]:
     return series
 
 
-def published_held() -> Sequence[Published]:
+def published_held() -> Sequence[PublishedSeries]:
     table = published.read(TABLE).frame
     return [
-        Published(label=f"{stage.name}: Table 1", x=[*table["dp"]], y=[*(table[stage.column] / zero.BILLIONS)])
+        PublishedSeries(label=f"{stage.name}: Table 1", x=[*table["dp"]], y=[*(table[stage.column] / zero.BILLIONS)])
         for stage in zero.STAGES
         if stage.column
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from jaxbench.analysis.intervals import estimate
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run
 from jaxbench.report.drawing import marks
 
 TENSORFLOW, HOROVOD = "tf_dgx1_p100_synth", "horovod_efficiency"
@@ -42,13 +42,13 @@ def speedups(found: Evidence) -> Sequence[Ours]:
     return series
 
 
-def published_speedups() -> Sequence[Published]:
+def published_speedups() -> Sequence[PublishedSeries]:
     table = published.read(TENSORFLOW).frame
-    ideal = Published(label="ideal", x=[1, 8], y=[1, 8])
+    ideal = PublishedSeries(label="ideal", x=[1, 8], y=[1, 8])
     return [
         ideal,
         *(
-            Published(label=f"{name}, TensorFlow, P100", x=[*table["gpus"]], y=[*(table[name] / table[name][0])])
+            PublishedSeries(label=f"{name}, TensorFlow, P100", x=[*table["gpus"]], y=[*(table[name] / table[name][0])])
             for name in MODELS.values()
         ),
     ]
@@ -63,10 +63,10 @@ def efficiencies(found: Evidence) -> Sequence[Ours]:
     return series
 
 
-def published_efficiencies() -> Sequence[Published]:
+def published_efficiencies() -> Sequence[PublishedSeries]:
     table = published.read(HOROVOD).frame
     return [
-        Published(label=f"{name}, Horovod", x=[1, *table["gpus"]], y=[100, *(100 * table[name])])
+        PublishedSeries(label=f"{name}, Horovod", x=[1, *table["gpus"]], y=[100, *(100 * table[name])])
         for name in ("ResNet-101", "VGG-16")
     ]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run
 from jaxbench.report.drawing.marks import Mark
 
 RULE = "tuned"
@@ -59,17 +59,17 @@ def curve(found: Evidence) -> Sequence[Ours]:
     return [Ours(label="here", marks=points)]
 
 
-def laws(found: Evidence) -> Sequence[Published]:
+def laws(found: Evidence) -> Sequence[PublishedSeries]:
     """1 / batch through the smallest batch, and the fitted curve with its knee."""
     trainings = targets.read(found, RULE)
     batches = np.array(list(_steps(found)), dtype=float)
     first = float(np.mean(trainings.steps[int(batches[0])]))
-    perfect = Published(label="1 / batch", x=batches[[0, -1]], y=first * batches[0] / batches[[0, -1]])
+    perfect = PublishedSeries(label="1 / batch", x=batches[[0, -1]], y=first * batches[0] / batches[[0, -1]])
     knee = targets.knee(trainings).value
     if not knee > 0:
         return [perfect]
     curve = first * (1 + knee / batches) / (1 + knee / batches[0])
-    return [perfect, Published(label=f"1 + B / batch, knee B = {knee:.0f}", x=batches, y=curve)]
+    return [perfect, PublishedSeries(label=f"1 + B / batch, knee B = {knee:.0f}", x=batches, y=curve)]
 
 
 _MATHEMATICS = "Steps do not depend on the machine; the model and the data set are small."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reading, Run, exact
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, exact
 from jaxbench.report.drawing import marks
 
 WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
@@ -40,9 +40,9 @@ def weak(found: Evidence) -> Sequence[Ours]:
     return [Ours(label="gpt here", marks=ours)]
 
 
-def published_weak() -> Sequence[Published]:
+def published_weak() -> Sequence[PublishedSeries]:
     table = published.read(WEAK).frame
-    return [Published(label="Megatron-LM, V100", x=[*table["mp_gpus"]], y=[*table["mp_scaling_pct"]])]
+    return [PublishedSeries(label="Megatron-LM, V100", x=[*table["mp_gpus"]], y=[*table["mp_scaling_pct"]])]
 
 
 def _depth(layers: int) -> Run:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxbench.analysis import fits
-from jaxbench.analysis.alpha_beta import Fit
+from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Published, Reader, Reading, Run
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reader, Reading, Run
 from jaxbench.report.drawing import marks
 
 
@@ -49,7 +49,7 @@ def law(name: str) -> Reader:
     return read
 
 
-def _fit(found: Evidence) -> Fit:
+def _fit(found: Evidence) -> AlphaBetaFit:
     good = [
         f for f in found.cases("machine/collectives").fits if f.place.op == "all_reduce" and not f.place.oversubscribed
     ]
@@ -66,7 +66,7 @@ def times(found: Evidence) -> Sequence[Ours]:
     return [Ours(label="all-reduce here", marks=ours)]
 
 
-def _same(row: CaseRow, fit: Fit) -> bool:
+def _same(row: CaseRow, fit: AlphaBetaFit) -> bool:
     place = fit.place
     return (row.point.op, row.point.devices, row.point.axis, row.point.mesh, row.point.dtype) == (
         place.op, place.devices, place.axis, place.mesh, place.dtype
@@ -86,20 +86,20 @@ def speedups(found: Evidence) -> Sequence[Ours]:
     return series
 
 
-def laws() -> Sequence[Published]:
+def laws() -> Sequence[PublishedSeries]:
     """The laws with round parameters, for their shapes: the claims fit them to this machine's curve."""
     n = 2.0 ** np.arange(0, 7)
     return [
-        Published(label="Amdahl, s = 5 %", x=n, y=fits.predict("Amdahl", n, 0.05)),
-        Published(label="Gustafson, s = 5 %", x=n, y=fits.predict("Gustafson", n, 0.05)),
-        Published(label="Gunther, a = 5 %, b = 0.1 %", x=n, y=fits.predict("USL", n, 0.05, 0.001)),
+        PublishedSeries(label="Amdahl, s = 5 %", x=n, y=fits.predict("Amdahl", n, 0.05)),
+        PublishedSeries(label="Gustafson, s = 5 %", x=n, y=fits.predict("Gustafson", n, 0.05)),
+        PublishedSeries(label="Gunther, a = 5 %, b = 0.1 %", x=n, y=fits.predict("USL", n, 0.05, 0.001)),
     ]
 
 
-def hockney(found: Evidence) -> Sequence[Published]:
+def hockney(found: Evidence) -> Sequence[PublishedSeries]:
     fit = _fit(found)
     sizes = np.array([size for size, _ in fit.residuals], dtype=float)
-    return [Published(label="alpha + S / beta, fitted", x=sizes, y=1e6 * fit.seconds_at(sizes))]
+    return [PublishedSeries(label="alpha + S / beta, fitted", x=sizes, y=1e6 * fit.seconds_at(sizes))]
 
 
 def _law(name: str, author: str, sentence: str) -> Claim:

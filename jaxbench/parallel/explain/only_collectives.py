@@ -25,7 +25,7 @@ from jaxbench.workloads.jaxprs import CALLS, inner
 
 
 @dataclass(frozen=True)
-class Send:
+class CollectiveCall:
     """One collective. rank: how many others, one after the other, must have arrived before it starts."""
 
     equation: Any
@@ -38,10 +38,10 @@ class Send:
 
 
 @dataclass(frozen=True)
-class Loop:
+class CollectiveLoop:
     """Collectives that are repeated `length` times, one iteration after the other."""
 
-    items: tuple[Send | Loop, ...]
+    items: tuple[CollectiveCall | CollectiveLoop, ...]
     length: int
     rank: int
 
@@ -101,14 +101,14 @@ class Value:
     same: object = dataclasses.field(default_factory=object)
 
 
-def collected(jaxpr: Any, inputs: Sequence[Value]) -> tuple[list[Send | Loop], list[Value]]:
+def collected(jaxpr: Any, inputs: Sequence[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:
     """The collectives of a jaxpr, and its results. What was sent before is not sent again, as a compiler merges equal
     collectives. Of branches, the one that sends most counts.
 
     Raises Unsupported.
     """
     values = {id(var): value for var, value in zip(jaxpr.invars, inputs, strict=True)}
-    items: list[Send | Loop] = []
+    items: list[CollectiveCall | CollectiveLoop] = []
     done: dict[Any, list[Value]] = {}
     for equation in jaxpr.eqns:
         given = [Value() if hasattr(var, "val") else values.setdefault(id(var), Value()) for var in equation.invars]
@@ -123,14 +123,14 @@ def collected(jaxpr: Any, inputs: Sequence[Value]) -> tuple[list[Send | Loop], l
     return items, [Value() if hasattr(var, "val") else values[id(var)] for var in jaxpr.outvars]
 
 
-def _of(equation: Any, given: list[Value]) -> tuple[list[Send | Loop], list[Value]]:
+def _of(equation: Any, given: list[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:
     name, first = equation.primitive.name, max((value.rank for value in given), default=0)
 
     def results(rank: int) -> list[Value]:
         return [Value(rank) for _ in equation.outvars]
 
     if name in SENDS:
-        return [Send(equation, first)], results(first + 1)
+        return [CollectiveCall(equation, first)], results(first + 1)
     if name in CASTS:
         return [], given
     bodies = [body for body, _ in inner(equation)]
@@ -144,7 +144,7 @@ def _of(equation: Any, given: list[Value]) -> tuple[list[Send | Loop], list[Valu
     if name != "scan":
         raise Unsupported("it sends in a loop whose length is not known before it runs")
     items, _ = collected(bodies[0], [Value() for _ in bodies[0].invars])
-    return [Loop(tuple(items), equation.params["length"], first)], results(first + 1)
+    return [CollectiveLoop(tuple(items), equation.params["length"], first)], results(first + 1)
 
 
 # Collectives that only the type checker tells from others.
@@ -156,12 +156,12 @@ UNTYPED: dict[str, Callable[[jax.Array, dict[str, Any]], jax.Array]] = {
 }
 
 
-def _bytes(item: Send | Loop) -> int:
+def _bytes(item: CollectiveCall | CollectiveLoop) -> int:
     size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in item.operands)
-    return size * item.length if isinstance(item, Loop) else size
+    return size * item.length if isinstance(item, CollectiveLoop) else size
 
 
-def sent(items: Sequence[Send | Loop], arrays: list[jax.Array]) -> list[jax.Array]:
+def sent(items: Sequence[CollectiveCall | CollectiveLoop], arrays: list[jax.Array]) -> list[jax.Array]:
     """Runs the collectives on one device. arrays: their payloads, in the order of `items`. Returns what arrives."""
     counts = [len(item.operands) for item in items]
     starts = [sum(counts[:i]) for i in range(len(items))]
@@ -175,8 +175,8 @@ def sent(items: Sequence[Send | Loop], arrays: list[jax.Array]) -> list[jax.Arra
     return results
 
 
-def _run(item: Send | Loop, payload: list[jax.Array]) -> list[jax.Array]:
-    if isinstance(item, Send):
+def _run(item: CollectiveCall | CollectiveLoop, payload: list[jax.Array]) -> list[jax.Array]:
+    if isinstance(item, CollectiveCall):
         params, name = item.equation.params, item.equation.primitive.name
         if name in UNTYPED:
             return [UNTYPED[name](x, params) for x in payload]

@@ -38,10 +38,10 @@ WRITTEN_OUT = data_parallel.WRITTEN_OUT
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`. Tracing its step raises Unsupported for an ambiguous sharding."""
-    return data_parallel.by_compiler(workload, devices, AxisType.Explicit, _Explained(workload.name))
+    return data_parallel.by_compiler(workload, devices, AxisType.Explicit, _ShardingErrors(workload.name))
 
 
-class _Explained(AbstractContextManager[None]):
+class _ShardingErrors(AbstractContextManager[None]):
     """Turns JAX's error for an ambiguous sharding into Unsupported, with the user's line and advice.
 
     Its ShardingTypeError has no public name, and some operations raise a ValueError about sharding instead.

@@ -24,7 +24,7 @@ def compiled(rows: Iterable[Row]) -> list[Row]:
 
 
 def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows by strategy and arm, each sorted by devices. They keep the order of the run, and so their looks."""
+    """Rows by strategy and arm, each sorted by devices. They keep the order of the run, and so their styles."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(", ".join(filter(None, (row.point.strategy, row.point.arm))), []).append(row)
@@ -36,10 +36,10 @@ def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bo
     marks.line(axes, marks.of(rows, lambda row: row.point.devices, value, exact=exact), place=place, between=between)
 
 
-def lines(axes: Axes, groups: Mapping[str, Sequence[Row]], value: Value, **look: Any) -> None:
-    """A `line` for each family. look: passed to `line`."""
+def lines(axes: Axes, groups: Mapping[str, Sequence[Row]], value: Value, **style: Any) -> None:
+    """A `line` for each family. style: passed to `line`."""
     for place, rows in enumerate(groups.values()):
-        line(axes, rows, value, place=place, **look)
+        line(axes, rows, value, place=place, **style)
 
 
 def counts(rows: Iterable[Row]) -> list[int]:

@@ -42,14 +42,14 @@ class Mark:
     Attributes:
       at: its position: the size, the devices, or the row.
       state: solid | hollow | wrong | refused.
-      look: its colour with marker or hatch, if it is not part of a line.
+      style: its colour with marker or hatch, if it is not part of a line.
       text: written beside it.
     """
 
     at: float
     value: Estimate
     state: str = "solid"
-    look: int = 0
+    style: int = 0
     text: str = ""
 
     @property
@@ -90,7 +90,7 @@ def of(
     return sorted((mark for mark in made if mark.value.known and math.isfinite(mark.at)), key=lambda mark: mark.at)
 
 
-def look(place: int) -> tuple[str, str]:
+def series_style(place: int) -> tuple[str, str]:
     """(colour, marker) of the series at `place`: the first 49 differ."""
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
@@ -101,11 +101,11 @@ def dodge(place: int, count: int) -> float:
 
 
 def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", shape: str = "") -> None:
-    """The line through the believed marks, with their intervals. place: of the series, for its look.
+    """The line through the believed marks, with their intervals. place: of the series, for its style.
 
     between: the line style. shape: overrides the marker.
     """
-    colour, marker = look(place)
+    colour, marker = series_style(place)
     good = list(_believed(axes, marks, upright=True))
     if good:
         axes.plot([m.at for m in good], [m.value.value for m in good], color=colour, linestyle=between, zorder=2)
@@ -132,7 +132,7 @@ def _believed(axes: Axes, marks: Sequence[Mark], *, upright: bool = False) -> It
 def dots(axes: Axes, marks: Sequence[Mark]) -> None:
     """A point in each row with a horizontal interval, for values whose distance from 0 has no meaning."""
     for mark in _believed(axes, marks):
-        colour, marker = look(mark.look)
+        colour, marker = series_style(mark.style)
         face = "white" if mark.state == "hollow" else colour
         axes.errorbar(
             [mark.value.value], [mark.at], xerr=_reach(mark, column=True), color=colour, marker=marker,
@@ -149,7 +149,7 @@ def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: flo
     for mark in _believed(axes, marks):
         axes.barh(
             [mark.at], [mark.value.value - start], left=start, height=thick, xerr=_reach(mark, column=True),
-            error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.look, hollow=mark.state == "hollow"),
+            error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.style, hollow=mark.state == "hollow"),
         )  # fmt: skip
         write(axes, max(start, mark.end), mark.at, mark.text)
 
@@ -159,7 +159,7 @@ def vbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:
     for mark in _believed(axes, marks, upright=True):
         axes.bar(
             [mark.at], [mark.value.value], width=thick, yerr=_reach(mark, column=True),
-            error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.look, hollow=mark.state == "hollow"),
+            error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.style, hollow=mark.state == "hollow"),
         )  # fmt: skip
         write(axes, mark.at, mark.end, mark.text, above=True)
 
@@ -168,7 +168,7 @@ def stack(
     axes: Axes, at: float, parts: Sequence[tuple[float, int]], *, thick: float = THICK, hollow: bool = False,
     upright: bool = False,
 ) -> float:  # fmt: skip
-    """A horizontal bar of (size, look) parts, or an upright one. Returns where it ends."""
+    """A horizontal bar of (size, style) parts, or an upright one. Returns where it ends."""
     end = 0.0
     for size, place in parts:
         style = bar_style(place, hollow=hollow)
@@ -261,7 +261,7 @@ def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size
 
 
 def bar_style(place: int, *, hollow: bool = False) -> dict[str, Any]:
-    """The look of a bar: a light fill with a hatch in the colour of its outline."""
+    """The style of a bar: a light fill with a hatch in the colour of its outline."""
     face = "white" if hollow else _LIGHT[place % len(_LIGHT)]
     edge, hatch = COLOURS[place % len(COLOURS)], HATCHES[place % len(HATCHES)]
     return dict(facecolor=face, edgecolor=edge, hatch=hatch, linewidth=0.8)
@@ -274,7 +274,7 @@ def bar_handle(place: int, label: str, *, hollow: bool = False) -> Patch:
 
 def handle(place: int, label: str, *, between: Any = "-") -> Line2D:
     """The legend entry of the series at `place`."""
-    colour, marker = look(place)
+    colour, marker = series_style(place)
     return Line2D([], [], color=colour, marker=marker, linestyle=between, label=label)
 
 

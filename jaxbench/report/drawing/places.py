@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arms as marks of a figure. Each row of the figure is an arm; each place of the run has its own look."""
+"""Arms as marks of a figure. Each row of the figure is an arm; each place of the run has its own style."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from jaxbench.analysis.arms import Arm, Place, arms_of
+from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import zero_axis
 from jaxbench.report.drawing.canvas import short
 from jaxbench.report.drawing.marks import Mark
 
-Value = Callable[[Arm], Estimate]
+Value = Callable[[ArmResult], Estimate]
 Show = Callable[[Estimate], str]
 
 
-def timed(places: Sequence[Place]) -> bool:
+def timed(places: Sequence[ArmGroup]) -> bool:
     return any(arm.timing.step_s.known for arm in arms_of(places))
 
 
-def labels(places: Sequence[Place]) -> list[str]:
+def labels(places: Sequence[ArmGroup]) -> list[str]:
     """The labels of all arms, each once."""
     return list(dict.fromkeys(arm.label for arm in arms_of(places)))
 
 
-def ticks(places: Sequence[Place]) -> list[str]:
+def ticks(places: Sequence[ArmGroup]) -> list[str]:
     """`labels`, with the baseline marked as such."""
     base = {place.arms[0].label for place in places}
     return [f"{short(name, 26)}\n(baseline)" if name in base else short(name, 26) for name in labels(places)]
 
 
-def remarks(places: Sequence[Place], *, paired: bool = True) -> list[str]:
+def remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
     """The footnotes of every figure of arms. paired: its ratios are over shared rounds."""
     arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
     sentences = notes.of_times(arms, "an arm", of=", ratios over shared rounds" if paired else "")
@@ -46,19 +46,21 @@ def remarks(places: Sequence[Place], *, paired: bool = True) -> list[str]:
     return sentences
 
 
-def handles(places: Sequence[Place], *, bars: bool = False) -> list[Any]:
+def handles(places: Sequence[ArmGroup], *, bars: bool = False) -> list[Any]:
     """A legend entry for each place; none if there is only one."""
     make = marks.bar_handle if bars else marks.handle
     return [make(i, short(place.name)) for i, place in enumerate(places)] if len(places) > 1 else []
 
 
-def line(axes: Axes, places: Sequence[Place], at: Callable[[Arm], float], value: Value, **look: Any) -> None:
-    """A line for each place. look: passed to `marks.line`."""
+def line(axes: Axes, places: Sequence[ArmGroup], at: Callable[[ArmResult], float], value: Value, **style: Any) -> None:
+    """A line for each place. style: passed to `marks.line`."""
     for number, place in enumerate(places):
-        marks.line(axes, marks.of(place.arms, at, value), place=number, **look)
+        marks.line(axes, marks.of(place.arms, at, value), place=number, **style)
 
 
-def beside(places: Sequence[Place], names: Sequence[str], *, apart: float = 0.74) -> Iterator[tuple[Arm, int, float]]:
+def beside(
+    places: Sequence[ArmGroup], names: Sequence[str], *, apart: float = 0.74
+) -> Iterator[tuple[ArmResult, int, float]]:
     """(arm, number of its place, its y) of each arm in `names`. apart: the share of a row that its places take up."""
     for number, place in enumerate(places):
         for arm in place.arms:
@@ -67,24 +69,29 @@ def beside(places: Sequence[Place], names: Sequence[str], *, apart: float = 0.74
 
 
 def rows(
-    places: Sequence[Place], value: Value, show: Show | None = None, *, names: Sequence[str] = (), apart: float = 0.74
+    places: Sequence[ArmGroup],
+    value: Value,
+    show: Show | None = None,
+    *,
+    names: Sequence[str] = (),
+    apart: float = 0.74,
 ) -> list[Mark]:
     """A mark for each arm with a known value, in the row of its label (those in `names`, or all)."""
     made = []
     for arm, number, at in beside(places, names or labels(places), apart=apart):
-        mark = Mark(at=at, value=value(arm), look=number, state=marks.state(arm))
+        mark = Mark(at=at, value=value(arm), style=number, state=marks.state(arm))
         if mark.value.known:
             made.append(mark if show is None else replace(mark, text=show(mark.drawn)))
     return made
 
 
-def hbars(axes: Axes, places: Sequence[Place], value: Value, show: Show, *, room: float = 1.3) -> None:
+def hbars(axes: Axes, places: Sequence[ArmGroup], value: Value, show: Show, *, room: float = 1.3) -> None:
     """Horizontal bars from 0: a row for each arm, a bar for each place. room: end of the axis over the longest bar."""
     made = rows(places, value, show)
     marks.hbars(axes, made, thick=0.68 / len(places))
     zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, max_ticks=4)
 
 
-def dots(axes: Axes, places: Sequence[Place], value: Value, show: Show | None = None) -> None:
+def dots(axes: Axes, places: Sequence[ArmGroup], value: Value, show: Show | None = None) -> None:
     """A point for each arm and place with its interval."""
     marks.dots(axes, rows(places, value, show, apart=0.5))

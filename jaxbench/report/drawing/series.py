@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rows of cases as series of a figure: the name, the look and the rows of each."""
+"""Rows of cases as series of a figure: the name, the style and the rows of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxbench.report.drawing.canvas import Sheet, short
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One line. place: its number in the figure, for its look. rows: by size, without those that have no time."""
+    """One line. place: its number in the figure, for its style. rows: by size, without those that have no time."""
 
     label: str
     place: int
@@ -44,7 +44,7 @@ def split(rows: Sequence[CaseRow], parts: Sequence[str], *, size: Callable[[Case
     """One series for each combination of `parts` (names of `PARTS`), in the order of the rows.
 
     Labels have the parts in which the rows differ. Split all rows of a figure at once and select with `only`, so that
-    a series has the same label and look in every panel.
+    a series has the same label and style in every panel.
     """
     names = naming(rows, parts)
     groups: dict[str, list[CaseRow]] = {}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from jaxbench.analysis.arms import Arm
+from jaxbench.analysis.arms import ArmResult
 from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Figure, Sheet, bytes_tick, entitle, exact, log_axis, plain, short
@@ -35,5 +35,5 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: gradient accumulation", handles, places.remarks(run.places))
 
 
-def micro_batches(arm: Arm) -> float:
+def micro_batches(arm: ArmResult) -> float:
     return float(ACCUMULATE.of(arm.point.levers))

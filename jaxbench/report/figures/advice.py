@@ -35,7 +35,7 @@ def draw(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) ->
     sheet = Sheet(1, 1, heights=[3.4])
     axes = sheet.panels[0, 0]
     for place, family in enumerate(families.values()):
-        colour, marker = marks.look(place)
+        colour, marker = marks.series_style(place)
         bound = family[0]["grade"] != "estimated"
         at = [(line["sort_s"] / scale, line["sort_cost"]) for line in family]
         axes.plot(
@@ -55,14 +55,14 @@ def draw(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) ->
     for axis in ("x", "y"):
         log_axis(axes, axis, show=plain)
     entitle(axes, x=unit, y=f"cost, {lines[0]['currency']}")
-    looks = [
+    handles = [
         marks.handle(place, name, between="-" if family[0]["grade"] == "estimated" else "--")
         for place, (name, family) in enumerate(families.items())
     ]
-    for look, family in zip(looks, families.values(), strict=True):
+    for handle, family in zip(handles, families.values(), strict=True):
         if family[0]["grade"] != "estimated":
-            look.set_markerfacecolor("white")
-    return sheet.finish(title, looks, _notes(lines))
+            handle.set_markerfacecolor("white")
+    return sheet.finish(title, handles, _notes(lines))
 
 
 def _notes(lines: Sequence[dict[str, Any]]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis import quantities
-from jaxbench.analysis.alpha_beta import Fit, group_of
+from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
@@ -53,7 +53,7 @@ def draw(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: time = alpha + S / beta", handles, remarks)
 
 
-def _chosen(rows: Sequence[CaseRow], fits: dict[Any, Fit]) -> tuple[list[CaseRow], list[str]]:
+def _chosen(rows: Sequence[CaseRow], fits: dict[Any, AlphaBetaFit]) -> tuple[list[CaseRow], list[str]]:
     """The rows of the fitted groups. If an operation has too many: the slowest, the fastest and some between."""
     keep: set[tuple[Any, ...]] = set()
     left_out = []
@@ -69,14 +69,14 @@ def _chosen(rows: Sequence[CaseRow], fits: dict[Any, Fit]) -> tuple[list[CaseRow
     return [row for row in rows if group_of(row.point) in keep], left_out
 
 
-def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, Fit]) -> None:
+def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, AlphaBetaFit]) -> None:
     """The fitted line through its series, and the residuals under it."""
     fit = next((fits[group_of(row.point)] for row in one.rows if group_of(row.point) in fits), None)
     if fit is None or not fit.residuals:
         return
     sizes, residuals = np.array(fit.residuals, dtype=np.float64).T
     fine = np.geomspace(sizes.min(), sizes.max(), 100)
-    colour, marker = marks.look(one.place)
+    colour, marker = marks.series_style(one.place)
     above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, zorder=2)
     below.plot(
         sizes, 100 * residuals, color=colour, marker=marker,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import interval
 from jaxbench.report.drawing import marks, notes, places
@@ -27,7 +27,7 @@ def draw(run: LeverFindings) -> Figure | None:
     if run.view == "compiler":  # a ranking: sets have no order of their own
         known.sort(key=lambda each: (each[1], each[2].row is not each[2].baseline, cost(each[2]).value))
     shown = known[:LIMIT]
-    made = [Mark(at=y, value=cost(arm), state=marks.state(arm), look=look) for y, (_, look, arm) in enumerate(shown)]
+    made = [Mark(at=y, value=cost(arm), state=marks.state(arm), style=style) for y, (_, style, arm) in enumerate(shown)]
     sheet = Sheet()
     axes = sheet.only()
     marks.dots(axes, made)
@@ -42,16 +42,16 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: what each setting costs", places.handles(run.places), remarks)
 
 
-def cost(arm: Arm) -> Estimate:
+def cost(arm: ArmResult) -> Estimate:
     """Time per example over the baseline's."""
     return arm.ratio.times(arm.baseline.point.examples / arm.point.examples)
 
 
-def _text(arm: Arm, value: Estimate) -> str:
+def _text(arm: ArmResult, value: Estimate) -> str:
     if arm.row is arm.baseline:
         return "baseline"
     return interval(value, "{:.2f}".format) + ("  inconclusive" if arm.verdict == "cannot tell" else "")
 
 
-def _name(place: Place, arm: Arm, run: LeverFindings) -> str:
+def _name(place: ArmGroup, arm: ArmResult, run: LeverFindings) -> str:
     return short(", ".join(filter(None, [arm.label, place.name if len(run.places) > 1 else ""])), 46)

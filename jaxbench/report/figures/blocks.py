@@ -71,8 +71,8 @@ def _strip(axes: Any, blocks: Sequence[tuple[float, float, bool]], place: int, c
         marker = inside if abs(off) <= REACH else "^" if off > 0 else "v"
         y = place - 0.45 * min(1.0, max(-1.0, off / REACH))
         face = "none" if warm and marker != "x" else colour
-        look: Any = {"color": colour} if marker == "x" else {"facecolors": face, "edgecolors": colour}
-        axes.scatter([seconds / 60], [y], s=9, marker=marker, linewidths=0.6, zorder=2, **look)
+        style: Any = {"color": colour} if marker == "x" else {"facecolors": face, "edgecolors": colour}
+        axes.scatter([seconds / 60], [y], s=9, marker=marker, linewidths=0.6, zorder=2, **style)
         used.add(marker)
     return used
 

@@ -67,7 +67,11 @@ def _behind(axes: Axes) -> str:
     table = published.allreduce()
     lines = [
         marks.published(
-            axes, table.index, table[name] / 1e9, shape=marks.look(place)[1], label=_NAMES.get(str(name), str(name))
+            axes,
+            table.index,
+            table[name] / 1e9,
+            shape=marks.series_style(place)[1],
+            label=_NAMES.get(str(name), str(name)),
         )
         for place, name in enumerate(table.columns)
     ]

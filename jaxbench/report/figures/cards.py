@@ -21,7 +21,7 @@ _ACROSS = 3  # panels beside each other
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class CardCurve:
     """One card's strategy in one scaling. marks: efficiency in percent, at devices."""
 
     machine: str
@@ -31,47 +31,47 @@ class Curve:
     marks: tuple[Mark, ...]
 
     @property
-    def look(self) -> tuple[str, str]:
+    def style(self) -> tuple[str, str]:
         return self.machine, self.strategy
 
 
-def draw(lines: Sequence[Curve], *, title: str, further: Sequence[str] = ()) -> Figure | None:
+def draw(lines: Sequence[CardCurve], *, title: str, further: Sequence[str] = ()) -> Figure | None:
     """None when no line has two device counts. further: more footnotes."""
-    drawn = sorted((line for line in lines if len(line.marks) > 1), key=lambda line: (line.look, line.scaling))
+    drawn = sorted((line for line in lines if len(line.marks) > 1), key=lambda line: (line.style, line.scaling))
     if not drawn:
         return None
-    looks = list(dict.fromkeys(line.look for line in drawn))
+    styles = list(dict.fromkeys(line.style for line in drawn))
     experiments = sorted({line.experiment for line in drawn})
     across = min(_ACROSS, len(experiments))
     sheet = Sheet(-(-len(experiments) // across), across, heights=2.2)
     panels = list(sheet.panels.flat)
     for axes, experiment in zip(panels, experiments, strict=False):
-        _panel(axes, [line for line in drawn if line.experiment == experiment], looks, title=experiment)
+        _panel(axes, [line for line in drawn if line.experiment == experiment], styles, title=experiment)
     for axes in panels[len(experiments) :]:
         axes.set_axis_off()
-    return sheet.finish(title, _handles(drawn, looks), [*_notes(drawn), *further], even=False)
+    return sheet.finish(title, _handles(drawn, styles), [*_notes(drawn), *further], even=False)
 
 
-def _panel(axes: Axes, lines: Sequence[Curve], looks: list[tuple[str, str]], *, title: str) -> None:
+def _panel(axes: Axes, lines: Sequence[CardCurve], styles: list[tuple[str, str]], *, title: str) -> None:
     marks.unity(axes, at=100, along="y")
     for place, line in enumerate(lines):
         factor, style = marks.dodge(place, len(lines)), _STYLES.get(line.scaling, "-")
         made = [replace(mark, at=factor * mark.at) for mark in line.marks]
-        marks.line(axes, made, place=looks.index(line.look), between=style)
+        marks.line(axes, made, place=styles.index(line.style), between=style)
     devices_axis(axes, sorted({int(mark.at) for line in lines for mark in line.marks}))
     efficiency_axis(axes)
     entitle(axes, f"{short(title, 18)}: efficiency, %")
 
 
-def _handles(lines: Sequence[Curve], looks: list[tuple[str, str]]) -> list[Line2D]:
-    names = [f"{short(machine, 34)}: {short(strategy, 34)}" for machine, strategy in looks]
+def _handles(lines: Sequence[CardCurve], styles: list[tuple[str, str]]) -> list[Line2D]:
+    names = [f"{short(machine, 34)}: {short(strategy, 34)}" for machine, strategy in styles]
     scalings = [name for name in _STYLES if any(line.scaling == name for line in lines)]
-    styles = [marks.style_handle(name, linestyle=_STYLES[name]) for name in scalings]
+    kinds = [marks.style_handle(name, linestyle=_STYLES[name]) for name in scalings]
     ours = [marks.handle(place, name) for place, name in enumerate(names)]
-    return [*ours, *(styles if len(styles) > 1 else []), marks.guide_handle("ideal")]
+    return [*ours, *(kinds if len(kinds) > 1 else []), marks.guide_handle("ideal")]
 
 
-def _notes(lines: Sequence[Curve]) -> list[str]:
+def _notes(lines: Sequence[CardCurve]) -> list[str]:
     every = [mark for line in lines for mark in line.marks]
     states = {mark.state for mark in every}
     bars = ["error bars: 95 % intervals"] if any(mark.value.has_interval for mark in every) else []

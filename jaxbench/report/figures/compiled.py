@@ -33,13 +33,13 @@ def draw(run: Findings) -> Figure | None:
     memory, wire = sheet.panels[0]
     _memory(memory, [(record.peak_bytes or 0) / 1e9 for _, record in shown], shown[0][0].memory_bytes / 1e9)
     for place, ((row, _), each) in enumerate(zip(shown, sent, strict=True)):
-        end = marks.stack(wire, place, [(each.get(kind, 0), look) for look, kind in enumerate(kinds, start=1)])
+        end = marks.stack(wire, place, [(each.get(kind, 0), style) for style, kind in enumerate(kinds, start=1)])
         if row.right is False:
             marks.cross(wire, end, place)
     entitle(wire, x="sent by a device in a step, MB")
     for axes in (memory, wire):
         sheet.names(axes, [short(row.name, 44) for row, _ in shown], shown=axes is memory)
-    handles: list[Any] = [marks.bar_handle(look, kind) for look, kind in enumerate(["memory per device", *kinds])]
+    handles: list[Any] = [marks.bar_handle(style, kind) for style, kind in enumerate(["memory per device", *kinds])]
     return sheet.finish(run.title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
 
 

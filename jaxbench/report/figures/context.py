@@ -58,7 +58,7 @@ def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[in
     axes.plot(x, y, color=GREY, linewidth=0.9, zorder=2)
     paper: Any = dict(facecolor="white", edgecolor="none", pad=0.4)
     for n, length in zip(x, y, strict=True):
-        axes.plot([n], [length], linestyle="none", **_look(counts, n), zorder=3)
+        axes.plot([n], [length], linestyle="none", **_style(counts, n), zorder=3)
         marks.write(axes, n, length, f"{length}", xytext=(5, -2), va="top", bbox=paper, zorder=2.5)
     log_axis(axes, "y", base=2, show=plain)
     devices_axis(axes, x)
@@ -67,9 +67,9 @@ def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[in
     entitle(axes, "longest sequence that fits")
 
 
-def _look(counts: Sequence[int], n: int) -> dict[str, Any]:
-    """A device count looks the same in every panel."""
-    colour, marker = marks.look(counts.index(n))
+def _style(counts: Sequence[int], n: int) -> dict[str, Any]:
+    """A device count has the same style in every panel."""
+    colour, marker = marks.series_style(counts.index(n))
     return dict(color=colour, marker=marker)
 
 
@@ -78,15 +78,15 @@ def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]
     axes.axhline(limit, color="black", linewidth=0.8, zorder=1)
     for row in searched:
         pairs = sorted((int(length), float(peak)) for length, peak in row["tried"])
-        look = _look(counts, int(row["devices"]))
-        axes.plot([length for length, _ in pairs], [peak for _, peak in pairs], **look, zorder=3)
+        style = _style(counts, int(row["devices"]))
+        axes.plot([length for length, _ in pairs], [peak for _, peak in pairs], **style, zorder=3)
     log_axis(axes, "x", base=2, show=plain, max_ticks=5)
     log_axis(axes, "y", show=bytes_tick, max_ticks=5, span=(limit,))
     entitle(axes, f"peak memory; line: limit {bytes_tick(limit)}", x="sequence length")
 
 
 def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
-    """Strong scaling: each strategy a line through points that look as their device counts do."""
+    """Strong scaling: each strategy a line through points in the style of their device count."""
     for place, rows in enumerate(families.families(timed).values()):
         good = [row for row in rows if row.believed]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]

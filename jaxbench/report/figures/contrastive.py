@@ -41,7 +41,7 @@ def draw(run: Findings) -> Figure | None:
     return sheet.finish(title, [*_handles(groups), marks.guide_handle(FLAT)], _notes(rows))
 
 
-def _looks(groups: Families) -> list[tuple[int, Any]]:
+def _styles(groups: Families) -> list[tuple[int, Any]]:
     """(colour and marker, line style) of each family: by strategy and arm; of one strategy by arm alone."""
     points = [rows[0].point for rows in groups.values()]
     strategies, arms = (list(dict.fromkeys(getattr(p, name) for p in points)) for name in ("strategy", "arm"))
@@ -52,11 +52,11 @@ def _looks(groups: Families) -> list[tuple[int, Any]]:
 
 def _handles(groups: Families) -> list[Line2D]:
     """An entry for each strategy and each arm, not for each pair of them."""
-    points, looks = [rows[0].point for rows in groups.values()], _looks(groups)
+    points, styles = [rows[0].point for rows in groups.values()], _styles(groups)
     if len({p.strategy for p in points}) == 1:
         return families.handles(groups)
-    strategies = {p.strategy: place for p, (place, _) in zip(points, looks, strict=True)}
-    arms = {p.arm: style for p, (_, style) in zip(points, looks, strict=True)}
+    strategies = {p.strategy: place for p, (place, _) in zip(points, styles, strict=True)}
+    arms = {p.arm: style for p, (_, style) in zip(points, styles, strict=True)}
     entries = [marks.handle(place, short(name, 28)) for name, place in strategies.items()]
     lines = [marks.style_handle(short(arm, 28), linestyle=style) for arm, style in arms.items()]
     return [*entries, *(lines if len(lines) > 1 else [])]
@@ -82,7 +82,7 @@ def _growing(
     """A line for each family, and its flat reference. show: of a logarithmic axis; None: from 0. measured: a time, so
     that oversubscribed points have no reference."""
     counts = families.counts(row for rows in groups.values() for row in rows)
-    for number, (rows, (place, style)) in enumerate(zip(groups.values(), _looks(groups), strict=True)):
+    for number, (rows, (place, style)) in enumerate(zip(groups.values(), _styles(groups), strict=True)):
         factor = marks.dodge(number, len(groups))
         made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]
         marks.line(axes, made, place=place, between=style)

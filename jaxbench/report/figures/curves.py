@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis.crossings import Crossing, Knee
+from jaxbench.analysis.crossings import Crossing, HalfPerformance
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, seconds_tick, short, si
@@ -67,7 +67,7 @@ def _inside(op: str, run: CaseFindings) -> list[Crossing]:
     return sorted(inside, key=lambda crossing: crossing.from_ or 0)
 
 
-def _half(op: str, run: CaseFindings) -> list[Knee]:
+def _half(op: str, run: CaseFindings) -> list[HalfPerformance]:
     return [k for k in run.knees if k.op == op and k.elements.known and k.below is not None]
 
 
@@ -99,9 +99,9 @@ def _crossings(line: Sequence[Axes], crossings: Sequence[Crossing]) -> None:
             marks.boundary(axes, size, letter, y=0.995, va="top", color="#222222", zorder=1.9)
 
 
-def _knees(axes: Axes, knees: Sequence[Knee], of_op: Sequence[Series]) -> None:
+def _knees(axes: Axes, knees: Sequence[HalfPerformance], of_op: Sequence[Series]) -> None:
     """A short bar at (n½, half of the best throughput) of each series."""
-    colours = {one.label: marks.look(one.place)[0] for one in of_op if any(map(believed, one.rows))}
+    colours = {one.label: marks.series_style(one.place)[0] for one in of_op if any(map(believed, one.rows))}
     for knee in knees:
         axes.plot(
             [knee.elements.value], [knee.best_per_s.value / 2], marker="|", markersize=10, markeredgewidth=1.2,

@@ -32,10 +32,10 @@ def draw(run: CaseFindings) -> Figure | None:
     made = []
     for place, (cpu, other) in enumerate(shown):
         gain = f"   {paired_ratio.ratio(cpu, other).value:.3g} x" if believed(cpu) and believed(other) else ""
-        for look, row, text in ((0, cpu, ""), (1, other, gain)):
+        for style, row, text in ((0, cpu, ""), (1, other, gain)):
             time = row.timing.step_s
             text = f"{seconds(time.value)}{text}"
-            made.append(Mark(at=place + 0.4 * look - 0.2, value=time, state=marks.state(row), look=look, text=text))
+            made.append(Mark(at=place + 0.4 * style - 0.2, value=time, state=marks.state(row), style=style, text=text))
     sheet = Sheet()
     start = time_axis(sheet.only(), made)
     marks.hbars(sheet.only(), made, thick=0.36, start=start)

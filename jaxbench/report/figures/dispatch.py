@@ -29,7 +29,7 @@ def draw(run: CaseFindings) -> Figure | None:
     operations = series.operations(rows)
     made = [
         Mark(
-            at=place, value=row.timing.step_s, state=marks.state(row), look=operations.index(row.point.op),
+            at=place, value=row.timing.step_s, state=marks.state(row), style=operations.index(row.point.op),
             text=seconds(row.timing.step_s.value),
         )
         for place, row in enumerate(shown)

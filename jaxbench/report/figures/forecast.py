@@ -51,8 +51,10 @@ def draw(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
     for axes in (top, memory, wire):
         devices_axis(axes, counts, label="devices" if axes is wire else "")
     top.set_ylim(0, 1.08 * top.dataLim.y1)
-    looks = [marks.handle(place, " ".join(filter(None, family)), between=":") for place, family in enumerate(families)]
-    return sheet.finish(title, [*looks, *cited], _notes(records, cited))
+    handles = [
+        marks.handle(place, " ".join(filter(None, family)), between=":") for place, family in enumerate(families)
+    ]
+    return sheet.finish(title, [*handles, *cited], _notes(records, cited))
 
 
 def _family(record: ForecastRecord) -> Family:
@@ -70,7 +72,7 @@ def _state(record: ForecastRecord) -> str:
 
 def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: bool) -> None:
     """The band of one family, or its bound."""
-    colour, _ = marks.look(place)
+    colour, _ = marks.series_style(place)
     known = [record for record in line if record.low_s]
     at: list[float] = [record.devices for record in known]
     most = [100 * _height(record, record.low_s, known, efficient) for record in known]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.summary import gradient_bytes
 from jaxbench.report.drawing import marks, places
@@ -47,18 +47,18 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: frozen parameters", places.handles(timed), remarks)
 
 
-def most(place: Place) -> float:
+def most(place: ArmGroup) -> float:
     """The trained parameters of the arm that trains most of them; NaN: none was compiled."""
     counts = [arm.point.record.passport.parameters for arm in place.arms if arm.point.record is not None]
     return float(max(counts, default=0)) or math.nan
 
 
-def frozen(arm: Arm, whole: float) -> float:
+def frozen(arm: ArmResult, whole: float) -> float:
     """The share of `whole` parameters that this arm does not train; NaN: unknown."""
     return 1 - arm.point.record.passport.parameters / whole if arm.point.record is not None else math.nan
 
 
-def gradient(arm: Arm) -> float:
+def gradient(arm: ArmResult) -> float:
     """Bytes of gradient per step and device; NaN: unknown."""
     record = arm.point.record
     if record is None:
@@ -66,7 +66,7 @@ def gradient(arm: Arm) -> float:
     return float(gradient_bytes(arm.row) or 0) if arm.point.devices > 1 else 4.0 * record.passport.parameters
 
 
-def _flops(arm: Arm) -> Estimate:
+def _flops(arm: ArmResult) -> Estimate:
     record, other = arm.point.record, arm.baseline.point.record
     if record is None or other is None:
         return UNKNOWN
@@ -74,7 +74,7 @@ def _flops(arm: Arm) -> Estimate:
     return exact(flops / base) if flops and base else UNKNOWN
 
 
-def _named(place: Place) -> str:
+def _named(place: ArmGroup) -> str:
     whole = most(place)
     shares = [f"{short(a.label, 30)} {100 * frozen(a, whole):.3g} %" for a in place.arms if a.timing.step_s.known]
     return f"frozen: {', '.join(shares)}"

@@ -31,11 +31,11 @@ def draw(run: CaseFindings) -> Figure | None:
     if not rows:
         return None
     every, operations = series.split(rows, _PARTS, size=elements), series.operations(rows)
-    looks = {row.point.point: one.place for one in every for row in one.rows}
+    styles = {row.point.point: one.place for one in every for row in one.rows}
     sheet = Sheet(len(operations), 3, widths=[1, 1, 1.25], heights=1.9)
     for line, op in zip(sheet.panels, operations, strict=True):
         of_op = [row for row in rows if row.point.op == op]
-        _bars(line[:2], op, of_op, [(looks[row.point.point], row) for row in _largest(of_op)])
+        _bars(line[:2], op, of_op, [(styles[row.point.point], row) for row in _largest(of_op)])
         _speedups(line[2], series.of_op(every, op), of_op)
     handles: list[Any] = [marks.bar_handle(one.place, short(one.label)) for one in every]
     return sheet.finish(f"{run.experiment}: what fusing saves", handles, notes.of_marks(rows))
@@ -57,7 +57,7 @@ def speedup(row: CaseRow, rows: Sequence[CaseRow]) -> Estimate:
 def _bars(panels: Any, op: str, every: Sequence[CaseRow], rows: Sequence[tuple[int, CaseRow]]) -> None:
     times, sizes = [], []
     for at, (place, row) in enumerate(rows):
-        ratio, common = speedup(row, every), dict(at=at, look=place, state=marks.state(row))
+        ratio, common = speedup(row, every), dict(at=at, style=place, state=marks.state(row))
         gain = f"\n{quantities.times(ratio.alone())}" if ratio.known else ""
         time, moved = row.timing.step_s, row.point.bytes_moved
         times.append(Mark(value=time, text=f"{seconds(time.value)}{gain}", **common))  # type: ignore[arg-type]

@@ -25,14 +25,14 @@ CAPTION = (
 )
 MOST = 10**5  # devices
 SLOW = 60.0, 600.0  # seconds that a checkpoint blocks and a restart takes, of a large model: assumed, not measured
-_NAMED = 6  # parts of the bar; the smallest ones share a look
+_NAMED = 6  # parts of the bar; the smallest ones share a style
 
 
 def draw(spent: Mapping[str, int], costs: Costs | None, *, title: str, forecast: float | None = None) -> Figure:
     """spent: `account.totals`. costs: None before a checkpoint was sealed. forecast: the goodput expected of it."""
     sheet = Sheet(2, 1, heights=[0.75, 2.2]) if costs else Sheet(heights=0.75)
     parts = _bar(sheet.panels[0, 0], spent, forecast)
-    handles = [marks.bar_handle(look, label) for look, label in enumerate(parts)]
+    handles = [marks.bar_handle(style, label) for style, label in enumerate(parts)]
     notes = [] if forecast is None else ["dashed line: where the steps that count were expected to end"]
     if costs:
         notes += _devices(sheet.panels[1, 0], costs)
@@ -40,13 +40,13 @@ def draw(spent: Mapping[str, int], costs: Costs | None, *, title: str, forecast:
 
 
 def _bar(axes: Axes, spent: Mapping[str, int], forecast: float | None) -> list[str]:
-    """One bar of seconds. Returns its parts, by their looks."""
+    """One bar of seconds. Returns its parts, by their styles."""
     whole = sum(spent.values()) / 1e9
     largest = sorted(spent, key=lambda name: -spent[name])[:_NAMED]
     parts = {LABELS[name]: spent[name] / 1e9 for name in spent if name in largest and spent[name]}
     if (rest := whole - sum(parts.values())) > 1e-9:
         parts["all else"] = rest
-    marks.stack(axes, 0, [(size, look) for look, size in enumerate(parts.values())], thick=0.8)
+    marks.stack(axes, 0, [(size, style) for style, size in enumerate(parts.values())], thick=0.8)
     if forecast is not None:
         marks.unity(axes, at=forecast * whole)
     axes.set_yticks([])
@@ -63,12 +63,14 @@ def _devices(axes: Axes, costs: Costs) -> list[str]:
     known = published.interruptions()
     counts = np.unique(np.geomspace(1, MOST, 120).astype(int))
     slow = replace(costs, checkpoint_s=SLOW[0], latency_s=SLOW[0], restart_s=SLOW[1])
-    for look, of_line in enumerate((costs, slow)):
-        axes.plot(counts, [_best(of_line, int(n))[1] for n in counts], color=marks.COLOURS[look], linestyle="-:"[look])
-        for power in range(3 * look, int(math.log10(MOST)) + 1):  # where the lines are apart
+    for style, of_line in enumerate((costs, slow)):
+        axes.plot(
+            counts, [_best(of_line, int(n))[1] for n in counts], color=marks.COLOURS[style], linestyle="-:"[style]
+        )
+        for power in range(3 * style, int(math.log10(MOST)) + 1):  # where the lines are apart
             at, share = _best(of_line, 10**power)
-            axes.plot([10**power], [share], marker=marks.MARKERS[look], color=marks.COLOURS[look])
-            side: Any = dict(xytext=(0, -3), va="top") if look else {}
+            axes.plot([10**power], [share], marker=marks.MARKERS[style], color=marks.COLOURS[style])
+            side: Any = dict(xytext=(0, -3), va="top") if style else {}
             marks.write(axes, 10**power, share, _duration(at), above=True, **side)
     used = [100 * goodput.expected(costs, goodput.HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
     axes.plot(counts, used, color=marks.COLOURS[0], linestyle=marks.DASHED)

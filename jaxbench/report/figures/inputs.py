@@ -7,7 +7,7 @@ import math
 from functools import partial
 from typing import Any
 
-from jaxbench.analysis.arms import Arm
+from jaxbench.analysis.arms import ArmResult
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.lever_headline import bound
 from jaxbench.analysis.quantities import interval
@@ -54,6 +54,6 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(title, [*places.handles(run.places), *seen], [*remarks, *places.remarks(run.places)])
 
 
-def share(arm: Arm) -> Estimate:
+def share(arm: ArmResult) -> Estimate:
     """Percent of the step; UNKNOWN of the baseline."""
     return UNKNOWN if arm.row is arm.baseline or not arm.ratio.known else bound(arm).times(100)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from jaxbench.analysis.arms import Place
+from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, bar_axis, entitle, short
@@ -31,7 +31,7 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: what each rung gains", notes=[what, *places.remarks(compared)])
 
 
-def factors(place: Place) -> list[Estimate]:
+def factors(place: ArmGroup) -> list[Estimate]:
     """The speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
     speedups = [UNKNOWN]
     for before, arm in zip(place.arms, place.arms[1:], strict=False):
@@ -39,7 +39,7 @@ def factors(place: Place) -> list[Estimate]:
     return speedups
 
 
-def _panel(axes: Axes, place: Place) -> None:
+def _panel(axes: Axes, place: ArmGroup) -> None:
     made, missing = [], []
     for y, (arm, factor) in enumerate(zip(place.arms, factors(place), strict=True)):
         alone = factor.alone() if arm.point.oversubscribed else factor

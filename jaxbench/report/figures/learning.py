@@ -43,7 +43,7 @@ def draw(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None
 
 
 def _line(axes: Axes, one: Learned, what: str, over: str, place: int, *, dotted: bool = False) -> None:
-    colour, marker = marks.look(place)
+    colour, marker = marks.series_style(place)
     x, y = one.series(what, over)
     few = len(x) <= 40
     axes.plot(x, y, color=colour, linestyle=":" if dotted else "-", marker="" if dotted or not few else marker)

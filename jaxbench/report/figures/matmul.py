@@ -72,13 +72,13 @@ def peak_of(row: CaseRow) -> float:
 def _shapes(sheet: Sheet, rows: Sequence[CaseRow]) -> list[str]:
     """The fastest shapes of each operation. Returns a note when there are more."""
     axes, kinds, shown = sheet.panels[0, -1], naming(rows, _PARTS), fastest(rows)
-    looks = list(dict.fromkeys(kinds[row.point.point] for row in rows))
+    styles = list(dict.fromkeys(kinds[row.point.point] for row in rows))
     made = []
     for place, row in enumerate(shown):
-        kind, rate = looks.index(kinds[row.point.point]), row.flop_per_s
-        made.append(Mark(at=place, value=rate, state=marks.state(row), look=kind, text=si(rate.value)))
+        kind, rate = styles.index(kinds[row.point.point]), row.flop_per_s
+        made.append(Mark(at=place, value=rate, state=marks.state(row), style=kind, text=si(rate.value)))
     marks.hbars(axes, made)
-    named = [f"{row.point.shape}{'' if len(looks) == 1 else ' ' + kinds[row.point.point]}" for row in shown]
+    named = [f"{row.point.shape}{'' if len(styles) == 1 else ' ' + kinds[row.point.point]}" for row in shown]
     sheet.names(axes, [short(name, 36) for name in named])
     zero_axis(axes, "x", max((mark.value.value for mark in made if mark.believed), default=1.0), show=si, room=1.2)
     entitle(axes, "other shapes: FLOP/s")

@@ -34,7 +34,7 @@ def draw(run: Findings) -> Figure | None:
     sheet = Sheet(1, 2, widths=[1, max(1.0, min(2.2, 0.25 * sum(map(len, several.values()))))], heights=2.4)
     _state(sheet.panels[0, 0], groups)
     _received(sheet.panels[0, 1], several, kinds)
-    bars = [marks.bar_handle(look, kind) for kind, look in kinds.items()]
+    bars = [marks.bar_handle(style, kind) for kind, style in kinds.items()]
     handles = [*families.handles(groups), marks.guide_handle("divided evenly"), *bars]
     remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(not row.believed for row in rows) else [])]
     if any(row.point.devices == 1 for row in rows):
@@ -43,10 +43,10 @@ def draw(run: Findings) -> Figure | None:
 
 
 def _kinds(rows: Sequence[Row]) -> dict[str, int]:
-    """The look of each kind that any row has. Known kinds look the same in every run."""
+    """The style of each kind that any row has. A known kind has the same style in every run."""
     seen = {kind for row in rows for kind, size in received(row).items() if size}
     every = [*KINDS, *sorted(seen - set(KINDS))]
-    return {kind: look for look, kind in enumerate(every, start=2) if kind in seen}  # 0 and 1 are the first lines'
+    return {kind: style for style, kind in enumerate(every, start=2) if kind in seen}  # 0 and 1 are the first lines'
 
 
 def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
@@ -92,7 +92,7 @@ def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
     if not row.believed:
         marks.cross(axes, at, total)
         return total
-    parts = [(sizes[kind] / 1e6, look) for kind, look in kinds.items() if sizes.get(kind)]
+    parts = [(sizes[kind] / 1e6, style) for kind, style in kinds.items() if sizes.get(kind)]
     marks.write(axes, at, marks.stack(axes, at, parts, thick=0.8, upright=True), f"{total:.3g}", above=True)
     return total
 

@@ -35,8 +35,8 @@ def draw(run: LeverFindings) -> Figure | None:
     beside = max(len(one.phases) for one in stacks)
     for axes in (left, right):
         sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], beside=beside, shown=axes is left)
-    drawn = {look for one in stacks for phase in one.phases for look in phase.indices}
-    handles = [marks.bar_handle(look, name) for look, name in enumerate(NAMES) if look in drawn]
+    drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(NAMES) if style in drawn]
     remarks = [*_notes(stacks), *places.remarks(run.places, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
@@ -46,12 +46,12 @@ def _stack(axes: Axes, place: int, one: Phases) -> None:
     parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in one.phases]
     end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.honest)
     at = 0.0
-    for (width, look), phase in zip(parts, one.phases, strict=True):
+    for (width, style), phase in zip(parts, one.phases, strict=True):
         at += width
         if phase.step_s.has_interval and one.honest:
             reach = [[max(0.0, width - max(0.0, phase.step_s.lo))], [max(0.0, phase.step_s.hi - width)]]
             axes.errorbar(
-                [at], [place + 0.12 * (look - 1.5)], xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8,
+                [at], [place + 0.12 * (style - 1.5)], xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8,
                 capsize=1.8, capthick=0.8, zorder=4,
             )  # fmt: skip
     marks.write(axes, max(end, one.whole.hi if one.whole.has_interval else end), place, seconds(one.whole.value))
@@ -65,7 +65,7 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
             share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
             text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.honest else ' ?'}"
             made.append(
-                Mark(at=at, value=share, look=phase.indices[-1], state="solid" if one.honest else "hollow", text=text)
+                Mark(at=at, value=share, style=phase.indices[-1], state="solid" if one.honest else "hollow", text=text)
             )
     marks.dots(axes, made)
     marks.unity(axes, at=0.0)

@@ -29,7 +29,7 @@ CAPTION = (
 GPIPE = "gpipe_table2_tpu"
 _BETWEEN: Any = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
 _THEORY: Any = dict(color=GREY, linewidth=0.6, zorder=1)
-_FIRST = 4  # the first look of schedules, so that no schedule looks like a number of micro-batches
+_FIRST = 4  # the first style of schedules, so that no schedule shares one with a number of micro-batches
 _UNMATCHED = "*"  # published for a number of micro-batches that was not measured here
 
 
@@ -38,12 +38,12 @@ def draw(run: Findings) -> Figure | None:
     rows = [row for row in families.compiled(run.rows) if row.point.strategy == "pipeline"]
     if not rows:
         return None
-    looks = {m: i for i, m in enumerate(sorted({micro_batches(row) for row in rows}))}
+    styles = {m: i for i, m in enumerate(sorted({micro_batches(row) for row in rows}))}
     schedules = [name for name in _BETWEEN if any(schedule(row) == name for row in rows)]
     sheet = Sheet(1, 3, heights=2.2)
     left, middle, right = sheet.panels[0]
-    _idle(left, rows, looks)
-    over = _throughput(middle, rows, looks)
+    _idle(left, rows, styles)
+    over = _throughput(middle, rows, styles)
     _memory(right, rows, schedules)
     remarks = [
         *families.remarks(rows, rows),
@@ -55,7 +55,7 @@ def draw(run: Findings) -> Figure | None:
     if over:
         remarks.append(notes.cited(f"{published.read(GPIPE).project}, Table 2, Transformer on TPUs"))
     title = f"{run.experiment}: pipelines and their idle share"
-    return sheet.finish(title, _handles(looks, schedules, compared=over), remarks)
+    return sheet.finish(title, _handles(styles, schedules, compared=over), remarks)
 
 
 def schedule(row: Row) -> str:
@@ -83,19 +83,19 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     return ratios
 
 
-def _idle(axes: Axes, rows: Sequence[Row], looks: Mapping[int, int]) -> None:
+def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
     counts = families.counts(rows)
     span = _between(min(counts), max(counts))
     for parts, chunks in _shapes(rows):
         axes.plot(span, [100 * idle(k, parts, chunks) for k in span], **_THEORY)
     for (parts, name), members in _families(rows).items():
-        families.line(axes, members, _idle_share, place=looks[parts], between=_BETWEEN[name], exact=True)
+        families.line(axes, members, _idle_share, place=styles[parts], between=_BETWEEN[name], exact=True)
     axes.set_ylim(-4, 104)
     devices_axis(axes, counts, label="stages K")
     entitle(axes, "idle share of the schedule, %")
 
 
-def _throughput(axes: Axes, rows: Sequence[Row], looks: Mapping[int, int]) -> bool:
+def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> bool:
     """Returns whether there was a K = 2, M = 1 to compare with."""
     counts, values = families.counts(rows), relative(rows)
     entitle(axes, "throughput, K = 2, M = 1 is 1")
@@ -108,9 +108,9 @@ def _throughput(axes: Axes, rows: Sequence[Row], looks: Mapping[int, int]) -> bo
         axes.plot(span, [k * (1 - idle(k, parts, chunks)) for k in span], **_THEORY)  # 1 at K = 2, M = 1, one chunk
     for (parts, name), members in _families(rows).items():
         value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
-        families.line(axes, members, value, place=looks[parts], between=_BETWEEN[name])
+        families.line(axes, members, value, place=styles[parts], between=_BETWEEN[name])
     for parts, xs, ys in others():
-        marks.published(axes, xs, ys, shape=marks.look(looks[parts])[1] if parts in looks else _UNMATCHED)
+        marks.published(axes, xs, ys, shape=marks.series_style(styles[parts])[1] if parts in styles else _UNMATCHED)
     log_axis(axes, "y", base=2, show=plain)
     devices_axis(axes, sorted({*counts, 2, 4, 8}), label="stages K")
     return True
@@ -127,14 +127,14 @@ def _memory(axes: Axes, rows: Sequence[Row], schedules: Sequence[str]) -> None:
     for name in schedules:
         members = [row for row in rows if schedule(row) == name and row.point.devices == stages]
         made = marks.of(members, micro_batches, lambda row: exact(families.passport(row, "temp_bytes")), exact=True)
-        marks.line(axes, made, place=_look(name), between=_BETWEEN[name])
+        marks.line(axes, made, place=_style(name), between=_BETWEEN[name])
     log_axis(axes, "x", base=2, show=plain, max_ticks=6)
     axes.set_xticks(sorted({micro_batches(row) for row in rows}))
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
     entitle(axes, f"scratch memory a stage, K = {stages}", x="micro-batches M")
 
 
-def _look(name: str) -> int:
+def _style(name: str) -> int:
     return _FIRST + list(_BETWEEN).index(name)
 
 
@@ -161,12 +161,12 @@ def _between(low: float, high: float) -> list[float]:
     return [low * (high / low) ** (i / 40) for i in range(41)]
 
 
-def _handles(looks: Mapping[int, int], schedules: Sequence[str], *, compared: bool) -> list[Line2D]:
-    entries = [marks.handle(look, f"M = {parts}") for parts, look in looks.items()]
-    entries += [marks.handle(_look(name), name, between=_BETWEEN[name]) for name in schedules]
+def _handles(styles: Mapping[int, int], schedules: Sequence[str], *, compared: bool) -> list[Line2D]:
+    entries = [marks.handle(style, f"M = {parts}") for parts, style in styles.items()]
+    entries += [marks.handle(_style(name), name, between=_BETWEEN[name]) for name in schedules]
     entries.append(marks.style_handle("idle slots alone", color=GREY, linewidth=0.6))
     if compared:
-        entries.append(marks.published_handle(marks.look(0)[1], "Huang et al., same markers"))
-        unmatched = [m for m, *_ in others() if m not in looks]
+        entries.append(marks.published_handle(marks.series_style(0)[1], "Huang et al., same markers"))
+        unmatched = [m for m, *_ in others() if m not in styles]
         entries += [marks.published_handle(_UNMATCHED, f"Huang et al., M = {m}") for m in unmatched]
     return entries

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.quantities import scaled
 from jaxbench.catalog import published
@@ -45,7 +45,7 @@ def draw(run: LeverFindings) -> Figure | None:
         sheet.names(panels[3], _differences(panels[3], run.places))
         panels[3].tick_params(axis="y", labelsize=6.5)
         handles += [
-            marks.style_handle("measured", color=marks.look(0)[0], marker="o", linestyle="none"),
+            marks.style_handle("measured", color=marks.series_style(0)[0], marker="o", linestyle="none"),
             marks.published_handle("o", "mixed precision minus float32, published"),
         ]
         remarks.append("accuracy: one short training per arm, so no interval; a difference may be due to the seed")
@@ -53,7 +53,7 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: what a number format changes", handles, remarks)
 
 
-def _accuracy(axes: Axes, everywhere: Sequence[Place]) -> None:
+def _accuracy(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
     places.dots(axes, everywhere, lambda arm: exact(arm.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
     low, high = axes.dataLim.x0, axes.dataLim.x1
     pad = max(high - low, 0.002)
@@ -62,7 +62,7 @@ def _accuracy(axes: Axes, everywhere: Sequence[Place]) -> None:
     entitle(axes, "final accuracy")
 
 
-def difference(arm: Arm) -> Estimate:
+def difference(arm: ArmResult) -> Estimate:
     """Final accuracy minus the baseline's, in percentage points; UNKNOWN for the baseline and without a training."""
     record = arm.baseline.point.record
     if arm.row is arm.baseline or record is None:
@@ -70,11 +70,14 @@ def difference(arm: Arm) -> Estimate:
     return exact(100 * (arm.outcome("final_accuracy") - record.outcome.get("final_accuracy", math.nan)))
 
 
-def _differences(axes: Axes, everywhere: Sequence[Place]) -> list[str]:
+def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
     """Ours above, published below. Returns the names of the rows."""
-    ours = [(arm, place, look) for look, place in enumerate(everywhere) for arm in place.arms if difference(arm).known]
+    ours = [
+        (arm, place, style) for style, place in enumerate(everywhere) for arm in place.arms if difference(arm).known
+    ]
     marks.dots(
-        axes, [Mark(at=y, value=difference(a), look=look, state=marks.state(a)) for y, (a, _, look) in enumerate(ours)]
+        axes,
+        [Mark(at=y, value=difference(a), style=style, state=marks.state(a)) for y, (a, _, style) in enumerate(ours)],
     )
     frame = published.read(SERIES).frame
     for y, change in enumerate(frame["mixed"] - frame["fp32"], start=len(ours)):

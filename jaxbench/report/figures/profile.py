@@ -30,7 +30,7 @@ def draw(run: Findings) -> Figure | None:
     sheet = Sheet()
     axes = sheet.only()
     for place, (row, profile) in enumerate(profiled):
-        parts = [(profile.kinds.get(kind, 0.0) / profile.steps, look) for look, kind in enumerate(kinds)]
+        parts = [(profile.kinds.get(kind, 0.0) / profile.steps, style) for style, kind in enumerate(kinds)]
         marks.stack(axes, place, parts, thick=0.62, hollow=row.point.oversubscribed)
         at = 0.0
         for width, _ in parts:
@@ -43,7 +43,7 @@ def draw(run: Findings) -> Figure | None:
     zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, max_ticks=8)
     entitle(axes, "time per traced step")
     sheet.names(axes, [short(_name(row), 34) for row, _ in profiled], beside=2)
-    handles = [marks.bar_handle(look, kind) for look, kind in enumerate(kinds)]
+    handles = [marks.bar_handle(style, kind) for style, kind in enumerate(kinds)]
     hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in profiled) else []
     remarks = [*hollow, "shares of the traced time; those below 6 % are not labelled"]
     return sheet.finish(f"{run.experiment}: time of a step by kind of operation", handles, remarks)

@@ -117,5 +117,5 @@ def _handles(top: float) -> Sequence[Patch]:
     """The colours of no delay, half of the longest and the longest."""
     shades = matplotlib.colormaps[COLOURS]
     labels = {0.0: "0 %", 0.5: f"+{50 * top:.3g} %", 1.0: f"+{100 * top:.3g} %"}
-    look: Any = {"edgecolor": "#aaaaaa", "linewidth": 0.4}
-    return [Patch(facecolor=shades(share / 1.3), label=label, **look) for share, label in labels.items()]
+    style: Any = {"edgecolor": "#aaaaaa", "linewidth": 0.4}
+    return [Patch(facecolor=shades(share / 1.3), label=label, **style) for share, label in labels.items()]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.memory_by_depth import Law
 from jaxbench.catalog import published
@@ -48,7 +48,7 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: memory saved and time paid", places.handles(run.places), remarks)
 
 
-def _pareto(axes: Axes, everywhere: Sequence[Place]) -> None:
+def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
     for number, place in enumerate(everywhere):
         arms = [arm for arm in place.arms if arm.timing.step_s.known and math.isfinite(arm.temp_bytes)]
         for arm in arms:
@@ -57,13 +57,13 @@ def _pareto(axes: Axes, everywhere: Sequence[Place]) -> None:
         for arm in arms if number == 0 else ():
             _name(axes, arm, below=arm in best)
         x, y = [_megabytes(arm) for arm in best], [_milliseconds(arm).value for arm in best]
-        axes.plot(x, y, color=marks.look(number)[0], linewidth=0.7, linestyle="--", zorder=1)
+        axes.plot(x, y, color=marks.series_style(number)[0], linewidth=0.7, linestyle="--", zorder=1)
     axes.margins(x=0.22, y=0.2)
     axes.set_xlim(left=0)
     entitle(axes, "step time, ms", x="scratch memory per device, MB")
 
 
-def _name(axes: Axes, arm: Arm, *, below: bool) -> None:
+def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
     """Writes the name on the outer side: below an arm on the front, above any other."""
     value = _milliseconds(arm)
     whole = value.has_interval and not arm.point.oversubscribed
@@ -72,24 +72,24 @@ def _name(axes: Axes, arm: Arm, *, below: bool) -> None:
     marks.write(axes, _megabytes(arm), at, short(arm.label, 16), ha="center", **side)
 
 
-def front(arms: Sequence[Arm]) -> list[Arm]:
+def front(arms: Sequence[ArmResult]) -> list[ArmResult]:
     """The Pareto front of scratch memory and median time, sorted by memory."""
-    best: list[Arm] = []
+    best: list[ArmResult] = []
     for arm in sorted((a for a in arms if a.believed), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
         if not best or arm.timing.step_s.value < best[-1].timing.step_s.value:
             best.append(arm)
     return best
 
 
-def _megabytes(arm: Arm) -> float:
+def _megabytes(arm: ArmResult) -> float:
     return arm.temp_bytes / 1e6
 
 
-def _milliseconds(arm: Arm) -> Estimate:
+def _milliseconds(arm: ArmResult) -> Estimate:
     return arm.timing.step_s.times(1e3)
 
 
-def overhead(arm: Arm) -> Estimate:
+def overhead(arm: ArmResult) -> Estimate:
     """Extra time over the baseline in percent."""
     value = arm.ratio
     return Estimate(value=100 * (value.value - 1), lo=100 * (value.lo - 1), hi=100 * (value.hi - 1))
@@ -102,7 +102,7 @@ def others() -> list[tuple[str, float]]:
     return [*((name, float(frame[id])) for id, name in _NAMES.items()), ("sqrt(n), Chen", float(claim))]
 
 
-def _overheads(axes: Axes, everywhere: Sequence[Place]) -> list[str]:
+def _overheads(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
     """Ours above, published below. Returns the names of the rows."""
     base = short(everywhere[0].arms[0].label, 12)
     names = [name for name in places.labels(everywhere) if name != everywhere[0].arms[0].label]
@@ -124,7 +124,7 @@ def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
         label = f"{law.remat}: n^{law.slope.value:.2f}" if law.slope.known else law.remat
         if law.slope.has_interval:
             label += f" ± {law.slope.hi - law.slope.value:.2f}"
-        colour, marker = marks.look(number)
+        colour, marker = marks.series_style(number)
         axes.plot(n, size, color=colour, marker=marker, linestyle="none", label=label, zorder=3)
         if law.slope.known:
             axes.plot(n, np.exp(law.intercept) * n**law.slope.value, color=colour, linewidth=0.9, zorder=2)

@@ -67,7 +67,7 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
     if not known:
         return None
     sheet = Sheet(len(known), heights=3.3)
-    looks = {label: place for place, label in enumerate(dict.fromkeys(s.label for s in own))}
+    styles = {label: place for place, label in enumerate(dict.fromkeys(s.label for s in own))}
     slopes: list[tuple[Axes, Text]] = []
     remarks: list[str] = []
     for axes, (platform, steep) in zip(sheet.panels[:, 0], known.items(), strict=True):
@@ -78,7 +78,7 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
         slopes += [(axes, text) for text in _ceilings(axes, flat, steep, inside)]
         for spot in inside:
             if spot.kind != "earlier":
-                marks.line(axes, [spot], place=looks[spot.label])
+                marks.line(axes, [spot], place=styles[spot.label])
                 continue
             axes.plot([spot.at], [spot.value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
         _earlier_names(axes, [spot for spot in inside if spot.kind == "earlier"])
@@ -87,7 +87,7 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
             note = f"below the panel, because they show only the overhead of a call: {hidden} of small sizes"
             remarks.append(": ".join(filter(None, (where, note))))
         remarks += [note for word, note in _MEANING.items() if any(word in (spot.state, spot.kind) for spot in inside)]
-    handles = [marks.handle(place, short(label), between="none") for label, place in looks.items()]
+    handles = [marks.handle(place, short(label), between="none") for label, place in styles.items()]
     figure = sheet.finish(title, handles, remarks)
     figure.draw_without_rendering()  # the slope of the diagonals on paper is known only after the layout
     for axes, text in slopes:
@@ -124,13 +124,13 @@ def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]
     close = [roof for roof in steep if roof.value * CLOSE >= steep[0].value]
     named = [(close[0].value, "\n".join(roof.label for roof in close), True)]
     named += [(roof.value, roof.label, False) for roof in steep if roof not in close]
-    look: Any = dict(zorder=6, fontsize=6.5, color="#222222", linespacing=1.1, rotation_mode="anchor")
+    style: Any = dict(zorder=6, fontsize=6.5, color="#222222", linespacing=1.1, rotation_mode="anchor")
     texts: list[Text] = []
     for value, text, above in named:
         x = span[0] * (span[1] / span[0]) ** (0.01 + 0.015 * text.count("\n"))  # a turned list leans to the left
         shift = 0, 2 if above else -2
         side = "bottom" if above else "top"
-        texts.append(axes.annotate(text, (x, x * value), xytext=shift, textcoords="offset points", va=side, **look))
+        texts.append(axes.annotate(text, (x, x * value), xytext=shift, textcoords="offset points", va=side, **style))
     return texts
 
 

@@ -32,7 +32,7 @@ _STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
 
 
 class StrategyCurve(NamedTuple):
-    """One line: a strategy in one scaling, its timed rows by device count. place: its look. base: of its speed-ups."""
+    """One line: a strategy in one scaling, its timed rows by device count. place: its style. base: of its speed-ups."""
 
     strategy: str
     scaling: str
@@ -156,7 +156,7 @@ def _overlay(axes: Axes, overlay: str) -> list[Line2D]:
     frame = published.read(overlay).frame.set_index("gpus")
     return [
         marks.published(
-            axes, frame.index, frame[name] / frame[name].iloc[0], shape=marks.look(place)[1], label=str(name)
+            axes, frame.index, frame[name] / frame[name].iloc[0], shape=marks.series_style(place)[1], label=str(name)
         )
         for place, name in enumerate(frame.columns)
     ]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from jaxbench.analysis import max_batch
-from jaxbench.analysis.max_batch import Proof, Search
+from jaxbench.analysis.max_batch import Search, TriedBatch
 from jaxbench.analysis.quantities import scaled
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain
@@ -60,17 +60,17 @@ def _predictions(axes: Axes, search: Search) -> None:
     entitle(axes, "memory per device, predicted", x="global batch")
 
 
-def _batch(proof: Proof) -> int:
+def _batch(proof: TriedBatch) -> int:
     return proof.batch
 
 
-def _verdict(axes: Axes, x: float, y: float, proof: Proof, *, aside: float = 0) -> None:
+def _verdict(axes: Axes, x: float, y: float, proof: TriedBatch, *, aside: float = 0) -> None:
     """Writes ✓ or ✗ above the measurement; `aside` moves ✓ to the left and ✗ to the right."""
     sign, colour, side = ("✓", _OK, -aside) if proof.ok else ("✗", _FAIL, aside)
     marks.write(axes, x, y, sign, above=True, size=9, xytext=(side, 4), va="baseline", color=colour, weight="bold")
 
 
-def _predicted(search: Search, proof: Proof) -> float:
+def _predicted(search: Search, proof: TriedBatch) -> float:
     """The prediction for a batch, interpolated if it was not compiled."""
     if proof.peak_bytes is not None:
         return proof.peak_bytes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxbench.analysis import sharing
-from jaxbench.analysis.arms import Arm, Place
+from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.levers.trainings import TRAININGS
 from jaxbench.report.drawing import marks, places
@@ -47,9 +47,9 @@ def draw(run: LeverFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: trainings that share devices", handles, places.remarks(run.places))
 
 
-def _lines(found: Sequence[Place]) -> list[Place]:
+def _lines(found: Sequence[ArmGroup]) -> list[ArmGroup]:
     """Each place once for trainings that take turns, and once for those that share a GPU through MPS."""
-    made: list[Place] = []
+    made: list[ArmGroup] = []
     for place in found:
         for mps in (False, True):
             if arms := [arm for arm in place.arms if TRAININGS.of(arm.point.levers).mps == mps]:
@@ -58,19 +58,19 @@ def _lines(found: Sequence[Place]) -> list[Place]:
     return made if len(made) > len(found) else list(found)
 
 
-def trainings(arm: Arm) -> float:
+def trainings(arm: ArmResult) -> float:
     return float(TRAININGS.of(arm.point.levers).at_once)
 
 
-def fairness(arm: Arm) -> Estimate:
+def fairness(arm: ArmResult) -> Estimate:
     """A training alone is fair to itself."""
     found = sharing.of(arm.row)
     return found.fairness if found is not None else Estimate(value=1.0)
 
 
-def _each(axes: Axes, arm: Arm, number: int) -> None:
+def _each(axes: Axes, arm: ArmResult, number: int) -> None:
     """A small dot for each of several trainings."""
     found = sharing.of(arm.row)
     if found is not None and arm.ratio.known:
         x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * one for one in found.relative]
-        axes.plot(x, y, ".", color=marks.look(number)[0], markersize=3, linestyle="none", alpha=0.6)
+        axes.plot(x, y, ".", color=marks.series_style(number)[0], markersize=3, linestyle="none", alpha=0.6)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.targets import Curve, Place
+from jaxbench.analysis.targets import Curve, SeedGroup
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.kit import (
     GREY,
@@ -72,7 +72,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
         ends = np.array([first.batch, min(batches.max(), 2 * first.batch * first.steps.value / lowest)])
         marks.guide(axes, ends, first.steps.value * first.batch / ends)
     for number, curve in enumerate(curve for curve in curves if curve.knee.known):
-        colour, _ = marks.look(rules.index(curve.rule))
+        colour, _ = marks.series_style(rules.index(curve.rule))
         axes.axvline(curve.knee.value, color=colour, linewidth=0.9, linestyle=":", zorder=1)
         text = f"knee {curve.knee.value:.3g}"
         high: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), color=colour, va="top")
@@ -89,10 +89,10 @@ def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
     _batch_axis(axes, batches)
 
 
-def _seconds(axes: Axes, curve: Curve, looks: Mapping[int, int]) -> None:
-    """looks: by device count."""
+def _seconds(axes: Axes, curve: Curve, styles: Mapping[int, int]) -> None:
+    """styles: by device count."""
     for devices in curve.counts:
-        _line(axes, curve.on(devices), lambda one: one.seconds, place=looks[devices])
+        _line(axes, curve.on(devices), lambda one: one.seconds, place=styles[devices])
     log_axis(axes, "y", show=seconds_tick, max_ticks=6)
     _batch_axis(axes, np.array([place.batch for place in curve.places], float))
 
@@ -112,14 +112,20 @@ def _devices(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
 
 
 def _line(
-    axes: Axes, places: Sequence[Place], value: Any, *, place: int, between: Any = "-", at: Any = lambda one: one.batch
+    axes: Axes,
+    places: Sequence[SeedGroup],
+    value: Any,
+    *,
+    place: int,
+    between: Any = "-",
+    at: Any = lambda one: one.batch,
 ) -> None:
     """The places of one series; censored ones hollow, with an arrow upward."""
     known = [one for one in places if value(one).known]
     made = [Mark(at=at(one), value=value(one), state="hollow" if one.censored else "solid") for one in known]
     marks.line(axes, [mark for mark in made if mark.state == "solid"], place=place, between=between)
     marks.line(axes, [mark for mark in made if mark.state == "hollow"], place=place, between="none")
-    colour, _ = marks.look(place)
+    colour, _ = marks.series_style(place)
     for one in known:
         if one.censored:
             marks.write(axes, at(one), value(one).value, "\N{UPWARDS ARROW}", above=True, size=9, color=colour)

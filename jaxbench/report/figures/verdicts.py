@@ -27,7 +27,7 @@ CAPTION = (
 )
 LIMIT = 40
 BAND = "#e8e8e8"
-_LOOKS: dict[str, tuple[str, str, str]] = {  # colour, marker, inside
+_STYLES: dict[str, tuple[str, str, str]] = {  # colour, marker, inside
     SLOWER: (COLOURS[1], "s", COLOURS[1]),
     FASTER: (COLOURS[2], "^", COLOURS[2]),
     SAME: (COLOURS[0], "o", COLOURS[0]),
@@ -106,7 +106,7 @@ def _ways(metric: Metric) -> str:
 
 def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
     """One interval, with its verdict and its numbers right of the panel. Overall is a large diamond in bold."""
-    colour, marker, inside = _LOOKS[answer.verdict]
+    colour, marker, inside = _STYLES[answer.verdict]
     ratio, weight = answer.ratio, "bold" if overall else "normal"
     if ratio.known:
         ends = [[ratio.value - ratio.lo], [ratio.hi - ratio.value]] if ratio.has_interval else None
@@ -122,11 +122,11 @@ def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
 
 def _handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:
     """The verdicts that occur, and the band."""
-    looks = {verdict: look for verdict, look in _LOOKS.items() if any(row.verdict == verdict for row in rows)}
+    styles = {verdict: style for verdict, style in _STYLES.items() if any(row.verdict == verdict for row in rows)}
     return [
         *(
             Line2D([], [], label=verdict, linestyle="none", color=colour, marker=marker, markerfacecolor=inside)
-            for verdict, (colour, marker, inside) in looks.items()
+            for verdict, (colour, marker, inside) in styles.items()
         ),
         Patch(color=BAND, label=f"within {100 * margin:.3g} %"),
     ]

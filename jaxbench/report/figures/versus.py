@@ -23,7 +23,7 @@ def draw(run: CaseFindings) -> Figure | None:
     rows = [row for row in run.rows if row.timing.step_s.known and not _repeats(row)]
     names = series.naming(rows, ("impl", "platform", "cores"))
     lines: dict[str, list[list[Mark]]] = {}  # label: marks of one row, and of the most
-    for look, op in enumerate(series.operations(rows)):
+    for style, op in enumerate(series.operations(rows)):
         of_op = [row for row in rows if row.point.op == op]
         for column, size in enumerate((min(map(series.elements, of_op)), max(map(series.elements, of_op)))):
             here = [row for row in of_op if row.point.elements == size]
@@ -32,7 +32,7 @@ def draw(run: CaseFindings) -> Figure | None:
                 if base is not None and row is not base:
                     label = short(f"{op}: {names[row.point.point]}", 34)
                     at = list(lines).index(label) if label in lines else len(lines)
-                    lines.setdefault(label, [[], []])[column] += _marks(at, row, base, look)
+                    lines.setdefault(label, [[], []])[column] += _marks(at, row, base, style)
     if not lines:
         return None
     pairs = published.processor_and_accelerator()
@@ -55,13 +55,13 @@ def _repeats(row: CaseRow) -> bool:
     return row.point.impl == "python" and row.point.cores != 1
 
 
-def _marks(at: int, row: CaseRow, base: CaseRow, look: int) -> list[Mark]:
+def _marks(at: int, row: CaseRow, base: CaseRow, style: int) -> list[Mark]:
     ratio = paired_ratio.ratio(base, row)
-    mark = Mark(at=at, value=ratio, state=marks.state(row), look=look, text=f"{ratio.value:.2g} x")
+    mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{ratio.value:.2g} x")
     return [mark] if ratio.known else []
 
 
-def _published(axes: Axes, pairs: tuple[published.Pair, ...], *, start: int) -> None:
+def _published(axes: Axes, pairs: tuple[published.PublishedSpeedup, ...], *, start: int) -> None:
     places = range(start, start + len(pairs))
     marks.published(axes, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
     for place, pair in zip(places, pairs, strict=True):

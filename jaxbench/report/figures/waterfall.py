@@ -34,7 +34,7 @@ _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # th
 _ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
 _KIN = {UNEVEN_STAGES: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
-_LOOKS = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}  # (colour and hatch, hollow)
+_STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}  # (colour and hatch, hollow)
 _GAP, _LEAST = 1.2, 12.0  # in bars: between device counts, and of a panel
 
 
@@ -60,7 +60,7 @@ def draw(run: TrainingFindings) -> Figure | None:
 def handles(every: Sequence[Waterfall]) -> list[Any]:
     """The legend of the factors that have a bar."""
     drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
-    return [marks.bar_handle(place, name, hollow=hollow) for name, (place, hollow) in _LOOKS.items() if name in drawn]
+    return [marks.bar_handle(place, name, hollow=hollow) for name, (place, hollow) in _STYLES.items() if name in drawn]
 
 
 def _name(one: Waterfall) -> str:
@@ -108,7 +108,7 @@ def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
     """The bar of one factor from `level` down, or up where it gains, with the interval around its end."""
     lost = factor.lost
     low, high = sorted((level, level - lost.value))
-    place, hollow = _LOOKS[factor.name]
+    place, hollow = _STYLES[factor.name]
     axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(place, hollow=hollow))
     _interval(axes, at, Estimate(value=level - lost.value, lo=level - lost.hi, hi=level - lost.lo))
     text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.clear else "?"

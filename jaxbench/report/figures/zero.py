@@ -30,7 +30,7 @@ DEGREES = tuple(2**power for power in range(11))  # as far as the table goes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class ZeroStage:
     """Of 16 bytes a parameter, a device keeps whole + shared / N. column: of the published table, "" for none."""
 
     name: str
@@ -47,10 +47,10 @@ class Stage:
         return " + ".join(filter(None, parts))
 
 
-DP = Stage(name="DP", whole=16, shared=0, column="")
-OS = Stage(name="P_os", whole=4, shared=12, column="pos_7.5B")
-GRADIENTS = Stage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
-PARAMETERS = Stage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")
+DP = ZeroStage(name="DP", whole=16, shared=0, column="")
+OS = ZeroStage(name="P_os", whole=4, shared=12, column="pos_7.5B")
+GRADIENTS = ZeroStage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
+PARAMETERS = ZeroStage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")
 STAGES = (DP, OS, GRADIENTS, PARAMETERS)
 _OF = {"zero1": OS, "zero2": GRADIENTS, "fsdp": PARAMETERS}
 # Strategies that split the model and not only its data: their state is shared in other ways. The strategies say so
@@ -58,7 +58,7 @@ _OF = {"zero1": OS, "zero2": GRADIENTS, "fsdp": PARAMETERS}
 _SPLIT_MODELS = ("tensor", "context", "pipeline", "expert", "hybrid")
 
 
-def stage(strategy: str) -> Stage | None:
+def stage(strategy: str) -> ZeroStage | None:
     """The ZeRO stage of a data-parallel strategy; None for any other strategy."""
     return None if strategy in _SPLIT_MODELS else _OF.get(strategy, DP)
 
@@ -105,7 +105,9 @@ def _published(axes: Axes) -> None:
     for place, each in enumerate(STAGES):
         marks.guide(axes, fine, [each.per_parameter(n) for n in fine])
         if each.column:
-            marks.published(axes, frame["dp"], frame[each.column] / BILLIONS, shape=marks.look(place)[1], joined=False)
+            marks.published(
+                axes, frame["dp"], frame[each.column] / BILLIONS, shape=marks.series_style(place)[1], joined=False
+            )
 
 
 def _axes(axes: Axes, counts: Sequence[int]) -> None:
@@ -140,7 +142,7 @@ def _handles(groups: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
     if not overlay:
         return ours
     theirs = [
-        marks.published_handle(marks.look(place)[1] if each.column else "", f"{each.name}: {each.formula}")
+        marks.published_handle(marks.series_style(place)[1] if each.column else "", f"{each.name}: {each.formula}")
         for place, each in enumerate(STAGES)
     ]
     pairs = [entry for pair in zip(ours, theirs, strict=False) for entry in pair]

@@ -23,21 +23,21 @@ CPU_LIMIT_BYTES = 2**30  # a CPU shares its memory with everything else: a limit
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limit:
+class MemoryLimit:
     """How much memory one device may hold, and who says so."""
 
     bytes: int
     source: str
 
 
-def limit(asked: int, machine: dict[str, Any]) -> Limit:
+def limit(asked: int, machine: dict[str, Any]) -> MemoryLimit:
     """The limit of a search. asked: ``config.search_bytes``; 0 means the device's own limit."""
     has = machine.get("device_memory_bytes")
     if asked and not (has and has < asked):  # no setting makes a device larger
-        return Limit(bytes=asked, source="config.search_bytes")
+        return MemoryLimit(bytes=asked, source="config.search_bytes")
     if has:
-        return Limit(bytes=has, source="what the device lets JAX use")
-    return Limit(bytes=CPU_LIMIT_BYTES, source="1 GiB, because a CPU's memory is not the step's alone")
+        return MemoryLimit(bytes=has, source="what the device lets JAX use")
+    return MemoryLimit(bytes=CPU_LIMIT_BYTES, source="1 GiB, because a CPU's memory is not the step's alone")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Study:
     points: Sequence[Point]
     experiment: str
     config: dict[str, Any]
-    limit: Limit
+    limit: MemoryLimit
     folder: Path
     console: Console
 

@@ -21,7 +21,7 @@ DTYPES = ("float32",)
 
 
 @dataclass(frozen=True)
-class Program:
+class DispatchedProgram:
     """A program of `elements` float32 numbers, and its right result."""
 
     elements: int
@@ -32,8 +32,8 @@ class Program:
 # jnp.copy, because a compiled identity returns its argument without running anything. Both are idempotent, so each call
 # takes the previous result, as in a minimal hand-written loop.
 PROGRAMS = {
-    "empty": Program(1, jnp.copy, lambda x: x),
-    "tiny": Program(8, lambda x: jnp.maximum(x, 0), lambda x: np.maximum(x, 0)),
+    "empty": DispatchedProgram(1, jnp.copy, lambda x: x),
+    "tiny": DispatchedProgram(8, lambda x: jnp.maximum(x, 0), lambda x: np.maximum(x, 0)),
 }
 OPS = tuple(PROGRAMS)
 

@@ -38,7 +38,7 @@ TOLERANCE = {"python": 1e-4, "numpy": 1e-4, "jit": 2**-6, "jit+copies": 2**-6}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class Routine:
     """One job. arrays: rows -> its arguments. flops: of one row."""
 
     jax: Callable[..., Any]
@@ -88,14 +88,14 @@ def _lstm(embedding: Any, wx: Any, wh: Any, b: Any, w: Any, tokens: Any, label: 
 
 
 JOBS = {
-    "product": Job(
+    "product": Routine(
         jax=lambda a, b: a @ b,
         numpy=by_hand.product,
         python=by_hand.python_product,
         arrays=lambda rows: (Array((rows, PIXELS)), _weights(PIXELS, HIDDEN)),
         flops=dense(PIXELS, HIDDEN),
     ),
-    "mlp": Job(
+    "mlp": Routine(
         jax=jax.grad(_mlp, argnums=tuple(range(4))),
         parameters=4,
         numpy=by_hand.mlp,
@@ -106,7 +106,7 @@ JOBS = {
         ),
         flops=training([dense(PIXELS, HIDDEN), dense(HIDDEN, CLASSES)]),
     ),
-    "cnn": Job(
+    "cnn": Routine(
         jax=jax.grad(_cnn, argnums=tuple(range(2))),
         parameters=2,
         numpy=by_hand.cnn,
@@ -119,7 +119,7 @@ JOBS = {
             dense(OUTPUT**2 * CHANNELS, CLASSES),
         ]),
     ),
-    "lstm": Job(
+    "lstm": Routine(
         jax=jax.grad(_lstm, argnums=tuple(range(5))),
         parameters=5,
         numpy=by_hand.lstm,

@@ -28,7 +28,7 @@ EXPANSION = 4  # hidden width of a block's perceptron, in widths
 
 
 @dataclass(frozen=True)
-class Shape:
+class Dimensions:
     layers: int
     width: int
     heads: int
@@ -50,17 +50,17 @@ ROWS = 50304
 # GPT-2's four; then, with its vocabulary, those of table 2.1 of Brown et al., arXiv:2005.14165: "1b" has the layers and
 # the width of GPT-3 XL (1.3B, with 16 heads: the table's 24 do not divide 2048), "7b" is GPT-3 6.7B.
 PRESETS = {
-    "tiny": Shape(4, 128, 4, 128, 256),
-    "small": Shape(12, 768, 12, 1024, 50257, padded_vocab=ROWS),
-    "medium": Shape(24, 1024, 16, 1024, 50257, padded_vocab=ROWS),
-    "large": Shape(36, 1280, 20, 1024, 50257, padded_vocab=ROWS),
-    "xl": Shape(48, 1600, 25, 1024, 50257, padded_vocab=ROWS),
-    "1b": Shape(24, 2048, 16, 2048, 50257, padded_vocab=ROWS),
-    "7b": Shape(32, 4096, 32, 2048, 50257, padded_vocab=ROWS),
+    "tiny": Dimensions(4, 128, 4, 128, 256),
+    "small": Dimensions(12, 768, 12, 1024, 50257, padded_vocab=ROWS),
+    "medium": Dimensions(24, 1024, 16, 1024, 50257, padded_vocab=ROWS),
+    "large": Dimensions(36, 1280, 20, 1024, 50257, padded_vocab=ROWS),
+    "xl": Dimensions(48, 1600, 25, 1024, 50257, padded_vocab=ROWS),
+    "1b": Dimensions(24, 2048, 16, 2048, 50257, padded_vocab=ROWS),
+    "7b": Dimensions(32, 4096, 32, 2048, 50257, padded_vocab=ROWS),
 }
 
 
-def shape(config: ConfigDict) -> Shape:
+def shape(config: ConfigDict) -> Dimensions:
     """The shape of ``config.preset``, with each number that is not 0 in the config replaced.
 
     Raises:
@@ -76,7 +76,7 @@ def shape(config: ConfigDict) -> Shape:
         fields[field] = override or value
     if config.get("vocab", 0) and not config.get("padded_vocab", 0):
         fields["padded_vocab"] = 0  # the preset's padding is for its own vocabulary
-    sizes = Shape(**fields)
+    sizes = Dimensions(**fields)
     if sizes.rows < sizes.vocab:
         raise UserError(
             f"--config.model.padded_vocab={sizes.rows} is less than the vocabulary of {sizes.vocab}: use "
@@ -93,7 +93,7 @@ def shape(config: ConfigDict) -> Shape:
 class Attention(nnx.Module):
     """Causal multi-head attention. The three projections are one product."""
 
-    def __init__(self, shape: Shape, rngs: nnx.Rngs):
+    def __init__(self, shape: Dimensions, rngs: nnx.Rngs):
         heads = (shape.heads, shape.width // shape.heads)
         self.qkv = _linear((shape.width,), (3, *heads), rngs=rngs)
         self.out = _linear(heads, (shape.width,), residuals=2 * shape.layers, rngs=rngs)
@@ -107,7 +107,7 @@ class Attention(nnx.Module):
 class Perceptron(nnx.Module):
     """Two dense layers with tanh-GELU between them."""
 
-    def __init__(self, shape: Shape, rngs: nnx.Rngs):
+    def __init__(self, shape: Dimensions, rngs: nnx.Rngs):
         hidden = EXPANSION * shape.width
         self.up = _linear((shape.width,), (hidden,), rngs=rngs)
         self.down = _linear((hidden,), (shape.width,), residuals=2 * shape.layers, rngs=rngs)
@@ -119,7 +119,7 @@ class Perceptron(nnx.Module):
 class Block(nnx.Module):
     """x + attention(norm(x)), then x + perceptron(norm(x))."""
 
-    def __init__(self, shape: Shape, rngs: nnx.Rngs):
+    def __init__(self, shape: Dimensions, rngs: nnx.Rngs):
         self.norm_attention = norm(shape.width, rngs)
         self.attention = Attention(shape, rngs)
         self.norm_perceptron = norm(shape.width, rngs)
@@ -163,7 +163,7 @@ def norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
     return nnx.LayerNorm(width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
 
 
-def _mixture(shape: Shape, rngs: nnx.Rngs) -> Mixture:
+def _mixture(shape: Dimensions, rngs: nnx.Rngs) -> Mixture:
     places, deviations = capacity(shape.context, shape.experts), (0.02, 0.02 / math.sqrt(2 * shape.layers))
     return Mixture(
         width=shape.width, hidden=EXPANSION * shape.width, experts=shape.experts, capacity=places,

@@ -50,7 +50,7 @@ def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = 
     )
 
 
-def collective_bounds(shape: gpt.Shape, share: DeviceShare, *, recomputed: bool) -> CollectiveBounds:
+def collective_bounds(shape: gpt.Dimensions, share: DeviceShare, *, recomputed: bool) -> CollectiveBounds:
     """The closed form of one forward and backward pass on one device."""
     positions_held = share.examples * shape.context // share.over("context")  # positions of all examples on a device
     bounds: CollectiveBounds = {}
@@ -68,7 +68,7 @@ def collective_bounds(shape: gpt.Shape, share: DeviceShare, *, recomputed: bool)
     return bounds
 
 
-def _tensor(shape: gpt.Shape, share: DeviceShare, positions_held: int, *, recomputed: bool) -> CollectiveBounds:
+def _tensor(shape: gpt.Dimensions, share: DeviceShare, positions_held: int, *, recomputed: bool) -> CollectiveBounds:
     """Four sums of activations per block, one for the embedding lookup, one for the gradient of the scores' input, and
     four numbers per position for the loss. With positions split, each sum becomes a reduce-scatter and an all-gather,
     and the gradients of replicated parameters, of which each device has seen only some positions, are summed."""

@@ -35,7 +35,7 @@ State = dict[str, Any]
 class Ensemble:
     """tree: how each is grown. rounds: how many times one is grown for every output. classes: of the target."""
 
-    tree: trees.Settings
+    tree: trees.TreeSettings
     rounds: int
     classes: int = 2
 
@@ -113,9 +113,9 @@ def evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: Batch) -> 
 
 
 def workload(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: Any) -> TrainWorkload:
-    """tree: of `trees.Settings`, without its columns. seed: of the split. Raises UserError for wrong settings."""
+    """tree: of `trees.TreeSettings`, without its columns. seed: of the split. Raises UserError for wrong settings."""
     columns = table.rows.shape[1] - 1
-    of = Ensemble(tree=trees.Settings(columns=columns, **tree), rounds=rounds, classes=table.classes)
+    of = Ensemble(tree=trees.TreeSettings(columns=columns, **tree), rounds=rounds, classes=table.classes)
     return from_sums(
         name=name,
         init=lambda key: init(of),

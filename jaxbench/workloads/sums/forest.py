@@ -23,16 +23,16 @@ from jaxbench.workloads.sums.adapt import from_sums
 MAX_COUNT = 8  # of a row in one tree: a bootstrap draws more in one of a million cases
 
 
-def settings(*, columns: int, depth: int, min_rows: float) -> trees.Settings:
+def settings(*, columns: int, depth: int, min_rows: float) -> trees.TreeSettings:
     """min_rows: share of the table's rows that each side of a split must hold."""
-    return trees.Settings(columns=columns, depth=depth, rate=1.0, l2=1e-9, min_hessian=min_rows, loss="squared")
+    return trees.TreeSettings(columns=columns, depth=depth, rate=1.0, l2=1e-9, min_hessian=min_rows, loss="squared")
 
 
-def init(of: trees.Settings, count: int) -> trees.State:
+def init(of: trees.TreeSettings, count: int) -> trees.State:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), trees.init(of))
 
 
-def local(of: trees.Settings, state: trees.State, rows: Batch) -> dict[str, jax.Array]:
+def local(of: trees.TreeSettings, state: trees.State, rows: Batch) -> dict[str, jax.Array]:
     """The histograms of each tree, (trees, nodes, columns, BINS); "loss": that of no tree, the squared target."""
     plain = {"row": rows["row"], "margin": jnp.zeros(len(rows["row"]))}
 
@@ -43,7 +43,7 @@ def local(of: trees.Settings, state: trees.State, rows: Batch) -> dict[str, jax.
     return {**sums, "loss": jnp.mean(sums["loss"])}
 
 
-def update(of: trees.Settings, tried: int, state: trees.State, sums: dict[str, jax.Array]) -> trees.State:
+def update(of: trees.TreeSettings, tried: int, state: trees.State, sums: dict[str, jax.Array]) -> trees.State:
     """tried: columns that each node may be split by, drawn from the tree's number and the level."""
     count, level = state["level"].shape[0], state["level"][0].astype(jnp.int32)
     keys = jax.random.split(jax.random.fold_in(jax.random.PRNGKey(0), level), count)
@@ -78,7 +78,7 @@ def workload(name: str, *, count: int, depth: int, tried: int, min_rows: float, 
     )
 
 
-def fit(of: trees.Settings, table: np.ndarray, *, count: int, tried: int, seed: int = 0) -> trees.State:
+def fit(of: trees.TreeSettings, table: np.ndarray, *, count: int, tried: int, seed: int = 0) -> trees.State:
     """All trees, grown on one device as the measured step grows them. table: bins, then the target."""
     rows = {"row": jnp.asarray(table), "drawn": counts(jax.random.PRNGKey(seed), len(table), count)}
 
@@ -93,7 +93,7 @@ def fit(of: trees.Settings, table: np.ndarray, *, count: int, tried: int, seed: 
     return state
 
 
-def predicted(of: trees.Settings, state: trees.State, bins: np.ndarray) -> np.ndarray:
+def predicted(of: trees.TreeSettings, state: trees.State, bins: np.ndarray) -> np.ndarray:
     """The mean over all trees of the mean target of a row's leaf, (rows,)."""
     each = jax.vmap(lambda tree: trees.predicted(of, tree, jnp.asarray(bins)))(state)
     return np.asarray(jnp.mean(each, axis=0))

@@ -33,7 +33,7 @@ State = dict[str, jax.Array]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class TreeSettings:
     """Of a tree. min_hessian: per row of the table, that each side of a split must hold. l2: per row too."""
 
     columns: int
@@ -50,7 +50,7 @@ class Settings:
             raise UserError(f"--config.model.depth={self.depth} is not a depth of 1 to 10: use 6.")
 
 
-def init(settings: Settings) -> State:
+def init(settings: TreeSettings) -> State:
     """No splits: column -1 sends every row to the left. Nodes are numbered as in a heap; level is the next to grow."""
     nodes = 2**settings.depth
     return {
@@ -58,7 +58,7 @@ def init(settings: Settings) -> State:
     }  # fmt: skip
 
 
-def local(settings: Settings, state: State, rows: Batch, weight: jax.Array | None = None) -> dict[str, jax.Array]:
+def local(settings: TreeSettings, state: State, rows: Batch, weight: jax.Array | None = None) -> dict[str, jax.Array]:
     """The `histograms` of this level, and the loss. weight: of each row, (rows,); None: all count once."""
     bins_RC, target_R = rows["row"][:, :-1].astype(jnp.int32), rows["row"][:, -1].astype(jnp.float32)
     loss_R, first_R, second_R = derivatives(settings.loss, rows["margin"], target_R)
@@ -67,7 +67,7 @@ def local(settings: Settings, state: State, rows: Batch, weight: jax.Array | Non
 
 
 def histograms(
-    settings: Settings,
+    settings: TreeSettings,
     state: State,
     bins_RC: jax.Array,
     first_R: jax.Array,
@@ -93,7 +93,7 @@ def derivatives(loss: str, margin: jax.Array, target: jax.Array) -> tuple[jax.Ar
     return jax.nn.softplus(margin) - target * margin, odds - target, odds * (1 - odds)
 
 
-def update(settings: Settings, state: State, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> State:
+def update(settings: TreeSettings, state: State, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> State:
     """Splits each node of this level where that gains most, or sends all its rows to the left.
 
     allowed: which columns may split a node, (nodes, columns); None: all.
@@ -127,13 +127,13 @@ def _sides(sums: dict[str, jax.Array]) -> tuple[tuple[jax.Array, jax.Array], ...
     return left, (whole[0] - left[0], whole[1] - left[1]), whole
 
 
-def _chosen(settings: Settings, side: tuple[jax.Array, jax.Array], best: jax.Array) -> jax.Array:
+def _chosen(settings: TreeSettings, side: tuple[jax.Array, jax.Array], best: jax.Array) -> jax.Array:
     """The value of a leaf made of one side of each node's split."""
     g, h = (jnp.take_along_axis(each.reshape(len(best), -1), best[:, None], axis=1) for each in side)
     return _value(settings, g, h)[:, 0]
 
 
-def _value(settings: Settings, g: jax.Array, h: jax.Array) -> jax.Array:
+def _value(settings: TreeSettings, g: jax.Array, h: jax.Array) -> jax.Array:
     return -settings.rate * g / (h + settings.l2)
 
 
@@ -149,7 +149,7 @@ def _node(state: State, bins_RC: jax.Array, *, levels: int, until: Any) -> jax.A
     return node_R
 
 
-def workload(name: str, settings: Settings, **facts: Any) -> TrainWorkload:
+def workload(name: str, settings: TreeSettings, **facts: Any) -> TrainWorkload:
     """One level of one tree of a table in the shape of Higgs, in the middle of a training: margins are normal."""
     if settings.columns != tables.COLUMNS:
         raise UserError(f"the drawn table has {tables.COLUMNS} columns, not {settings.columns}.")
@@ -183,12 +183,12 @@ def binned(columns: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     return np.stack(bins, axis=1).astype(np.uint8)
 
 
-def fit(settings: Settings, table: np.ndarray, trees: int) -> list[State]:
+def fit(settings: TreeSettings, table: np.ndarray, trees: int) -> list[State]:
     """So many trees on one device. table: bins, then the target."""
     return grower(settings, table)(trees)
 
 
-def grower(settings: Settings, table: np.ndarray) -> Callable[[int], list[State]]:
+def grower(settings: TreeSettings, table: np.ndarray) -> Callable[[int], list[State]]:
     """count -> so many trees, grown level by level as the measured step does. table: bins, then the target."""
     rows, count = jnp.asarray(table), len(table)
 
@@ -211,12 +211,12 @@ def grower(settings: Settings, table: np.ndarray) -> Callable[[int], list[State]
     return several
 
 
-def predicted(settings: Settings, tree: State, bins: jax.Array) -> jax.Array:
+def predicted(settings: TreeSettings, tree: State, bins: jax.Array) -> jax.Array:
     """What a tree that is grown gives to each row, (rows,)."""
     return tree["value"][_node(tree, bins.astype(jnp.int32), levels=settings.depth, until=settings.depth)]
 
 
-def margins(settings: Settings, grown: list[State], bins: np.ndarray) -> np.ndarray:
+def margins(settings: TreeSettings, grown: list[State], bins: np.ndarray) -> np.ndarray:
     """The sum of all trees for each row."""
     give: Callable[..., jax.Array] = jax.jit(functools.partial(predicted, settings))
     return np.sum([np.asarray(give(tree, jnp.asarray(bins))) for tree in grown], axis=0)
