@@ -133,18 +133,12 @@ class Bench(Compiler):
         return self._facts[id(workload)]
 
     def _verdicts(
-        self,
-        point: Point,
-        workload: TrainWorkload,
-        program: Program,
-        compiled: CompiledStep,
-        batch: Batch,
-        outputs: Any,
+        self, point: Point, workload: TrainWorkload, program: Program, compiled: CompiledStep, batch: Batch, out: Any
     ) -> tuple[Verdict, ...]:
         if not point.explains:
             checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
             about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
-            return first_step.explained(checks, outputs, workload, **about)
+            return first_step.explained(checks, out, workload, **about)
         host, part = host_calls.judge(compiled.host_calls), point.levers[PART.name]
         if explaining.is_plain(point):  # the base's program with another batch, which was checked
             return (host,)
