@@ -245,9 +245,7 @@ def compose(
     """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
 
     A preset with ``TINY = True`` uses the experiment's ``tiny(config)``, if it has one: the same model, so small that
-    it compiles in a second; tiny=False: the model keeps its size. training: to a target, which needs the experiment's
-    ``for_training(config)``, if it has one, instead.
-
+    it compiles in a second; not with tiny=False. training: uses its ``for_training(config)``, if it has one, instead.
     An experiment may add keys to its own groups but may not change the type of a harness field.
     """
     own = _own(experiment, module)
