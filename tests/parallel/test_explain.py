@@ -73,7 +73,7 @@ def test_one_device_alone_does_one_devices_share(mesh):
     assert int(state.step) == 2
 
 
-@pytest.mark.parametrize("mesh", thin(MESHES, ["fsdp=2,tensor=2", "stage=2"]))
+@pytest.mark.parametrize("mesh", thin(MESHES, ["fsdp=2,tensor=2"]))
 def test_only_the_collectives_are_all_that_the_step_sends(mesh):
     workload, program, whole = step(mesh)
     communication = only_collectives.communication(workload, program, BATCH)
@@ -85,6 +85,7 @@ def test_only_the_collectives_are_all_that_the_step_sends(mesh):
     assert int(state.step) == 0
 
 
+@pytest.mark.full
 def test_a_gather_that_micro_batches_share_is_sent_once():
     workload = experiment_workload("gpt", **GPT, **{"lever.accumulate": "2"})
     program = parallel.build("fsdp", workload, jax.devices()[:2])

@@ -73,6 +73,7 @@ def test_nothing_scrolls_sideways_at_1200_pixels(pages: dict[str, str], tmp_path
         assert three[2] > 2 * one[2], "a last one without a neighbour is as wide as both"
 
 
+@pytest.mark.full
 @browser.needed
 def test_on_a_phone_only_tables_and_figures_scroll(pages: dict[str, str], tmp_path: Path) -> None:
     found = browser.laid_out(pages, 400, tmp_path)

@@ -48,6 +48,7 @@ def made(
     return found, card
 
 
+@pytest.mark.full
 def test_everything_is_on_one_page(tmp_path: Path) -> None:
     folders, card = made(tmp_path, views=ALL, reports=True)
     outcome = machine.write(tmp_path, folders, card)

@@ -68,6 +68,7 @@ def asked(path, limit):
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_what_a_search_finds_it_has_run(tmp_path):
     path = tmp_path / "hungry.py"
     path.write_text(MEMORY_HUNGRY)

@@ -103,6 +103,7 @@ def test_a_process_that_dies_fails_its_point_by_name_and_the_world_is_made_anew(
     measure(workers, 1)
 
 
+@pytest.mark.full
 def test_a_process_that_is_stopped_is_found_by_the_deadline(workers, monkeypatch):
     monkeypatch.setattr(Worker.ask, "__defaults__", (3.0,))
     the_world(workers).wait_ready()
