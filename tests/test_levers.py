@@ -35,9 +35,9 @@ def test_values_are_typed_once():
     }  # fmt: skip
 
 
-def test_the_order_of_levers_is_that_of_their_columns():
-    """Of names of arms and of summary.csv, which other people's scripts read: a new lever comes last."""
-    assert list(levers.LEVERS) == [
+def test_a_new_lever_comes_after_these():
+    """Of names of arms, which other people's scripts read: a new lever comes last."""
+    assert list(levers.LEVERS)[:14] == [
         "precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction", "mesh",
         "schedule", "sequence_parallel", "compiler", "trainings",
     ]  # fmt: skip

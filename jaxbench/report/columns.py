@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every column of ``summary.csv`` and of the tables of points: a new one is one line at the end of `COLUMNS`.
+"""Every column of ``summary.csv`` and of the tables of points: a new one is one line of `COLUMNS`.
 
-Columns with ``csv`` are in the file in this order. Other people's scripts read it, so new columns come last. A cell is
-empty if its value is unknown, never 0 or inf. docs/METRICS.md has a table of these columns, which a test compares.
+Columns with ``csv`` are in the file, in the order of ``summary_columns.txt``: other people's scripts read it, so a new
+column comes last, wherever it is declared. A cell is empty if its value is unknown, never 0 or inf.
+docs/METRICS.md has a table of these columns, which a test compares.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis import load, quantities, tokens, waterfall
@@ -24,11 +26,6 @@ from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Pos
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
 ID, QUALITY = Position.IDENTITY, Position.QUALITY
-# The levers that the file has among its other columns; those added later end it.
-_FIRST_LEVERS = (
-    "precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction", "schedule",
-    "sequence_parallel",
-)  # fmt: skip
 _Shown = partial(Column, csv=False)  # not in the file: for people, from values that other columns have
 _VERDICTS = {"cannot tell": "unchecked", "faster": "ok"}
 
@@ -247,7 +244,7 @@ COLUMNS: tuple[Column, ...] = (
     *_defined_in("gates", Column("gate", "row.gate"), Column("gate_reason", "row.gate_reason")),
     *_defined_in("levers",
         Column("arm", "point.arm"),
-        *map(_lever, _FIRST_LEVERS),
+        *(_lever(name) for name in LEVERS if name not in ("mesh", "trainings")),  # these two are declared elsewhere
         Column("baseline", "arm.baseline.point.point"),
         Column("ratio", "arm.ratio", ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS, interval=7,
                shown=_claim("arm.ratio")),
@@ -294,7 +291,6 @@ COLUMNS: tuple[Column, ...] = (
         Column("communication_hidden", "waterfall.hidden", unit="1", bounds=True),
         Column("communication_predicted_s", "waterfall.predicted_s", unit="s")),
     *_defined_in("work-and-utilisation", Column("product_share", "row.use.product_share", unit="1", bounds=True)),
-    *_defined_in("levers", *(_lever(name) for name in LEVERS if name not in (*_FIRST_LEVERS, "mesh", "trainings"))),
     *_defined_in("stragglers",
         Column("slowest_over_median", "stragglers.step.slowest_over_median", unit="1", bounds=True),
         Column("local_slowest_over_median", "stragglers.local.slowest_over_median", unit="1", bounds=True),
@@ -306,7 +302,8 @@ COLUMNS: tuple[Column, ...] = (
         Column("fairness", "sharing.fairness", share, unit="1", bounds=True, heading="fairness", on=L)),
 )  # fmt: skip
 
-FILE = tuple(column for column in COLUMNS if column.csv)
+_PLACES = {name: n for n, name in enumerate(Path(__file__).with_name("summary_columns.txt").read_text().split())}
+FILE = tuple(sorted((c for c in COLUMNS if c.csv), key=lambda column: _PLACES.get(column.name, len(_PLACES))))
 
 
 def on(kind: Kind, *, view: str = "", unit: str = "") -> list[Column]:
