@@ -58,6 +58,7 @@ def test_an_option_that_xla_does_not_know_is_refused_before_training(built):
         built("mlp", **{"lever.compiler": "xla_nonsense=1"})
 
 
+@pytest.mark.full
 def test_a_pipeline_has_its_schedule_and_its_micro_batches(built):
     place = {"train.strategy": "pipeline", "lever.schedule": "interleaved", "model.layers": 4, "mesh.devices": "2"}
     place |= {"model.width": 16, "model.heads": 2, "model.context": 16}
