@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+
+from jaxbench.analysis import load
 from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.analysis.quantities import devices, percent, seconds
 from jaxbench.analysis.scaling import Control, Row
@@ -11,6 +14,9 @@ from jaxbench.analysis.scaling import Control, Row
 # headline is doubted. The ratio of two times that do not differ is off by about the width of its interval.
 NOISE, DOUBT = 0.05, 2.0
 WIDEST = 0.25  # half the width of an efficiency's interval: beyond it a headline would say nothing
+# The share of a point's CPUs that others may have. Beyond it the efficiency is that of what they left, and its
+# interval, which knows of the rounds only, may exclude the truth.
+TAKEN = 0.10
 
 
 def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[str]:
@@ -18,14 +24,17 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
 
     If no point allows one, a single sentence that starts with "No headline" says why.
 
-    controls: of the same run. A strategy has no headline if an efficiency is not known to ± WIDEST, or if its same
-      program, measured twice, differs by more than NOISE and by more than DOUBT times the half width of the headline's
-      interval.
+    controls: of the same run. A strategy has no headline if an efficiency is not known to ± WIDEST, if others had more
+      than TAKEN of its CPUs, or if its same program, measured twice, differs by more than NOISE and by more than DOUBT
+      times the half width of the headline's interval.
     """
     strategies = dict.fromkeys(r.point.strategy for r in rows)
     noise = {control.strategy: control for control in controls or ()}
     claims = {name: _claims([row for row in rows if row.point.strategy == name]) for name in strategies}
-    reasons = {name: _too_wide(largest) or _noisy(noise.get(name), largest) for name, largest in claims.items()}
+    reasons = {
+        name: _too_wide(largest) or _taken(largest) or _noisy(noise.get(name), largest)
+        for name, largest in claims.items()
+    }
     doubts = {name: reason for name, reason in reasons.items() if reason}
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
     return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows)}."]
@@ -57,6 +66,20 @@ def _too_wide(largest: list[Row]) -> str:
             return (
                 f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is known to ±{100 * half:.0f} points "
                 f"only, and a headline needs ±{100 * WIDEST:.0f}"
+            )
+    return ""
+
+
+def _taken(largest: list[Row]) -> str:
+    """Which point's CPUs others had, as a clause; "" if none's, if nothing is known of them, or on accelerators."""
+    for row in (row for row in largest if row.point.platform == "cpu"):
+        about = load.of(row.point)
+        others, steal = (value if math.isfinite(value) else 0.0 for value in (about.others, about.steal))
+        if others + steal > TAKEN:
+            who = "other processes" if others >= steal else "the hypervisor"
+            return (
+                f"{who} took {100 * max(others, steal):.0f} % of the CPUs of {row.point.point} while it was timed, so "
+                f"{percent(row.efficiency)} is the efficiency of what was left; a headline allows {100 * TAKEN:.0f} %"
             )
     return ""
 

@@ -9,7 +9,7 @@ from typing import Any
 import fabricate
 import pytest
 
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import load, points, scaling
 from jaxbench.analysis.headline import headlines, percent, seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.records.store import RunFolder
@@ -190,3 +190,26 @@ def test_an_efficiency_that_is_hardly_known_is_no_headline(tmp_path: Path) -> No
     rows[name] = dataclasses.replace(rows[name], efficiency=Estimate(value=0.68, lo=0.28, hi=1.2))
     (sentence,) = headlines([*rows.values()])
     assert sentence.startswith("No headline") and "is known to ±46 points only" in sentence
+
+
+@pytest.mark.parametrize(
+    ("platform", "others", "steal", "why"),
+    [
+        ("cpu", 0.3, 0.0, "other processes took 30 % of the CPUs of shard_map/strong/2 while it was timed"),
+        ("cpu", 0.0, 0.2, "the hypervisor took 20 %"),
+        ("cpu", 0.05, 0.04, ""),
+        ("gpu", 0.3, 0.0, ""),  # its processor only waits
+    ],
+)
+def test_an_efficiency_of_what_others_left_is_no_headline(tmp_path, platform, others, steal, why):
+    rows = analyse(tmp_path, devices=(1, 2), platform=platform, device_kind="H100" if platform == "gpu" else "cpu")
+    for name in ("shard_map/strong/2", "shard_map/weak/2"):
+        point = rows[name].point
+        wall = [load.wall_s(each) for each in point.rounds]
+        timed = [
+            dataclasses.replace(each, cpu_s=(2 * s,), cpus=2, others_s=(2 * others * s,), steal_s=(2 * steal * s,))
+            for each, s in zip(point.rounds, wall, strict=True)
+        ]
+        rows[name] = dataclasses.replace(rows[name], point=dataclasses.replace(point, rounds=tuple(timed)))
+    (sentence,) = headlines([*rows.values()])
+    assert sentence.startswith("No headline") == bool(why) and why in sentence
