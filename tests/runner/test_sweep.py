@@ -19,7 +19,7 @@ from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
 from jaxbench.runner.progress import SweepProgress
 
-SLOW = (*QUICK_MLP, "--config.measure.rounds=10", "--config.measure.block_s=0.02")
+SLOW = (*QUICK_MLP, *(f"--config.measure.{one}" for one in ("rounds=10", "processes=2", "block_s=0.02")))
 
 
 def lines(run: Path) -> list[dict]:
