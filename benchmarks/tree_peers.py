@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.peers.ratios import median_and_interval
-from jaxbench.workloads.sums import tables, trees
+from jaxbench.workloads.sums import growing, tables, trees
 
 DEPTH, RATE, L2, MIN_HESSIAN = 6, 0.1, 1.0, 1.0
 GOAL = 0.005
@@ -42,12 +42,12 @@ def ours(rows: np.ndarray, count: int) -> Train:
     )
     cuts = trees.edges(rows[:, :-1])
     table = np.column_stack([trees.binned(rows[:, :-1], cuts), rows[:, -1].astype(np.uint8)])
-    grow = trees.grower(settings, table)
+    grow = growing.grower(settings, table)
     grow(1)  # compiles
 
     def train() -> Callable[[np.ndarray], np.ndarray]:
         grown = grow(count)
-        return lambda columns: trees.margins(settings, grown, trees.binned(columns, cuts))
+        return lambda columns: growing.margins(settings, grown, trees.binned(columns, cuts))
 
     return train
 

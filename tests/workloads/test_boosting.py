@@ -13,7 +13,7 @@ from workload_cases import experiment_workload
 
 from jaxbench.errors import UserError
 from jaxbench.parallel.program import create_state, gradients, update
-from jaxbench.workloads.sums import boosting, tables, trees
+from jaxbench.workloads.sums import boosting, growing, tables
 
 
 def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
@@ -33,7 +33,7 @@ def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
 def test_on_the_whole_table_its_trees_are_those_of_the_measured_step() -> None:
     of, rows = boosting.Ensemble(tree=SETTINGS, rounds=3), table()
     state = trained(of, rows, 3 * DEPTH + 2)  # two levels more than there is room for
-    expected = trees.margins(SETTINGS, trees.fit(SETTINGS, rows, 3), rows[:, :-1])
+    expected = growing.margins(SETTINGS, growing.fit(SETTINGS, rows, 3), rows[:, :-1])
     found = boosting.margins(of, state["grown"], rows[:, :-1].astype(np.int32))
     np.testing.assert_allclose(found[:, 0], expected, atol=2e-5)
     assert float(state["count"]) == 3

@@ -10,7 +10,7 @@ import pytest
 from tree_cases import DEPTH, ROWS, grown, table
 
 from jaxbench.errors import UserError
-from jaxbench.workloads.sums import forest, tables, trees
+from jaxbench.workloads.sums import forest, growing, tables, trees
 
 
 def derivatives(loss, margin, target):
@@ -25,10 +25,10 @@ def test_trees_are_those_of_a_plain_reference(loss):
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS, rate=0.3, loss=loss)
     rows = table()
     bins, target = rows[:, :-1], rows[:, -1].astype(float)
-    ours, margin = trees.fit(settings, rows, 4), np.zeros(ROWS)
+    ours, margin = growing.fit(settings, rows, 4), np.zeros(ROWS)
     for count in range(1, 5):
         margin = margin + grown(settings, bins, *derivatives(loss, margin, target))
-        np.testing.assert_allclose(trees.margins(settings, ours[:count], bins), margin, atol=2e-5)
+        np.testing.assert_allclose(growing.margins(settings, ours[:count], bins), margin, atol=2e-5)
 
 
 def test_the_derivatives_are_those_of_the_loss():
@@ -44,9 +44,9 @@ def test_a_node_without_a_gain_keeps_its_rows_together():
     rows = table()
     rows[:, -1] = 1  # one class: each split gains next to nothing and min_hessian forbids what is left
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
-    (tree,) = trees.fit(settings, rows, 1)
+    (tree,) = growing.fit(settings, rows, 1)
     assert np.all(np.asarray(tree["column"]) == -1)
-    values = trees.margins(settings, [tree], rows[:, :-1])
+    values = growing.margins(settings, [tree], rows[:, :-1])
     assert np.ptp(values) == 0 and values[0] > 0
 
 

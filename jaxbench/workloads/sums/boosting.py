@@ -85,7 +85,7 @@ def derivatives(margin_RO: jax.Array, target_R: jax.Array) -> tuple[jax.Array, j
 
 
 def local(of: Ensemble, state: State, rows: Batch) -> dict[str, jax.Array]:
-    bins_RC, target_R = rows["row"][:, :-1].astype(jnp.int32), rows["row"][:, -1].astype(jnp.int32)
+    bins_RC, target_R = rows["row"][:, :-1], rows["row"][:, -1].astype(jnp.int32)
     loss_R, first_RO, second_RO = derivatives(margins(of, state["grown"], bins_RC), target_R)
 
     def of_output(tree: trees.State, first_R: jax.Array, second_R: jax.Array) -> dict[str, jax.Array]:
@@ -105,7 +105,7 @@ def update(of: Ensemble, state: State, sums: dict[str, jax.Array]) -> State:
 
 
 def evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: Batch) -> Metrics:
-    margin_RO = margins(of, params["state"]["grown"], rows["row"][:, :-1].astype(jnp.int32))
+    margin_RO = margins(of, params["state"]["grown"], rows["row"][:, :-1])
     target_R = rows["row"][:, -1].astype(jnp.int32)
     found_R = jnp.argmax(margin_RO, axis=1) if of.outputs > 1 else (margin_RO[:, 0] > 0).astype(jnp.int32)
     loss_R, _, _ = derivatives(margin_RO, target_R)
