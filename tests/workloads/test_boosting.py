@@ -24,7 +24,7 @@ def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
         sums = boosting.local(of, state, {"row": rows})
         return boosting.update(of, state, {name: sums[name] / len(rows) for name in ("first", "second")})
 
-    state = boosting.init(of)
+    state = boosting.init(of.tree, of.rounds, of.outputs)
     for _ in range(steps):
         state = step(state)
     return state
