@@ -79,7 +79,7 @@ def test_it_learns_a_table_of_scikit_learns(name: str) -> None:
     [
         ("a,b,class\n1,2,0\n3,4,1\n", None),
         ("a,b,class\n1,two,0\n3,4,1\n", "the column b has text"),
-        ("a,b,class\n1,,0\n3,4,1\n", "the column b has 1 values that are missing"),
+        ("a,b,class\n1,,0\n3,4,1\n", "the column b has no finite number in 1 of 2 rows"),
         ("a,b,class\n1,2,1\n3,4,1\n", "one class only, 1:"),
         ("a,b,class\n", "has no rows"),
         ("class\n1\n", "has 1 column"),

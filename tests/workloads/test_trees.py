@@ -79,9 +79,9 @@ def test_wrong_settings_are_one_sentence():
 @pytest.mark.full
 def test_as_accurate_as_lightgbm():
     lightgbm = pytest.importorskip("lightgbm")
-    from benchmarks import tree_peers
+    from benchmarks import sums_peers, sums_ways
 
-    ours, theirs = (tree_peers.accuracy(fit, rows=8000, trees=20) for fit in (tree_peers.ours, tree_peers.lightgbm))
+    ours, theirs = (sums_peers.accuracy(fit, rows=8000, trees=20) for fit in (sums_ways.boosted, sums_ways.lightgbm))
     assert lightgbm and abs(ours - theirs) <= 0.005
 
 

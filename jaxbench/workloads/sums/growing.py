@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Boosted trees grown in memory: the trainings that `benchmarks/tree_peers.py` times beside those of others.
+"""Boosted trees grown in memory: the trainings that `benchmarks/sums_peers.py` times beside those of others.
 
 The trees are those of the step in `trees`, which knows nothing of a row but its bins, its target and its margin. Here
 margins and nodes of all rows stay on their devices from level to level, and every level is as wide as it has nodes.

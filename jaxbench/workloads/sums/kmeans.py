@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.errors import UserError
+from jaxbench.machine.start import traced_for
 from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
 from jaxbench.workloads.data.order import permutation, words
 from jaxbench.workloads.sums import tables
@@ -21,15 +22,30 @@ SPREAD = 4.0  # standard deviation of the drawn clusters' centers; that of their
 def local(state: dict[str, jax.Array], rows: Batch) -> dict[str, jax.Array]:
     """Sums over the rows of each center: "rows" (k, columns), "count" (k,), and the squared distances as "loss"."""
     x_RC, centers_KC = rows["row"], state["centers"]
-    squared_RK = distances(centers_KC, x_RC)
-    nearest_RK = jax.nn.one_hot(jnp.argmin(squared_RK, axis=1), len(centers_KC), dtype=x_RC.dtype)
-    loss = jnp.sum(jnp.min(squared_RK, axis=1) + jnp.sum(x_RC**2, axis=1))
-    return {"rows": nearest_RK.T @ x_RC, "count": jnp.sum(nearest_RK, axis=0), "loss": loss}
+    squared_R, nearest_R = nearest(centers_KC, x_RC)
+    is_nearest_KR = (nearest_R == jnp.arange(len(centers_KC))[:, None]).astype(x_RC.dtype)
+    return {"rows": is_nearest_KR @ x_RC, "count": jnp.sum(is_nearest_KR, axis=1), "loss": jnp.sum(squared_R)}
 
 
-def distances(centers_KC: jax.Array, x_RC: jax.Array) -> jax.Array:
-    """The squared distance of each row to each center, without |x|^2, which all centers share, (rows, k)."""
-    return jnp.sum(centers_KC**2, axis=1) - 2 * x_RC @ centers_KC.T
+def nearest(centers_KC: jax.Array, x_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The squared distance of each row to its nearest center, and which that is; the first of equals."""
+    squared_KR = jnp.sum(centers_KC**2, axis=1)[:, None] - 2 * centers_KC @ x_RC.T  # without |x|^2, which all share
+    if traced_for() == "cpu":  # center by center: XLA's argmin takes far longer there
+        smallest_R, which_R = _smallest(squared_KR)
+    else:
+        smallest_R, which_R = jnp.min(squared_KR, axis=0), jnp.argmin(squared_KR, axis=0)
+    return smallest_R + jnp.sum(x_RC**2, axis=1), which_R
+
+
+def _smallest(squared_KR: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def closer(best: tuple[jax.Array, jax.Array], center: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
+        (smallest_R, which_R), (number, squared_R) = best, center
+        is_closer_R = squared_R < smallest_R
+        return (jnp.where(is_closer_R, squared_R, smallest_R), jnp.where(is_closer_R, number, which_R)), None
+
+    first = squared_KR[0], jnp.zeros_like(squared_KR[0], jnp.int32)
+    best, _ = jax.lax.scan(closer, first, (jnp.arange(1, len(squared_KR)), squared_KR[1:]))
+    return best
 
 
 def update(state: dict[str, jax.Array], sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
@@ -69,14 +85,15 @@ def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> Tra
     """
     rows = table.rows[:, :-1]
     if not 1 <= clusters <= len(rows):
-        raise UserError(f"--config.model.clusters={clusters} is not a number of 1 to {len(rows)}, the rows: use 10.")
+        raise UserError(
+            f"--config.model.clusters={clusters} is not a number of 1 to {len(rows)}, the rows of {table.name}: use "
+            f"{min(10, len(rows))}."
+        )
     mean_C = rows.mean(axis=0)
     variance = float(np.mean(np.sum((rows - mean_C) ** 2, axis=1, dtype=np.float64)))
 
     def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
-        x_RC = batch["row"]
-        nearest_R = jnp.min(distances(params["state"]["centers"], x_RC), axis=1) + jnp.sum(x_RC**2, axis=1)
-        inertia = jnp.mean(nearest_R)
+        inertia = jnp.mean(nearest(params["state"]["centers"], batch["row"])[0])
         return {"loss": inertia, "accuracy": 1 - inertia / variance}
 
     return from_sums(

@@ -128,7 +128,7 @@ def checked(columns: Any, target: Any, *, classes: bool, names: tuple[str, ...] 
     if not len(columns):
         raise UserError("the table has no rows: give at least 2.")
     numbers = [_number(columns[:, i], names[i] if names else f"number {i + 1}") for i in range(columns.shape[1])]
-    table = np.stack([*numbers, _number(target, "target")], axis=1)
+    table = np.stack([*numbers, _number(target, names[-1] if names else "target")], axis=1)
     if classes and len(np.unique(table[:, -1])) < 2:
         raise UserError(f"the target has one class only, {table[0, -1]:g}: give rows of at least two classes.")
     return table
@@ -145,8 +145,8 @@ def _number(column: np.ndarray, name: str) -> np.ndarray:
         ) from error
     if missing := np.count_nonzero(~np.isfinite(numbers)):
         raise UserError(
-            f"the column {name} has {missing:,} values that are missing or not finite: fill them, such as with the "
-            "column's median."
+            f"the column {name} has no finite number in {missing:,} of {len(column):,} rows: fill them, such "
+            "as with the column's median, or leave the rows out."
         )
     return numbers
 
