@@ -28,7 +28,7 @@ def local(state: dict[str, jax.Array], rows: Batch) -> dict[str, jax.Array]:
 
 
 def nearest(centers_KC: jax.Array, x_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The squared distance of each row to its nearest center, and which that is; the first of equals."""
+    """The squared distance of each row to its nearest center, and which that is: the first of equals."""
     squared_KR = jnp.sum(centers_KC**2, axis=1)[:, None] - 2 * centers_KC @ x_RC.T  # without |x|^2, which all share
     if traced_for() == "cpu":  # center by center: XLA's argmin takes far longer there
         smallest_R, which_R = _smallest(squared_KR)
@@ -43,8 +43,8 @@ def _smallest(squared_KR: jax.Array) -> tuple[jax.Array, jax.Array]:
         is_closer_R = squared_R < smallest_R
         return (jnp.where(is_closer_R, squared_R, smallest_R), jnp.where(is_closer_R, number, which_R)), None
 
-    first = squared_KR[0], jnp.zeros_like(squared_KR[0], jnp.int32)
-    best, _ = jax.lax.scan(closer, first, (jnp.arange(1, len(squared_KR)), squared_KR[1:]))
+    none = jnp.full(squared_KR.shape[1], jnp.inf), jnp.zeros(squared_KR.shape[1], jnp.int32)
+    best, _ = jax.lax.scan(closer, none, (jnp.arange(len(squared_KR)), squared_KR))
     return best
 
 
