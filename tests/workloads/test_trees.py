@@ -10,6 +10,7 @@ import pytest
 from tree_cases import DEPTH, ROWS, grown, table
 
 from jaxbench.errors import UserError
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.sums import forest, growing, tables, trees
 
 
@@ -29,6 +30,19 @@ def test_trees_are_those_of_a_plain_reference(loss):
     for count in range(1, 5):
         margin = margin + grown(settings, bins, *derivatives(loss, margin, target))
         np.testing.assert_allclose(growing.margins(settings, ours[:count], bins), margin, atol=2e-5)
+
+
+def test_trees_do_not_depend_on_the_devices_nor_on_the_parts_of_the_rows():
+    settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
+    rows = table()  # 300 of them do not divide over 8 devices
+    one, eight = (growing.grower(settings, rows, devices)(2) for devices in (1, 8))
+    for name in ("column", "bin", "value"):
+        np.testing.assert_allclose(eight[1][name], one[1][name], atol=1e-6)
+    batch = {"row": rows, "margin": np.zeros(ROWS, np.float32)}
+    whole = trees.local(settings, trees.init(settings), batch)
+    with sharding_context.over(parts=3):
+        parts = trees.local(settings, trees.init(settings), batch)
+    np.testing.assert_allclose(parts["first"], whole["first"], atol=1e-5)
 
 
 def test_the_derivatives_are_those_of_the_loss():
