@@ -24,8 +24,7 @@ def last_line(text: str) -> str:
 
 
 TREES = ("--config.model.table=digits", "--config.model.trees=40", "--config.model.depth=3", "--config.train.batch=128")
-
-FOREST = ("--config.model.rounds=6", "--config.train.batch=112")
+FOREST = ("--config.model.count=4", "--config.model.depth=4", "--config.model.rounds=10", "--config.train.batch=112")
 
 
 @pytest.mark.full
