@@ -4,7 +4,7 @@
     make run EXP=gbdt
     make train EXP=gbdt                    # a whole training, to a target accuracy
     make train EXP=gbdt ARGS="--config.model.table=digits --config.train.batch=1024 --config.train.target=0.9"
-    python -m benchmarks.tree_peers        # beside LightGBM and XGBoost, where they are installed
+    python -m benchmarks.sums_peers        # beside LightGBM and XGBoost, where they are installed
 
 The table is drawn in the shape of Higgs: 28 columns, two classes. Devices exchange the histograms, whatever the rows.
 Training also takes scikit-learn's breast_cancer, digits, iris and wine, and a .csv file (--config.data.path=mine.csv).

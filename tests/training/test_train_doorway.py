@@ -24,10 +24,11 @@ def last_line(text: str) -> str:
 
 
 TREES = ("--config.model.table=digits", "--config.model.trees=40", "--config.model.depth=3", "--config.train.batch=128")
+FOREST = ("--config.model.count=4", "--config.model.depth=4", "--config.model.rounds=10", "--config.train.batch=112")
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("experiment", "more"), [("mlp", ()), ("gbdt", TREES)])
+@pytest.mark.parametrize(("experiment", "more"), [("mlp", ()), ("gbdt", TREES), ("forest", FOREST)])
 def test_kill_9_and_the_same_command(tmp_path, experiment, more):
     words = (experiment, *WORDS, *more)
     whole = jaxbench("train", *words, f"--workdir={tmp_path / 'whole'}")

@@ -10,7 +10,8 @@ import pytest
 from tree_cases import DEPTH, ROWS, grown, table
 
 from jaxbench.errors import UserError
-from jaxbench.workloads.sums import forest, tables, trees
+from jaxbench.workloads import sharding_context
+from jaxbench.workloads.sums import forest, growing, tables, trees
 
 
 def derivatives(loss, margin, target):
@@ -25,10 +26,23 @@ def test_trees_are_those_of_a_plain_reference(loss):
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS, rate=0.3, loss=loss)
     rows = table()
     bins, target = rows[:, :-1], rows[:, -1].astype(float)
-    ours, margin = trees.fit(settings, rows, 4), np.zeros(ROWS)
+    ours, margin = growing.fit(settings, rows, 4), np.zeros(ROWS)
     for count in range(1, 5):
         margin = margin + grown(settings, bins, *derivatives(loss, margin, target))
-        np.testing.assert_allclose(trees.margins(settings, ours[:count], bins), margin, atol=2e-5)
+        np.testing.assert_allclose(growing.margins(settings, ours[:count], bins), margin, atol=2e-5)
+
+
+def test_trees_do_not_depend_on_the_devices_nor_on_the_parts_of_the_rows():
+    settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
+    rows = table()  # 300 of them do not divide over 8 devices
+    one, eight = (growing.grower(settings, rows, devices)(2) for devices in (1, 8))
+    for name in ("column", "bin", "value"):
+        np.testing.assert_allclose(eight[1][name], one[1][name], atol=1e-6)
+    batch = {"row": rows, "margin": np.zeros(ROWS, np.float32)}
+    whole = trees.local(settings, trees.init(settings), batch)
+    with sharding_context.over(parts=3):
+        parts = trees.local(settings, trees.init(settings), batch)
+    np.testing.assert_allclose(parts["first"], whole["first"], atol=1e-5)
 
 
 def test_the_derivatives_are_those_of_the_loss():
@@ -44,9 +58,9 @@ def test_a_node_without_a_gain_keeps_its_rows_together():
     rows = table()
     rows[:, -1] = 1  # one class: each split gains next to nothing and min_hessian forbids what is left
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
-    (tree,) = trees.fit(settings, rows, 1)
+    (tree,) = growing.fit(settings, rows, 1)
     assert np.all(np.asarray(tree["column"]) == -1)
-    values = trees.margins(settings, [tree], rows[:, :-1])
+    values = growing.margins(settings, [tree], rows[:, :-1])
     assert np.ptp(values) == 0 and values[0] > 0
 
 
@@ -79,9 +93,9 @@ def test_wrong_settings_are_one_sentence():
 @pytest.mark.full
 def test_as_accurate_as_lightgbm():
     lightgbm = pytest.importorskip("lightgbm")
-    from benchmarks import tree_peers
+    from benchmarks import sums_peers, sums_ways
 
-    ours, theirs = (tree_peers.accuracy(fit, rows=8000, trees=20) for fit in (tree_peers.ours, tree_peers.lightgbm))
+    ours, theirs = (sums_peers.accuracy(fit, rows=8000, trees=20) for fit in (sums_ways.boosted, sums_ways.lightgbm))
     assert lightgbm and abs(ours - theirs) <= 0.005
 
 

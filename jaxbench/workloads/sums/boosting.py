@@ -21,11 +21,9 @@ import numpy as np
 
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
-from jaxbench.workloads.data.order import permutation
 from jaxbench.workloads.sums import tables, trees
 from jaxbench.workloads.sums.adapt import from_sums
 
-TEST_SHARE = 0.2
 KEPT = ("column", "bin", "value")  # of a tree that is grown
 
 State = dict[str, Any]
@@ -53,12 +51,13 @@ class Ensemble:
         return 1 if self.classes == 2 else self.classes
 
 
-def init(of: Ensemble) -> State:
-    one = trees.init(of.tree)
+def init(tree: trees.TreeSettings, rounds: int, at_once: int) -> State:
+    """No trees: so many rounds of them, each of so many at once."""
+    one = trees.init(tree)
     grown = {name: one[name] for name in KEPT}
     return {
-        "growing": jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (of.outputs, *leaf.shape)), one),
-        "grown": jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (of.rounds, of.outputs, *leaf.shape)), grown),
+        "growing": jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (at_once, *leaf.shape)), one),
+        "grown": jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rounds, at_once, *leaf.shape)), grown),
         "count": jnp.zeros(()),
     }
 
@@ -85,7 +84,7 @@ def derivatives(margin_RO: jax.Array, target_R: jax.Array) -> tuple[jax.Array, j
 
 
 def local(of: Ensemble, state: State, rows: Batch) -> dict[str, jax.Array]:
-    bins_RC, target_R = rows["row"][:, :-1].astype(jnp.int32), rows["row"][:, -1].astype(jnp.int32)
+    bins_RC, target_R = rows["row"][:, :-1], rows["row"][:, -1].astype(jnp.int32)
     loss_R, first_RO, second_RO = derivatives(margins(of, state["grown"], bins_RC), target_R)
 
     def of_output(tree: trees.State, first_R: jax.Array, second_R: jax.Array) -> dict[str, jax.Array]:
@@ -97,15 +96,19 @@ def local(of: Ensemble, state: State, rows: Batch) -> dict[str, jax.Array]:
 def update(of: Ensemble, state: State, sums: dict[str, jax.Array]) -> State:
     """Grows a level of the newest trees. After their last one they join the others; once all are grown, none does."""
     growing = jax.vmap(functools.partial(trees.update, of.tree))(state["growing"], sums)
+    return joined(state, growing, of.rounds)
+
+
+def joined(state: State, growing: State, rounds: int) -> State:
+    """The next state: trees that have all their levels join those that are grown, up to so many rounds."""
     is_grown = growing["level"][0] == 0
-    place = jnp.where(is_grown, state["count"], of.rounds).astype(jnp.int32)  # outside: dropped
+    place = jnp.where(is_grown, state["count"], rounds).astype(jnp.int32)  # outside: dropped
     grown = {name: state["grown"][name].at[place].set(growing[name], mode="drop") for name in KEPT}
-    count = jnp.minimum(state["count"] + is_grown, of.rounds)
-    return {"growing": growing, "grown": grown, "count": count}
+    return {"growing": growing, "grown": grown, "count": jnp.minimum(state["count"] + is_grown, rounds)}
 
 
 def evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: Batch) -> Metrics:
-    margin_RO = margins(of, params["state"]["grown"], rows["row"][:, :-1].astype(jnp.int32))
+    margin_RO = margins(of, params["state"]["grown"], rows["row"][:, :-1])
     target_R = rows["row"][:, -1].astype(jnp.int32)
     found_R = jnp.argmax(margin_RO, axis=1) if of.outputs > 1 else (margin_RO[:, 0] > 0).astype(jnp.int32)
     loss_R, _, _ = derivatives(margin_RO, target_R)
@@ -118,12 +121,12 @@ def workload(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: 
     of = Ensemble(tree=trees.TreeSettings(columns=columns, **tree), rounds=rounds, classes=table.classes)
     return from_sums(
         name=name,
-        init=lambda key: init(of),
+        init=lambda key: init(of.tree, of.rounds, of.outputs),
         local=functools.partial(local, of),
         update=functools.partial(update, of),
         evaluate=functools.partial(evaluate, of),
         data=lambda: split(table, seed),
-        example={"row": Field((columns + 1,), jnp.uint8, classes=trees.BINS, draw=functools.partial(_drawn, of))},
+        example={"row": row_field(table)},
         tolerance=1e-3,
         tolerance_reason="float32 sums are in another order; a split must be the same one",
     )
@@ -131,9 +134,7 @@ def workload(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: 
 
 def split(table: tables.Table, seed: int) -> Splits:
     """The table as bins, whose edges are those of the rows to train on; a fifth of the rows is for testing."""
-    order = permutation(len(table.rows), seed)
-    cut = max(1, round(TEST_SHARE * len(order)))
-    test, train = table.rows[order[:cut]], table.rows[order[cut:]]
+    train, test = tables.divided(table, seed)
     edges = trees.edges(train[:, :-1])
     return Splits(_binned(train, edges), _binned(test, edges), table.name)
 
@@ -142,8 +143,14 @@ def _binned(rows: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
     return {"row": np.column_stack([trees.binned(rows[:, :-1], edges), rows[:, -1].astype(np.uint8)])}
 
 
-def _drawn(of: Ensemble, key: jax.Array, rows: int) -> jax.Array:
-    """Rows of no meaning, for compiling and checks: uniform bins, and a class that follows the first column."""
-    bins = jax.random.randint(key, (rows, of.tree.columns), 0, trees.BINS)
-    target = bins[:, :1] * of.classes // trees.BINS
-    return jnp.concatenate([bins, target], axis=1).astype(jnp.uint8)
+def row_field(table: tables.Table) -> Field:
+    """A row of bins and its class. For compiling and checks, rows of no meaning are drawn: uniform bins, and a class
+    that follows the first column."""
+    columns = table.rows.shape[1] - 1
+
+    def drawn(key: jax.Array, rows: int) -> jax.Array:
+        bins = jax.random.randint(key, (rows, columns), 0, trees.BINS)
+        target = bins[:, :1] * table.classes // trees.BINS
+        return jnp.concatenate([bins, target], axis=1).astype(jnp.uint8)
+
+    return Field((columns + 1,), jnp.uint8, classes=trees.BINS, draw=drawn)

@@ -43,10 +43,12 @@ def local(of: trees.TreeSettings, state: trees.State, rows: Batch) -> dict[str, 
     return {**sums, "loss": jnp.mean(sums["loss"])}
 
 
-def update(of: trees.TreeSettings, tried: int, state: trees.State, sums: dict[str, jax.Array]) -> trees.State:
-    """tried: columns that each node may be split by, drawn from the tree's number and the level."""
+def update(
+    of: trees.TreeSettings, tried: int, state: trees.State, sums: dict[str, jax.Array], seed: Any = 0
+) -> trees.State:
+    """tried: columns that each node may be split by, drawn from seed, level and the tree's number."""
     count, level = state["level"].shape[0], state["level"][0].astype(jnp.int32)
-    keys = jax.random.split(jax.random.fold_in(jax.random.PRNGKey(0), level), count)
+    keys = jax.random.split(jax.random.fold_in(jax.random.PRNGKey(seed), level), count)
     shape = 2 ** (of.depth - 1), of.columns
 
     def of_tree(key: jax.Array, tree: trees.State, own: dict[str, jax.Array]) -> trees.State:

@@ -7,8 +7,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxbench.workloads.base import Batch, Field, TrainWorkload
+from jaxbench.errors import UserError
+from jaxbench.machine.start import traced_for
+from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
+from jaxbench.workloads.data.order import permutation, words
+from jaxbench.workloads.sums import tables
 from jaxbench.workloads.sums.adapt import from_sums
 
 SPREAD = 4.0  # standard deviation of the drawn clusters' centers; that of their rows is 1
@@ -17,10 +22,30 @@ SPREAD = 4.0  # standard deviation of the drawn clusters' centers; that of their
 def local(state: dict[str, jax.Array], rows: Batch) -> dict[str, jax.Array]:
     """Sums over the rows of each center: "rows" (k, columns), "count" (k,), and the squared distances as "loss"."""
     x_RC, centers_KC = rows["row"], state["centers"]
-    squared_RK = jnp.sum(centers_KC**2, axis=1) - 2 * x_RC @ centers_KC.T  # without |x|^2, which all centers share
-    nearest_RK = jax.nn.one_hot(jnp.argmin(squared_RK, axis=1), len(centers_KC), dtype=x_RC.dtype)
-    loss = jnp.sum(jnp.min(squared_RK, axis=1) + jnp.sum(x_RC**2, axis=1))
-    return {"rows": nearest_RK.T @ x_RC, "count": jnp.sum(nearest_RK, axis=0), "loss": loss}
+    squared_R, nearest_R = nearest(centers_KC, x_RC)
+    is_nearest_KR = (nearest_R == jnp.arange(len(centers_KC))[:, None]).astype(x_RC.dtype)
+    return {"rows": is_nearest_KR @ x_RC, "count": jnp.sum(is_nearest_KR, axis=1), "loss": jnp.sum(squared_R)}
+
+
+def nearest(centers_KC: jax.Array, x_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The squared distance of each row to its nearest center, and which that is: the first of equals."""
+    squared_KR = jnp.sum(centers_KC**2, axis=1)[:, None] - 2 * centers_KC @ x_RC.T  # without |x|^2, which all share
+    if traced_for() == "cpu":  # center by center: XLA's argmin takes far longer there
+        smallest_R, which_R = _smallest(squared_KR)
+    else:
+        smallest_R, which_R = jnp.min(squared_KR, axis=0), jnp.argmin(squared_KR, axis=0)
+    return smallest_R + jnp.sum(x_RC**2, axis=1), which_R
+
+
+def _smallest(squared_KR: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def closer(best: tuple[jax.Array, jax.Array], center: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
+        (smallest_R, which_R), (number, squared_R) = best, center
+        is_closer_R = squared_R < smallest_R
+        return (jnp.where(is_closer_R, squared_R, smallest_R), jnp.where(is_closer_R, number, which_R)), None
+
+    none = jnp.full(squared_KR.shape[1], jnp.inf), jnp.zeros(squared_KR.shape[1], jnp.int32)
+    best, _ = jax.lax.scan(closer, none, (jnp.arange(len(squared_KR)), squared_KR))
+    return best
 
 
 def update(state: dict[str, jax.Array], sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
@@ -50,3 +75,51 @@ def workload(name: str, *, clusters: int, columns: int, **facts: Any) -> TrainWo
         tolerance_reason="a row as near to two centers may go to either, and float32 sums are in another order",
         **facts,
     )
+
+
+def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> TrainWorkload:
+    """k-means of a table's columns, its classes left out, from centers by `spread_out`.
+
+    Its "accuracy" is the share of the columns' variance that the centers explain: 1 - inertia / (squared distances to
+    the mean), over the rows themselves, for there is nothing to foresee. Raises UserError for more centers than rows.
+    """
+    rows = table.rows[:, :-1]
+    if not 1 <= clusters <= len(rows):
+        raise UserError(
+            f"--config.model.clusters={clusters} is not a number of 1 to {len(rows)}, the rows of {table.name}: use "
+            f"{min(10, len(rows))}."
+        )
+    mean_C = rows.mean(axis=0)
+    variance = float(np.mean(np.sum((rows - mean_C) ** 2, axis=1, dtype=np.float64)))
+
+    def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
+        inertia = jnp.mean(nearest(params["state"]["centers"], batch["row"])[0])
+        return {"loss": inertia, "accuracy": 1 - inertia / variance}
+
+    return from_sums(
+        name=name,
+        init=lambda key: {"centers": jnp.asarray(spread_out(rows, clusters, seed))},
+        local=local,
+        update=update,
+        evaluate=evaluate,
+        data=Splits({"row": rows}, {"row": rows}, table.name),
+        example={"row": Field((rows.shape[1],))},
+        flops_per_example=4.0 * clusters * rows.shape[1],
+        tolerance=1e-3,
+        tolerance_reason="a row as near to two centers may go to either, and float32 sums are in another order",
+    )
+
+
+def spread_out(rows: np.ndarray, clusters: int, seed: int, candidates: int = 4) -> np.ndarray:
+    """Rows to begin with, (clusters, columns): each the best of a few that are drawn with the squared distance to those
+    before (k-means++, Arthur and Vassilvitskii 2007)."""
+    chosen = [rows[permutation(len(rows), seed)[0]]]
+    squared_R = np.sum((rows - chosen[0]) ** 2, axis=1, dtype=np.float64)
+    for number in range(1, clusters):
+        places = words(candidates, seed, number) / 2**64 * squared_R.sum()
+        drawn = np.minimum(np.searchsorted(np.cumsum(squared_R), places), len(rows) - 1)
+        nearer = [np.minimum(squared_R, np.sum((rows - rows[i]) ** 2, axis=1)) for i in drawn]
+        best = min(range(candidates), key=lambda i: nearer[i].sum())
+        chosen.append(rows[drawn[best]])
+        squared_R = nearer[best]
+    return np.stack(chosen)

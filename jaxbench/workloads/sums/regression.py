@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxbench.errors import UserError
 from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.sums import tables
 from jaxbench.workloads.sums.adapt import from_sums
 
 Draw = Callable[[jax.Array, int], jax.Array]
@@ -29,7 +31,8 @@ def with_intercept(table_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
 def ridge(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> TrainWorkload:
     """Squared error with a penalty of `l2` |weights|^2 per row. One step gives the answer; the next ones repeat it.
 
-    A step needs X'X and X'y, 2 (columns + 1)^2 FLOPs a row and more.
+    A step needs X'X and X'y, 2 (columns + 1)^2 FLOPs a row and more. Its accuracy is that of a class, 0 or 1: which of
+    them is nearer.
     """
 
     def local(state: dict[str, jax.Array], rows: Batch) -> dict[str, jax.Array]:
@@ -41,8 +44,15 @@ def ridge(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> Tr
         penalty = jnp.full(columns + 1, l2).at[-1].set(0.0)  # not of the intercept
         return {"weights": jnp.linalg.solve(sums["xx"] + jnp.diag(penalty), sums["xy"])}
 
+    def evaluate(params: PyTree, model_state: PyTree, rows: Batch) -> Metrics:
+        x_RC, y_R = with_intercept(rows["row"])
+        found_R = x_RC @ params["state"]["weights"]
+        right = jnp.mean((found_R > 0.5) == (y_R > 0.5), dtype=jnp.float32)
+        return {"loss": jnp.mean((found_R - y_R) ** 2), "accuracy": right}
+
     return from_sums(
         name=name,
+        evaluate=evaluate,
         init=lambda key: {"weights": jnp.zeros(columns + 1)},
         local=local,
         update=update,
@@ -79,3 +89,21 @@ def logistic(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) ->
         tolerance_reason="L-BFGS divides by differences of gradients, so last-bit differences grow",
         **facts,
     )
+
+
+def training(
+    kind: Callable[..., TrainWorkload], name: str, table: tables.Table, *, l2: float, seed: int
+) -> TrainWorkload:
+    """`ridge` or `logistic` of a class by standardized columns. Raises UserError for more than two classes."""
+    if table.classes > 2:
+        raise UserError(
+            f"{table.name} has {table.classes} classes, and this regression is of two: give a table of two, such as "
+            "breast_cancer, or train gbdt."
+        )
+    columns = table.rows.shape[1] - 1
+
+    def draw(key: jax.Array, rows: int) -> jax.Array:
+        x_RC = jax.random.normal(key, (rows, columns))
+        return jnp.concatenate([x_RC, (x_RC[:, :1] > 0).astype(jnp.float32)], axis=1)
+
+    return kind(name, columns=columns, l2=l2, draw=draw, data=lambda: tables.standardized(table, seed))

@@ -16,9 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.workloads.base import Splits
+from jaxbench.workloads.data.order import permutation
 
 COLUMNS = 28
 DRAWN, DRAWN_ROWS = "higgs_like", 81_920
+TEST_SHARE = 0.2
 CARRIED = ("breast_cancer", "digits", "iris", "wine")  # by scikit-learn: classes, without a network
 
 
@@ -47,6 +50,30 @@ def load(name: str, path: str = "", *, seed: int = 0) -> Table:
 
     columns, target = getattr(datasets, f"load_{name}")(return_X_y=True)
     return _coded(name, checked(columns, target, classes=True))
+
+
+def given(config: Any) -> bool:
+    """Whether an experiment is to take a table, by name or as a file."""
+    return bool(config.model.table or config.data.path)
+
+
+def divided(table: Table, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows to train on, and a fifth of all for testing."""
+    order = permutation(len(table.rows), seed)
+    cut = max(1, round(TEST_SHARE * len(order)))
+    return table.rows[order[cut:]], table.rows[order[:cut]]
+
+
+def standardized(table: Table, seed: int) -> Splits:
+    """`divided`, with columns of mean 0 and standard deviation 1 in the rows to train on."""
+    train, test = divided(table, seed)
+    mean, spread = train[:, :-1].mean(axis=0), train[:, :-1].std(axis=0)
+    scale = np.where(spread > 0, spread, 1)
+
+    def scaled(rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {"row": np.column_stack([(rows[:, :-1] - mean) / scale, rows[:, -1]]).astype(np.float32)}
+
+    return Splits(scaled(train), scaled(test), table.name)
 
 
 def _of_csv(path: Path) -> Table:
@@ -101,7 +128,7 @@ def checked(columns: Any, target: Any, *, classes: bool, names: tuple[str, ...] 
     if not len(columns):
         raise UserError("the table has no rows: give at least 2.")
     numbers = [_number(columns[:, i], names[i] if names else f"number {i + 1}") for i in range(columns.shape[1])]
-    table = np.stack([*numbers, _number(target, "target")], axis=1)
+    table = np.stack([*numbers, _number(target, names[-1] if names else "target")], axis=1)
     if classes and len(np.unique(table[:, -1])) < 2:
         raise UserError(f"the target has one class only, {table[0, -1]:g}: give rows of at least two classes.")
     return table
@@ -118,8 +145,8 @@ def _number(column: np.ndarray, name: str) -> np.ndarray:
         ) from error
     if missing := np.count_nonzero(~np.isfinite(numbers)):
         raise UserError(
-            f"the column {name} has {missing:,} values that are missing or not finite: fill them, such as with the "
-            "column's median."
+            f"the column {name} has no finite number in {missing:,} of {len(column):,} rows: fill them, such "
+            "as with the column's median, or leave the rows out."
         )
     return numbers
 
