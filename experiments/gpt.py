@@ -35,7 +35,8 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch, config.accelerator_batch = 16, 512
     numbers = {"layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0, "padded_vocab": 0, "experts": 0}
-    config.model = ConfigDict({"preset": "tiny", **numbers})
+    numbers |= {"hidden": 0, "gated": 0, "kv_heads": 0, "head_width": 0}
+    config.model = ConfigDict({"preset": "tiny", **numbers, "attention": "plain"})
     config.data = ConfigDict({"pad": ""})
     config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 16, "epochs": 6, "target": 0.45})
