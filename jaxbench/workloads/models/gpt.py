@@ -25,7 +25,7 @@ from jaxbench.workloads.models import blocks
 from jaxbench.workloads.models.attention import KERNELS, causal
 from jaxbench.workloads.models.materialized_gradient import materialized_gradient
 from jaxbench.workloads.models.mixture import Mixture, capacity
-from jaxbench.workloads.models.tensor_parallel import Vocabulary, column, row
+from jaxbench.workloads.models.tensor_parallel import Vocabulary, column, columns, row
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
 
@@ -159,19 +159,18 @@ class Attention(nnx.Module):
 
 
 class Perceptron(nnx.Module):
-    """Two dense layers with tanh-GELU between them; gated, the first has twice as many outputs, of which half gate."""
+    """Two dense layers with tanh-GELU between them, or three of which one gates another."""
 
     def __init__(self, shape: Dimensions, rngs: nnx.Rngs):
-        if shape.gated:
-            self.gated = _linear((shape.width,), (2, shape.between), rngs=rngs)
-        else:
-            self.up = _linear((shape.width,), (shape.between,), rngs=rngs)
-        self.gates = bool(shape.gated)
+        self.up = _linear((shape.width,), (shape.between,), rngs=rngs)
+        self.gated = bool(shape.gated)
+        if self.gated:
+            self.gate = _linear((shape.width,), (shape.between,), rngs=rngs)
         self.down = _linear((shape.between,), (shape.width,), residuals=2 * shape.layers, rngs=rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
-        if self.gates:
-            gate_BTF, up_BTF = jnp.moveaxis(column(self.gated, x_BTD), 2, 0)
+        if self.gated:
+            gate_BTF, up_BTF = columns((self.gate, self.up), x_BTD)
             return row(self.down, jax.nn.silu(gate_BTF) * up_BTF)
         return row(self.down, jax.nn.gelu(column(self.up, x_BTD), approximate=True))
 

@@ -29,8 +29,8 @@ AXES: dict[str, tuple[str | None, ...]] = {
     "blocks/*/attention/out/kernel": ("heads", None, None),
     "blocks/*/perceptron/up/kernel": (None, "hidden"),
     "blocks/*/perceptron/up/bias": ("hidden",),
-    "blocks/*/perceptron/gated/kernel": (None, None, "hidden"),
-    "blocks/*/perceptron/gated/bias": (None, "hidden"),
+    "blocks/*/perceptron/gate/kernel": (None, "hidden"),
+    "blocks/*/perceptron/gate/bias": ("hidden",),
     "blocks/*/perceptron/down/kernel": ("hidden", None),
 }
 # The perceptron of a block with experts, which replaces that of AXES.
