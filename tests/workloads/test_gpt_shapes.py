@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from ml_collections import ConfigDict
+from thin import thin
 from workload_cases import KEY, experiment_workload
 
 from jaxbench import parallel
@@ -18,7 +19,7 @@ from jaxbench.workloads.models import attention, attention_kernel, gpt
 
 LLAMA = {
     "model.layers": 1, "model.width": 16, "model.heads": 4, "model.kv_heads": 2, "model.head_width": 8,
-    "model.hidden": 24, "model.gated": 1, "model.vocab": 32, "model.context": 8,
+    "model.hidden": 24, "model.gated": 1, "model.rms": 1, "model.vocab": 32, "model.context": 8,
 }  # fmt: skip
 
 
@@ -32,6 +33,7 @@ def test_the_flops_and_parameters_of_each_product():
     assert gpt.layer_flops(config(**LLAMA)) == [2 * product for product in products]
     params, _ = experiment_workload("gpt", **LLAMA).init(KEY)
     kernels = [leaf.size for path, leaf in jax.tree.leaves_with_path(params) if "kernel" in jax.tree_util.keystr(path)]
+    assert not any("bias" in jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(params))
     assert sum(kernels) == d * (heads + 2 * kv) + heads * d + 3 * d * hidden
 
 
@@ -49,9 +51,10 @@ def test_heads_that_share_keys_are_as_if_each_had_a_copy():
     np.testing.assert_allclose(shared(x), own(x), rtol=1e-5, atol=1e-6)
 
 
-def test_its_products_split_over_tensor():
+@pytest.mark.parametrize("sequence", thin([True, False], 1))
+def test_its_products_split_over_tensor(sequence):
     workload = experiment_workload("gpt", **LLAMA)
-    program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"tensor": 2})
+    program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"tensor": 2}, sequence=sequence)
     check = closed_form.judge(workload, program, compile_step(workload, program, 4).passport, 4)
     assert check.ok, check
 
@@ -61,6 +64,7 @@ def test_its_products_split_over_tensor():
     [
         ({"kv_heads": 3, "heads": 4}, "kv_heads=3 does not divide the 4 heads: use 2"),
         ({"gated": 2}, "gated=2 is not 0 or 1"),
+        ({"rms": 2}, "rms=2 is not 0 or 1"),
         ({"gated": 1, "experts": 4}, "the model has experts"),
     ],
 )

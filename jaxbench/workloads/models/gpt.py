@@ -43,6 +43,7 @@ class Dimensions:
     gated: int = 0  # 1: silu(gate) x up instead of GELU(up)
     kv_heads: int = 0  # of keys and values, each for heads / kv_heads heads; 0: heads
     head_width: int = 0  # 0: width / heads
+    rms: int = 0  # 1: RMSNorm instead of LayerNorm, and no biases
 
     @property
     def rows(self) -> int:
@@ -118,6 +119,8 @@ def shape(config: ConfigDict) -> Dimensions:
         raise UserError(
             f"--config.model.gated={sizes.gated} is not 0 or 1, or the model has experts: they have no gate."
         )
+    if sizes.rms not in (0, 1) or (sizes.rms and sizes.experts):
+        raise UserError(f"--config.model.rms={sizes.rms} is not 0 or 1, or the model has experts, which have biases.")
     return sizes
 
 
@@ -139,13 +142,13 @@ class Attention(nnx.Module):
 
     def __init__(self, shape: Dimensions, kernel: str, rngs: nnx.Rngs):
         """kernel: as `attention.causal` takes it."""
-        heads, self.kernel = (shape.heads, shape.head), kernel
+        heads, self.kernel, bias = (shape.heads, shape.head), kernel, not shape.rms
         self.shared = shape.heads // shape.kv_heads if shape.grouped else 0
         if self.shared:  # of each head of keys and values: the queries that share it, its keys, its values
-            self.grouped = _linear((shape.width,), (shape.kv_heads, self.shared + 2, shape.head), rngs=rngs)
+            self.grouped = _linear((shape.width,), (shape.kv_heads, self.shared + 2, shape.head), bias=bias, rngs=rngs)
         else:
-            self.qkv = _linear((shape.width,), (3, *heads), rngs=rngs)
-        self.out = _linear(heads, (shape.width,), residuals=2 * shape.layers, rngs=rngs)
+            self.qkv = _linear((shape.width,), (3, *heads), bias=bias, rngs=rngs)
+        self.out = _linear(heads, (shape.width,), residuals=2 * shape.layers, bias=bias, rngs=rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         if self.shared:
@@ -162,11 +165,12 @@ class Perceptron(nnx.Module):
     """Two dense layers with tanh-GELU between them, or three of which one gates another."""
 
     def __init__(self, shape: Dimensions, rngs: nnx.Rngs):
-        self.up = _linear((shape.width,), (shape.between,), rngs=rngs)
+        bias = not shape.rms
+        self.up = _linear((shape.width,), (shape.between,), bias=bias, rngs=rngs)
         self.gated = bool(shape.gated)
         if self.gated:
-            self.gate = _linear((shape.width,), (shape.between,), rngs=rngs)
-        self.down = _linear((shape.between,), (shape.width,), residuals=2 * shape.layers, rngs=rngs)
+            self.gate = _linear((shape.width,), (shape.between,), bias=bias, rngs=rngs)
+        self.down = _linear((shape.between,), (shape.width,), residuals=2 * shape.layers, bias=bias, rngs=rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         if self.gated:
@@ -179,9 +183,9 @@ class Block(nnx.Module):
     """x + attention(norm(x)), then x + perceptron(norm(x))."""
 
     def __init__(self, shape: Dimensions, kernel: str, rngs: nnx.Rngs):
-        self.norm_attention = norm(shape.width, rngs)
+        self.norm_attention = norm(shape, rngs)
         self.attention = Attention(shape, kernel, rngs)
-        self.norm_perceptron = norm(shape.width, rngs)
+        self.norm_perceptron = norm(shape, rngs)
         self.perceptron = _mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
@@ -202,7 +206,7 @@ class GPT(nnx.Module):
         self.tokens = nnx.Param(jnp.pad(words, ((0, padding), (0, 0))) if padding else words)
         self.positions = nnx.Param(0.01 * normal(rngs.params(), (sizes.context, sizes.width)))
         self.blocks = nnx.List(Block(sizes, kernel(config), rngs) for _ in range(sizes.layers))
-        self.norm = norm(sizes.width, rngs)
+        self.norm = norm(sizes, rngs)
         self.remat, self.words = remat, sizes.vocab
 
     def __call__(self, tokens_BT: jax.Array) -> jax.Array:
@@ -217,9 +221,11 @@ def embedded(embedding: Vocabulary, positions_TD: jax.Array, local_positions: in
     return embedding.rows() + positions.sequence_shard(place_TD, axis=0)
 
 
-def norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
-    """Statistics in float32 and in two passes, whatever the model's number format."""
-    return nnx.LayerNorm(width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
+def norm(shape: Dimensions, rngs: nnx.Rngs) -> nnx.LayerNorm | nnx.RMSNorm:
+    """Statistics in float32 and, of LayerNorm, in two passes, whatever the model's number format."""
+    if shape.rms:
+        return nnx.RMSNorm(shape.width, epsilon=1e-5, rngs=rngs)
+    return nnx.LayerNorm(shape.width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
 
 
 def _mixture(shape: Dimensions, rngs: nnx.Rngs) -> Mixture:
@@ -231,12 +237,12 @@ def _mixture(shape: Dimensions, rngs: nnx.Rngs) -> Mixture:
 
 
 def _linear(
-    inputs: tuple[int, ...], outputs: tuple[int, ...], *, residuals: int = 1, rngs: nnx.Rngs
+    inputs: tuple[int, ...], outputs: tuple[int, ...], *, residuals: int = 1, bias: bool = True, rngs: nnx.Rngs
 ) -> nnx.LinearGeneral:
     """A kernel of (*inputs, *outputs) with GPT-2's initial values, divided by the root of the number of `residuals`."""
     initial = nnx.initializers.normal(0.02 / math.sqrt(residuals))
     axes = tuple(range(-len(inputs), 0))
-    return nnx.LinearGeneral(inputs, outputs, axis=axes, kernel_init=initial, rngs=rngs)
+    return nnx.LinearGeneral(inputs, outputs, axis=axes, kernel_init=initial, use_bias=bias, rngs=rngs)
 
 
 def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:

@@ -82,7 +82,9 @@ def _tensor(shape: gpt.Dimensions, share: DeviceShare, positions_held: int, *, r
     sums = len(share.passes) * (2 * blocks + 1)
     if not share.sequence:
         return {"all-reduce": (sums * act + loss, (sums + more) * act + loss)}
-    partly = (shape.layers * 6 + 2 + shape.context // share.over("context")) * shape.width
+    norm, bias = (1, 0) if shape.rms else (2, 1)  # vectors of a normalisation, and of a product that is split by rows
+    vectors = shape.layers * 2 * (norm + bias) + norm
+    partly = (vectors + shape.context // share.over("context")) * shape.width
     size = share.over("tensor")
     return {
         "all-gather": (sums * act, (sums + more) * act),
@@ -99,7 +101,7 @@ def stages(config: ConfigDict, remat: str, weights: str | None = None) -> Stages
     """The blocks, with the embedding as prologue and the norm, scores and loss as epilogue."""
     shape = gpt.shape(config)
     block = from_nnx(partial(gpt.Block, shape, gpt.kernel(config)))
-    norm = from_nnx(partial(gpt.norm, shape.width))
+    norm = from_nnx(partial(gpt.norm, shape))
 
     def first(params: PyTree, x: Any, batch: Batch, key: jax.Array) -> jax.Array:
         del x, key

@@ -43,8 +43,8 @@ def columns(layers: Sequence[nnx.Linear | nnx.LinearGeneral], x_BTD: jax.Array) 
 
 def _product(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
     kernel, outputs = layer.kernel[...], layer.kernel.shape[1:]
-    assert layer.bias is not None
-    y = x_BTD.reshape(-1, x_BTD.shape[-1]) @ kernel.reshape(kernel.shape[0], -1) + layer.bias[...].reshape(-1)
+    y = x_BTD.reshape(-1, x_BTD.shape[-1]) @ kernel.reshape(kernel.shape[0], -1)
+    y = y if layer.bias is None else y + layer.bias[...].reshape(-1)
     y = y.reshape(*x_BTD.shape[:-1], -1)  # in two steps: JAX cannot infer the explicit sharding of a single reshape
     return y.reshape(*x_BTD.shape[:-1], *outputs)
 
@@ -53,13 +53,13 @@ def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
     """The layer at every position, (B, T, *inputs) to (B, T, D), or (B, *inputs) to (B, D); where split, `x` has
     the inputs of this device."""
     kernel = layer.kernel[...]
-    assert layer.bias is not None
     width, positions = kernel.shape[-1], x.shape[: x.ndim - kernel.ndim + 1]
     x = x.reshape(*positions, -1)
     y = x.reshape(-1, x.shape[-1]) @ kernel.reshape(-1, width)
     if sharding_context.current().tensor is None:
-        return (y + layer.bias[...]).reshape(*positions, width)
-    return _summed(y.reshape(*positions, width)) + layer.bias[...]
+        return (y if layer.bias is None else y + layer.bias[...]).reshape(*positions, width)
+    y = _summed(y.reshape(*positions, width))
+    return y if layer.bias is None else y + layer.bias[...]
 
 
 class Vocabulary:
