@@ -151,9 +151,7 @@ def read(id: str) -> Published:
 
     head, _, table = _text(f"{id}.csv").partition("\n")
     project = sources[id]["paper_or_project"]
-    return Published(
-        frame=pd.read_csv(io.StringIO(table)), project=project, confirmed="status=unconfirmed" not in head
-    )
+    return Published(frame=pd.read_csv(io.StringIO(table)), project=project, confirmed="status=unconfirmed" not in head)
 
 
 def _sources() -> dict[str, dict[str, str]]:
