@@ -11,6 +11,10 @@
 that they divide over devices: 50,304 for GPT-2's 50,257 words. The padding stays zero and changes neither loss nor
 gradient, but the passport counts it among the parameters: 36,096 numbers in "small".
 
+`.hidden` is the width of the perceptrons (0: four widths), `.gated`=1 gives them a gate, `.kv_heads` heads of keys and
+values are shared by all heads, each of `.head_width`, and `.rms`=1 takes RMSNorm and no biases. `.attention` is plain,
+or flash: JAX's kernel on a TPU or a GPU.
+
 `--config.data.pad` is "" (contiguous text), "padded" (one document a row, padded) or "packed" (documents one after the
 other, with attention across their boundaries as in GPT-3). FLOPs count all tokens.
 """
@@ -35,7 +39,8 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch, config.accelerator_batch = 16, 512
     numbers = {"layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0, "padded_vocab": 0, "experts": 0}
-    config.model = ConfigDict({"preset": "tiny", **numbers})
+    numbers |= {"hidden": 0, "gated": 0, "kv_heads": 0, "head_width": 0, "rms": 0}
+    config.model = ConfigDict({"preset": "tiny", **numbers, "attention": "plain"})
     config.data = ConfigDict({"pad": ""})
     config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 16, "epochs": 6, "target": 0.45})

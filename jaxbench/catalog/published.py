@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 class Published:
     """A published table and the project that published it. ``SOURCES.csv`` names the paper and its table.
 
-    The first line of a table's file states its unit, and whether it was verified or derived.
+    The first line of a table's file states its unit, and whether it was verified, derived, or could not be confirmed.
     """
 
     frame: pd.DataFrame
     project: str
+    confirmed: bool
 
 
 def overlays() -> tuple[str, ...]:
@@ -135,7 +136,10 @@ def same_week() -> list[str]:
     ]
     many, few = rows
     price, power = (many[name] / few[name] for name in ("price_usd", "watts"))
-    return [*sentences, f"That is {price:.0f} times the price and {power:.0f} times the power ({table.project})."]
+    sentences.append(f"That is {price:.0f} times the price and {power:.0f} times the power ({table.project}).")
+    if not table.confirmed:
+        sentences.append("Unconfirmed: the source of these prices and powers could not be read again.")
+    return sentences
 
 
 def read(id: str) -> Published:
@@ -145,8 +149,9 @@ def read(id: str) -> Published:
         raise UserError(f"unknown published series '{id}': {did_you_mean(id, sources)}")
     import pandas as pd  # here: every verb and every worker loads this file, and few read a table
 
-    _, _, table = _text(f"{id}.csv").partition("\n")
-    return Published(frame=pd.read_csv(io.StringIO(table)), project=sources[id]["paper_or_project"])
+    head, _, table = _text(f"{id}.csv").partition("\n")
+    project = sources[id]["paper_or_project"]
+    return Published(frame=pd.read_csv(io.StringIO(table)), project=project, confirmed="status=unconfirmed" not in head)
 
 
 def _sources() -> dict[str, dict[str, str]]:

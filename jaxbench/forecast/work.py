@@ -28,9 +28,17 @@ _TARGET = re.compile(r'custom_call_target="([^"]+)"')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
 _ARRAY = re.compile(r"\b(pred|[sufc]\d+|bf16|f8\w+)\[([\d,]*)\](\{[^}]*\})?")
+_KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # of a kernel in Triton
 _SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace, the last result of its call
 _DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 _ATTENTION = 0.5  # of the peak, for a kernel of which only the FLOPs are known: what published attention kernels reach
+# JAX's attention kernels for TPUs and GPUs, which state no FLOPs. How many products of positions by positions each has:
+# two forward (scores, values); five backward (scores again, and the gradients of weights, values, keys and queries).
+# And which side of the queries is the positions: they are (examples, heads, positions, width) on a TPU, and
+# (examples, positions, heads, width) on a GPU.
+_ATTENTION_KERNELS = {
+    "splash_mha_fwd": (2, -2), "splash_mha_dkv": (5, -2), "mha_forward": (2, -3), "mha_backward": (5, -3),
+}  # fmt: skip
 _PICKS = ("dynamic-slice", "slice", "gather")  # they read as much as they return
 
 
@@ -91,11 +99,26 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
     if line.opcode == "custom-call":
         name = (_TARGET.search(line.rest) or ["", "custom call"])[1]
         estimate = _ESTIMATE.search(line.rest)
-        if estimate is None:
+        flops = float(estimate[1]) if estimate is not None else _attention_flops(line, module)
+        if not flops:
             return Cost(seconds=memory_s, how="unknown", bytes=moved, name=name)
-        seconds = max(int(estimate[1]) / (_ATTENTION * on.peak_flop_per_s), memory_s)
-        return Cost(seconds=seconds, how="kernel", flops=float(estimate[1]), bytes=moved, name=name)
+        seconds = max(flops / (_ATTENTION * on.peak_flop_per_s), memory_s)
+        return Cost(seconds=seconds, how="kernel", flops=flops, bytes=moved, name=name)
     return Cost(seconds=memory_s, how="memory", bytes=moved)
+
+
+def _attention_flops(line: Instruction, module: Module) -> float:
+    """Of a causal attention kernel, half of whose products is masked; 0 for another kernel."""
+    named = _KERNEL_NAME.search(line.rest)
+    called = named[1] if named is not None else line.name
+    known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
+    products, side = next(known, (0, 0))
+    shapes = [_ARRAY.match(_type(name, module)) for name in line.operands] if products else []
+    for found in shapes:
+        sides = [int(size) for size in found[2].split(",")] if found is not None and found[2] else []
+        if found is not None and found[1] in _DTYPES and len(sides) >= 3:
+            return float(products * math.prod(sides) * sides[side])
+    return 0.0
 
 
 def _rate(line: Instruction, module: Module, on: Chip) -> float:

@@ -23,7 +23,7 @@ from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import draws, multihost, optimizer_need, optimizer_view
+from jaxbench.parallel import draws, inner_remat, multihost, optimizer_need, optimizer_view
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.layout import Cut, Layout, cuts
 from jaxbench.parallel.optimizer_view import View
@@ -173,7 +173,7 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
     @partial(jax.checkpoint, policy=saveable)
     def loss(shards: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> Any:
         whole = jax.tree.map(lambda shard, cut: cut.whole(shard), shards, layout.cuts)
-        return workload.loss(whole, model_state, batch, key)
+        return inner_remat.kept(workload.loss)(whole, model_state, batch, key)
 
     return loss
 

@@ -61,7 +61,8 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
 
 
 def test_the_same_week_on_cpus_and_on_gpus():
-    cpus, gpus, ratio = published.same_week()
+    cpus, gpus, ratio, doubt = published.same_week()
     assert "600 kW, 100,800 kWh in a week" in cpus
     assert "4 kW, 672 kWh in a week" in gpus
     assert "152 times the price and 150 times the power" in ratio
+    assert doubt.startswith("Unconfirmed")

@@ -184,3 +184,31 @@ def test_a_librarys_product_and_an_unknown_kernel():
     estimate = ', backend_config={"cost_estimate":{"flops":"5000000000"}}'
     (cost,) = schedule.read(kernel.replace("ESTIMATE", estimate), {}, CHIP)
     assert (cost.how, cost.seconds) == ("kernel", 5e9 / 1e12)  # half of a peak of 2e12
+
+
+ATTENTION = """HloModule m, is_scheduled=true
+
+ENTRY %main (p: s32[4], q: bf16[2,8,256,128]) -> bf16[2,8,256,128] {
+  %p = s32[4]{0} parameter(0)
+  %q = bf16[2,8,256,128]{3,2,1,0} parameter(1)
+  ROOT %splash_mha_fwd_residuals.1 = bf16[2,8,256,128]{3,2,1,0} custom-call(%p, %q, %q, %q), custom_call_target="CALL"
+}
+"""
+
+
+def test_attention_kernels_count_by_their_shapes():
+    """Two products of positions by positions forward, five backward, half of each masked, at half of the peak."""
+    product = 2 * 2 * 8 * 256 * 256 * 128 / 2
+    text = ATTENTION.replace("CALL", "tpu_custom_call")
+    (cost,) = schedule.read(text, {}, dataclasses.replace(CHIP, memory_bytes_per_s=1e15))
+    assert (cost.how, cost.flops, cost.seconds) == ("kernel", 2 * product, 2 * product / 1e12)
+    (backward,) = schedule.read(text.replace("splash_mha_fwd_residuals", "splash_mha_dkv_no_residuals"), {}, CHIP)
+    assert backward.flops == 5 * product
+    triton = text.replace("splash_mha_fwd_residuals", "pallas_call").replace(
+        'custom_call"', 'x", backend_config={name = "NAME"}'
+    )
+    triton = triton.replace("[2,8,256,128]", "[2,256,8,128]")  # a GPU's kernel has positions before heads
+    found = {name: schedule.read(triton.replace("NAME", name), {}, CHIP)[0] for name in ("mha_forward", "mha_backward")}
+    assert [cost.flops for cost in found.values()] == [2 * product, 5 * product]
+    (other,) = schedule.read(triton.replace("NAME", "mha_preprocess_backward"), {}, CHIP)
+    assert other.how == "unknown"

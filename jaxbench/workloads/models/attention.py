@@ -18,16 +18,29 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.workloads import sharding_context
+from jaxbench.workloads.models import attention_kernel
 
+KERNELS = ("plain", "flash")
 Arrays = tuple[jax.Array, ...]
 
 
-def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
-    """softmax(q k^T / sqrt(H)) v over this and earlier positions, (B, N, T, H). The softmax is float32."""
+def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str = "plain") -> jax.Array:
+    """softmax(q k^T / sqrt(H)) v over this and earlier positions, (B, N, T, H). The softmax is float32.
+
+    kernel: "plain" writes the scores to memory; "flash" does not on a TPU or an NVIDIA GPU (`attention_kernel.py`), and
+    is plain on a CPU. Raises UserError for sizes that the kernels do not take.
+    """
     q_BNTH = q_BNTH * q_BNTH.shape[-1] ** -0.5
     axis = sharding_context.current().context
     if axis is not None:
         return _ring(axis)(q_BNTH, k_BNTH, v_BNTH)
+    if kernel == "plain":
+        return _plain(q_BNTH, k_BNTH, v_BNTH)
+    kernels = attention_kernel.causal(q_BNTH.shape)
+    return jax.lax.platform_dependent(q_BNTH, k_BNTH, v_BNTH, **kernels, cpu=_plain)
+
+
+def _plain(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
     t = q_BNTH.shape[2]
     scores_BNTS = jnp.einsum("bnth,bnsh->bnts", q_BNTH, k_BNTH)
     causal_TS = jnp.tril(jnp.ones((t, t), bool))

@@ -24,9 +24,13 @@ AXES: dict[str, tuple[str | None, ...]] = {
     "tokens": ("vocab", None),
     "blocks/*/attention/qkv/kernel": (None, None, "heads", None),
     "blocks/*/attention/qkv/bias": (None, "heads", None),
+    "blocks/*/attention/grouped/kernel": (None, "heads", None, None),
+    "blocks/*/attention/grouped/bias": ("heads", None, None),
     "blocks/*/attention/out/kernel": ("heads", None, None),
     "blocks/*/perceptron/up/kernel": (None, "hidden"),
     "blocks/*/perceptron/up/bias": ("hidden",),
+    "blocks/*/perceptron/gate/kernel": (None, "hidden"),
+    "blocks/*/perceptron/gate/bias": ("hidden",),
     "blocks/*/perceptron/down/kernel": ("hidden", None),
 }
 # The perceptron of a block with experts, which replaces that of AXES.
@@ -58,7 +62,7 @@ def collective_bounds(shape: gpt.Dimensions, share: DeviceShare, *, recomputed: 
         bounds |= _tensor(shape, share, positions_held, recomputed=recomputed)
     ring = share.over("context")
     if ring > 1:
-        part = positions_held * shape.width // share.over("tensor")  # keys, or values, of one block
+        part = positions_held * shape.heads * shape.head // share.over("tensor")  # keys, or values, of one block
         # Keys and values go round in both passes, and in the backward pass their gradients return to their device.
         once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
         bounds["collective-permute"] = _times(shape.layers, once + back, recomputed * once)
@@ -78,7 +82,9 @@ def _tensor(shape: gpt.Dimensions, share: DeviceShare, positions_held: int, *, r
     sums = len(share.passes) * (2 * blocks + 1)
     if not share.sequence:
         return {"all-reduce": (sums * act + loss, (sums + more) * act + loss)}
-    partly = (shape.layers * 6 + 2 + shape.context // share.over("context")) * shape.width
+    norm, bias = (1, 0) if shape.rms else (2, 1)  # vectors of a normalisation, and of a product that is split by rows
+    vectors = shape.layers * 2 * (norm + bias) + norm
+    partly = (vectors + shape.context // share.over("context")) * shape.width
     size = share.over("tensor")
     return {
         "all-gather": (sums * act, (sums + more) * act),
@@ -94,8 +100,8 @@ def _times(count: int, least: int, more: int) -> tuple[int, int]:
 def stages(config: ConfigDict, remat: str, weights: str | None = None) -> Stages:
     """The blocks, with the embedding as prologue and the norm, scores and loss as epilogue."""
     shape = gpt.shape(config)
-    block = from_nnx(partial(gpt.Block, shape))
-    norm = from_nnx(partial(gpt.norm, shape.width))
+    block = from_nnx(partial(gpt.Block, shape, gpt.kernel(config)))
+    norm = from_nnx(partial(gpt.norm, shape))
 
     def first(params: PyTree, x: Any, batch: Batch, key: jax.Array) -> jax.Array:
         del x, key

@@ -1,0 +1,51 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The figure of `benchmarks.forecasts`: forecast against published on the diagonal, with bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxbench.report.drawing import canvas, marks
+from jaxbench.report.drawing.kit import Figure, Sheet, entitle, log_axis, seconds_tick
+
+if TYPE_CHECKING:
+    from benchmarks.forecasts import Judged
+
+NAME = "accountability"
+_SHAPES = ("o", "s", "^", "D", "v", "P")
+
+
+def save(rows: Sequence[Judged], bands: Mapping[str, tuple[float, float]], folder: Path) -> None:
+    """Writes accountability.png, .svg and .pdf. bands: seconds by id."""
+    if rows:
+        canvas.write(canvas.render(lambda: draw(rows, bands)), folder, NAME)
+
+
+def draw(rows: Sequence[Judged], bands: Mapping[str, tuple[float, float]]) -> Figure:
+    sheet = Sheet(1, 1, heights=[3.6])
+    axes = sheet.panels[0, 0]
+    families = list(dict.fromkeys(row.family for row in rows))
+    ends = [value for row in rows for value in (*bands[row.id], row.published_s)]
+    edge = min(ends) / 1.3, max(ends) * 1.3
+    marks.guide(axes, edge, edge)
+    handles = []
+    for place, family in enumerate(families):
+        colour, _ = marks.series_style(place)
+        some = [row for row in rows if row.family == family]
+        shape, filled = _SHAPES[place % len(_SHAPES)], not some[0].bound
+        for row in some:
+            low, high = bands[row.id]
+            axes.plot([row.published_s] * 2, [low, high], color=colour, linewidth=1.1, solid_capstyle="butt", zorder=2)
+        style = dict(color=colour, marker=shape, markersize=5.5, linestyle="none")
+        style |= {} if filled else {"markerfacecolor": "white"}
+        axes.plot([row.published_s for row in some], [row.hidden_s for row in some], zorder=3, **style)
+        handles.append(marks.style_handle(f"{family} ({len(some)})", **style))
+    entitle(axes, x="published step", y="forecast step")
+    for side in ("x", "y"):
+        log_axis(axes, side, show=seconds_tick)
+    axes.set_xlim(*edge)
+    axes.set_ylim(*edge)
+    notes = ["bar: the band, widened by the other families' largest miss", "hollow: at best, a bound"]
+    return sheet.finish("Forecasts of published training runs", [*handles, marks.guide_handle("equal")], notes)

@@ -1,0 +1,76 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Forecasts held against published runs: the arithmetic of errors and bands, and what the committed results show."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from benchmarks import forecasts
+from benchmarks.forecasts import Judged
+from jaxbench.catalog import links, targets
+
+RESULTS = Path(__file__).parents[2] / forecasts.RESULTS / forecasts.FILE
+TPU = Judged(
+    id="a", family="one", platform="tpu", where="4 chips", published_s=1.0, hidden_s=0.9, scheduled_s=1.0, bare_s=1.2,
+    bound=False,
+)  # fmt: skip
+
+
+def row(**changes: object) -> Judged:
+    return dataclasses.replace(TPU, **changes)
+
+
+def test_a_band_is_widened_by_what_other_families_missed_and_never_by_its_own():
+    high, low = row(id="b", family="two", published_s=1.8), row(id="c", family="three", published_s=0.45)
+    assert [forecasts.miss(each) for each in (TPU, high, low)] == pytest.approx([0.0, 0.5, 0.5])
+    rows = [TPU, row(id="d", family="two", published_s=1.32)]
+    assert forecasts.others(rows, rows[0]) == pytest.approx(0.1)  # 1.32 over 1.2
+    assert rows[0].band(0.1) == pytest.approx((0.81, 1.32))
+    assert forecasts.others(rows, rows[1]) == 0.0 and not forecasts.held(rows, rows[1])
+    assert forecasts.others([TPU, row(platform="gpu", family="two", published_s=9.0)], TPU) == 0.0
+
+
+def test_a_bound_has_no_lower_end_to_widen():
+    best = row(platform="gpu", bound=True, published_s=0.8)
+    assert forecasts.miss(best) == 0.0 and not forecasts.held([best], best)  # faster than what cannot be beaten
+    slower = row(platform="gpu", bound=True, published_s=1.35)
+    assert forecasts.miss(slower) == pytest.approx(0.5) and slower.band(0.5) == pytest.approx((0.9, 1.35))
+
+
+def test_a_published_step_in_seconds():
+    base = {"batch": "4", "micro_batches": "2", "context": "100", "seconds": "", "tokens_per_s": "", "tflops": ""}
+    assert forecasts.published_s({**base, "seconds": "2.5"}, 1e12) == 2.5
+    assert forecasts.published_s({**base, "tokens_per_s": "400"}, 1e12) == 2.0
+    assert forecasts.published_s({**base, "tflops": "16"}, 1e12) == 0.5
+
+
+def test_every_configuration_names_its_source_and_what_is_left_out_is_not_forecast():
+    rows = forecasts.configurations()
+    assert len({row["id"] for row in rows}) == len(rows)
+    known = {row.id for row in forecasts.read(RESULTS)}
+    assert known and known <= {row["id"] for row in rows}
+    for each in rows:
+        assert each["source"] and targets.parse(each["target"])
+        assert not (each["left_out"] and each["id"] in known), each["id"]
+        stated = [each[name] for name in ("seconds", "tokens_per_s", "tflops") if each[name]]
+        assert len(stated) == (0 if each["left_out"] else 1)
+
+
+def test_results_are_read_as_they_were_written(tmp_path):
+    rows = forecasts.read(RESULTS)
+    forecasts.write(rows, tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_text() == RESULTS.read_text()
+
+
+def test_the_catalogues_errors_are_what_the_results_show():
+    """Each platform's is its largest miss, so that all of its published runs lie in the band that a forecast gets."""
+    rows = forecasts.read(RESULTS)
+    for platform in forecasts.GOALS:
+        some = [row for row in rows if row.platform == platform]
+        error = links.error(platform).error
+        assert error == pytest.approx(max(forecasts.miss(row) for row in some), abs=0.005)
+        inside = [low <= row.published_s <= high for row in some for low, high in [row.band(error + 0.005)]]
+        assert sum(inside) >= forecasts.IN_BAND * len(inside)
