@@ -196,7 +196,7 @@ def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
 def _versus(rows: list[CaseRow]) -> list[str]:
     """Of each job: who is fastest with one row and with the most, which need not be the same."""
     sentences = []
-    for (op,), group in _groups(rows, "op").items():
+    for (op,), group in _groups([row for row in rows if row.point.elements], "op").items():
         sizes = sorted({row.point.elements or 0 for row in group})
         ends = [
             best

@@ -20,7 +20,7 @@ BASE = "numpy"
 
 def draw(run: CaseFindings) -> Figure | None:
     """None when nothing was measured beside NumPy on one core."""
-    rows = [row for row in run.rows if row.timing.step_s.known and not _repeats(row)]
+    rows = [row for row in run.rows if row.point.elements and row.timing.step_s.known and not _repeats(row)]
     names = series.naming(rows, ("impl", "platform", "cores"))
     lines: dict[str, list[list[Mark]]] = {}  # label: marks of one row, and of the most
     for style, op in enumerate(series.operations(rows)):
