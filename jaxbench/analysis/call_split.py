@@ -44,12 +44,13 @@ class CallSplit:
     @property
     def sentence(self) -> str:
         words = [_part(*each) for each in zip(NAMES, self.parts, self.told, strict=True)]
-        return f"{self.op}, {_shape(self.rows)} on {self.where}: {interval(self.whole, seconds)} = {' + '.join(words)}."
+        rows = f"{self.rows:,} row{'s' * (self.rows != 1)}"
+        return f"{self.op}, {rows} on {self.where}: {interval(self.whole, seconds)} = {' + '.join(words)}."
 
 
 def _shape(rows: int) -> str:
     """As `workloads/kernels/versus.py` calls the size of a part."""
-    return f"{rows:,} row{'s' * (rows != 1)}"
+    return f"{rows} row{'s' * (rows != 1)}"
 
 
 def _part(name: str, value: Estimate, told: bool) -> str:

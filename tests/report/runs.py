@@ -123,7 +123,7 @@ def versus() -> list[Made]:
 
 
 def versus_call(rows: int, impl: str, call_s: float, **facts: Any) -> Made:
-    part = dict(shape="1 row" if rows == 1 else f"{rows:,} rows") if impl in ("waited", "start") else {}
+    part = dict(shape="1 row" if rows == 1 else f"{rows} rows") if impl in ("waited", "start") else {}
     loop_s = call_s if impl == "jit" else None
     return fab.kernel("mlp", 0 if part else rows, impl=impl, call_s=call_s, loop_s=loop_s, **{**facts, **part})
 

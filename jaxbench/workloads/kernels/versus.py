@@ -37,19 +37,19 @@ LENGTH, WORDS, EMBEDDING, WIDTH, KINDS = 16, 256, 16, 32, 5
 OUTPUT = (SIDE - by_hand.KERNEL) // by_hand.STRIDE + 1  # side of the convolution's output
 # Relative to the largest value: sums of many numbers in float32, in another order, through up to 16 positions; and
 # under XLA, where an accelerator rounds the factors of float32 products to TF32 or bfloat16, several such products.
-TOLERANCE = {"python": 1e-4, "numpy": 1e-4, START: 0.0}
-XLA_TOLERANCE = 2**-6
+TOLERANCE, XLA_TOLERANCE = 1e-4, 2**-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Routine:
-    """One job. arrays: rows -> its arguments. flops: of one row."""
+    """One job. arrays: rows -> its arguments. flops: of one row. products: whether it has any, which XLA may round."""
 
     jax: Callable[..., Any]
     numpy: Callable[..., Any]
     python: Callable[..., Callable[[], Any]] | None = None
     arrays: Callable[[int], tuple[Array, ...]]
     flops: float | None
+    products: bool = True
     parameters: int = 0  # the first arguments, whose gradients are the result
     result_bytes: Callable[[int], int] | None = None  # rows -> of the result; None: as large as the parameters
 
@@ -163,6 +163,7 @@ JOBS = {
         jax=_level,
         numpy=by_hand.level,
         arrays=_table,
+        products=False,
         flops=None,  # additions, which a compiler counts in its own way
         result_bytes=lambda rows: 4 * by_hand.NODES * by_hand.COLUMNS,
     ),
@@ -181,12 +182,12 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
     for impl in impls:
         if impl == "python" and (job.python is None or rows > PYTHON_MAX):
             continue
-        part = impl in PARTS
+        part, host = impl in PARTS, impl in ("python", "numpy")
         yield KernelWorkload(
             op=op,
             dtype=dtype,
             impl=impl,
-            shape=f"{rows:,} row{'s' * (rows != 1)}" if part else "",
+            shape=f"{rows} row{'s' * (rows != 1)}" if part else "",
             elements=0 if part else rows,
             flops=None if job.flops is None or impl == START else job.flops * rows,
             bytes_moved=None,
@@ -194,11 +195,11 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
             function=job.jax if impl == "jit" else None,
             prepare=prepares.get(impl),
             answer=_little(job) if impl == START else job.numpy,
-            tolerance=TOLERANCE.get(impl, XLA_TOLERANCE),
+            tolerance=0.0 if impl == START else XLA_TOLERANCE if job.products and not host else TOLERANCE,
             result_bytes=sum(a.nbytes for a in arrays[: job.parameters])
             if job.result_bytes is None
             else job.result_bytes(rows),
-            host=impl in ("python", "numpy"),
+            host=host,
             waits=impl == "jit+copies" or part,
         )
 
