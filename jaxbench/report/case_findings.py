@@ -41,7 +41,7 @@ TITLES = {
     "dispatch": "what a call costs",
     "fusion": "what fusing operations saves",
     "linalg": "how fast factorizations are",
-    "versus": "the processor against the accelerator",
+    "versus": "latency and throughput, the sports car and the lorry",
     "transfer": "how fast copies are",
     "collectives": "how fast collectives are",
 }
@@ -150,9 +150,8 @@ def shortened(entries: Sequence[Entry], view: str) -> tuple[list[Entry], str]:
     """
     if len(entries) <= MAX_LINES:
         return list(entries), ""
-    entries = [entry for entry in entries if _size(entry)] or entries  # others have sections of their own
     series: dict[tuple[Any, ...], list[Entry]] = {}
-    for entry in entries:
+    for entry in [entry for entry in entries if _size(entry)] or entries:  # those without have sections of their own
         series.setdefault(tuple(getattr(entry.point, name) for name in _SERIES), []).append(entry)
     chosen = [entry for group in series.values() for entry in _telling(group, view)]
     how = "of each series the smallest size, the one at half of the best rate (n½), and the largest"

@@ -12,6 +12,7 @@ from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, short
 
 VIEWS = ("cases/versus",)
+ORDER = 1
 CAPTION = (
     "Each bar is one call of XLA's with data on the host (jit+copies), in percent of its time, which is written beside "
     "it. Transfer: sending the arguments and fetching the result. Start: a program of the same arguments that does "

@@ -13,6 +13,7 @@ from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, log_axis, plain, seconds_tick, short
 
 VIEWS = ("cases/versus",)
+ORDER = 2
 CAPTION = (
     "Left: seconds from the first parameters to the target accuracy, compiled before; mean over seeds with its 95 % "
     "interval. Right: how many times as fast as NumPy on one core, seed by seed. Below, hollow: what texts published "
