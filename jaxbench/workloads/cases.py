@@ -65,6 +65,7 @@ class KernelWorkload:
       idempotent: one argument and f(f(x)) = f(x), so that the result alone is fed back.
       cpu_only: it exercises a processor's caches and means little elsewhere.
       host: it runs on the host's cores and needs no device.
+      one_core: more cores do not help it, so it is measured on one where that is among the cores asked for.
       in_flight_bytes: bytes held at once besides arguments and one result.
     """
 
@@ -87,6 +88,7 @@ class KernelWorkload:
     idempotent: bool = False
     cpu_only: bool = False
     host: bool = False
+    one_core: bool = False
     waits: bool = False
     result_bytes: int | None = None  # None: the size of the largest argument
     in_flight_bytes: int = 0

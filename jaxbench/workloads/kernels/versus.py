@@ -200,6 +200,7 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
             if job.result_bytes is None
             else job.result_bytes(rows),
             host=host,
+            one_core=impl == "python",
             waits=impl == "jit+copies" or part,
         )
 
