@@ -3,6 +3,7 @@
 
     make run EXP=time_to_target
     make run EXP=time_to_target ARGS="--config.models=cnn --config.rule=linear,tuned --config.warmup=3"
+    make run EXP=time_to_target ARGS=--price_per_hour=2.50      # of this machine: targets.csv then has costs, too
     make run EXP=time_to_target ARGS="--config.models=path/to/mine.py --config.target=0.9"
 
 Expect twice the batch to need half the steps, until the batch is about the gradient noise scale; from there on a

@@ -1,11 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sports car and the lorry: products and gradients of 1 to 4,096 rows in Python, NumPy and XLA, by place (4 min).
+"""The sports car and the lorry: products, gradients and trainings in Python, NumPy and XLA, by place (10 min).
 
     make run EXP=versus
+    make run EXP=versus ARGS=--config.ops=train_lstm    # only how soon a classifier of texts reaches its target
 
-Latency is the time of one row, throughput the rows per second of a large batch. Expect plain Python to be ahead of
-nothing, NumPy of XLA at one row, and an accelerator of a core from some size on. Data that do not stay on an
-accelerator (jit+copies) move that size up.
+Latency is the time of one row, throughput the rows per second of 4,096. Expect plain Python to be ahead of nothing,
+NumPy of XLA at one row, and an accelerator of a core from some size on. Data that do not stay on an accelerator
+(jit+copies) move that size up; of the smallest and the largest size the report says what transfer, start and work are.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import CaseSet
-from jaxbench.workloads.cases import kernel_grid
-from jaxbench.workloads.kernels import versus
+from jaxbench.workloads.cases import choose, sizes, typed
+from jaxbench.workloads.kernels import to_target, versus
 
 ROWS = [8**i for i in range(5)]
 
@@ -22,10 +23,20 @@ ROWS = [8**i for i in range(5)]
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.measures = "cases"
-    config.impls = "all"  # python (at most 8 rows of product and mlp), numpy, jit, jit+copies
+    config.impls = "all"  # python (at most 8 rows of product and mlp), numpy, jit, jit+copies, waited, start
     config.cores = "1,all"
     return config
 
 
 def build(config: ConfigDict) -> CaseSet:
-    return kernel_grid("versus", versus, config, ROWS)
+    impls = choose("impls", config.impls, versus.IMPLS)
+    (dtype,) = choose("dtypes", config.dtypes, versus.DTYPES)
+    rows, cases = sizes("sizes", config.sizes, ROWS), []
+    for op in choose("ops", config.ops, (*versus.OPS, *to_target.OPS)):
+        if op in to_target.OPS:
+            cases += [case for seed in range(to_target.SEEDS) for case in to_target.cases(op, dtype, seed, impls)]
+            continue
+        for size in rows:  # the parts of a call only at both ends
+            of_size = impls if size in (min(rows), max(rows)) else [i for i in impls if i not in versus.PARTS]
+            cases += versus.cases(op, dtype, size, tuple(of_size))
+    return CaseSet(name="versus", view="versus", cases=tuple(cases), typed=typed(config.sizes))

@@ -17,13 +17,18 @@ from jaxbench.machine import energy
 from jaxbench.records.store import RunFolder
 
 
+def require_price(per_hour: float | None) -> None:
+    """Raises UserError for a price that is none."""
+    if per_hour is not None and not 0 < per_hour < math.inf:
+        raise UserError(f"--price_per_hour={per_hour:g} is not a price: use 2.50, for example.")
+
+
 class Meter:
     """Counts the energy from its creation until `stop`. Without a price it does nothing."""
 
     def __init__(self, per_hour: float | None, config: Mapping[str, Any]):
         """Raises UserError for a price that is none, and for a run that has no steps."""
-        if per_hour is not None and not 0 < per_hour < math.inf:
-            raise UserError(f"--price_per_hour={per_hour:g} is not a price: use 2.50, for example.")
+        require_price(per_hour)
         if per_hour is not None and config.get("measures") == "cases":
             raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
         self._per_hour = per_hour

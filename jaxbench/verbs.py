@@ -54,14 +54,16 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
 
 def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
     """`run` of trainings to a target over batch sizes."""
+    from jaxbench.price_command import require_price
     from jaxbench.training import targets as trainings
 
+    require_price(FLAGS.price_per_hour)
     if crew or FLAGS.target:
         raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
     if FLAGS.dry_run:
         trainings.dry_run(FLAGS.config, console)
         return 0
-    trainings.run(experiment, FLAGS.config, workdir, console)
+    trainings.run(experiment, FLAGS.config, workdir, console, FLAGS.price_per_hour)
     return report(workdir, console)
 
 

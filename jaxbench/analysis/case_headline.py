@@ -194,22 +194,28 @@ def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
 
 
 def _versus(rows: list[CaseRow]) -> list[str]:
-    """Of each job: who is fastest with one row and with the most, which need not be the same."""
+    """Of each job: who is soonest with the fewest rows, and who does most a second of the most: not always the same."""
     sentences = []
-    for (op,), group in _groups(rows, "op").items():
-        sizes = sorted({row.point.elements or 0 for row in group})
-        ends = [
-            best
-            for size in dict.fromkeys((sizes[0], sizes[-1]))
+    for (op,), group in _groups([row for row in rows if row.point.elements], "op").items():
+        few, many = (end(row.point.elements or 0 for row in group) for end in (min, max))
+        ends = {
+            size: best
+            for size in (few, many)
             if (best := paired_ratio.best([row for row in group if row.point.elements == size], _elements)) is not None
-        ]
-        words = [
-            f"{interval(best.rate, lambda value: scaled(value, 'rows/s'))} with {best.row.point.elements:,} at a time "
-            f"({best.row.point.impl} {_where(best.row)}{_note(best)})"
-            for best in ends
-        ]
-        sentences += [f"{op}: at most {' and '.join(words)}."] if words else []
+        }
+        words = []
+        if few in ends:
+            soonest = interval(ends[few].rate.under(few), seconds)
+            words.append(f"the sports car brings {few:,} row{'s' * (few != 1)} in {soonest} ({_who(ends[few])})")
+        if many in ends and many != few:
+            most = interval(ends[many].rate, lambda value: scaled(value, "rows/s"))
+            words.append(f"the lorry {most}, {many:,} at a time ({_who(ends[many])})")
+        sentences += [f"{op}: {', '.join(words)}."] if words else []
     return sentences
+
+
+def _who(best: paired_ratio.Best[CaseRow]) -> str:
+    return f"{best.row.point.impl} {_where(best.row)}{_note(best)}"
 
 
 def _elements(row: CaseRow) -> float | None:

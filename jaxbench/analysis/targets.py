@@ -49,6 +49,14 @@ class SeedGroup:
     def noise_scale(self) -> Estimate:
         return over_seeds(one.noise_scale for one in self.trained)
 
+    @property
+    def joules(self) -> Estimate:
+        return self._of(lambda one: one.joules)
+
+    @property
+    def cost(self) -> Estimate:
+        return self._of(lambda one: one.cost)
+
     def _of(self, get: Callable[[Trained], float | None]) -> Estimate:
         """The geometric mean over seeds. With censored ones it is a lower limit, so it has no interval."""
         found = over_seeds(map(get, self.trained))

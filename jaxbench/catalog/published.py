@@ -122,6 +122,21 @@ def processor_and_accelerator() -> tuple[PublishedSpeedup, ...]:
     )
 
 
+@dataclass(frozen=True)
+class PublishedTimes:
+    """Seconds of the same job on processors and on GPUs, as published."""
+
+    job: str
+    cpu_s: float
+    gpu_s: float
+
+
+def texts_on_both() -> tuple[PublishedTimes, ...]:
+    """The pairs of the texts that this project grew from."""
+    rows = read("texts_cpu_gpu").frame.to_dict("records")
+    return tuple(PublishedTimes(row["job"], row["cpu_s"], row["gpu_s"]) for row in rows)
+
+
 def same_week() -> list[str]:
     """What a week of the same training took on CPUs and on GPUs, as it was published: a sentence a system, and a ratio.
 

@@ -46,6 +46,7 @@ class Runnable:
       wrong: (state after some steps, seed) -> the number of wrong values; None: the right answer is unknown, because
         of `why_unchecked`.
       fence: waits until a state is computed.
+      outcome: state -> what its result says besides its values (`KernelWorkload.outcome`).
       place: puts an integer where `loop` expects its count.
       guard: the transfer guard of the timed region.
     """
@@ -57,6 +58,7 @@ class Runnable:
     values: int
     zeros: Callable[[int], float]
     fence: Callable[[Any], Any] = jax.block_until_ready
+    outcome: Callable[[Any], dict[str, float]] = lambda state: {}
     place: Callable[[int], jax.Array] | None = None
     guard: str = "disallow"
     mesh: jax.sharding.Mesh | None = None
@@ -187,6 +189,7 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
         wrong=None if kernel.unchecked(workload) else lambda state, seed: kernel.count_wrong(workload, state, seed),
         values=sum(int(np.size(leaf)) for leaf in jax.tree.leaves(result)),
         zeros=lambda seed: kernel.share_of_zeros(kernel.draw(workload.arguments, seed)),
+        outcome=workload.outcome or (lambda state: {}),
         # A host result is ready when the call returns; a fence that walks a list of 10^4 numbers would take longer.
         fence=(lambda state: state) if workload.host else jax.block_until_ready,
         guard="allow",

@@ -136,6 +136,7 @@ class CaseRecord(CasePlace, Prepared):
     calls_library: bool | None = None  # the compiled program has a custom call; None in older records
     group_processes: int = 1  # of a collective: the processes that own the devices of one group
     group_hosts: int = 1  # the hosts of those processes
+    outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # of a training: steps, final_accuracy
     kind: str = "case"
 
 

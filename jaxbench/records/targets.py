@@ -17,6 +17,7 @@ from jaxbench.records.store import write_atomic
 FILE = "targets.jsonl"
 TRAININGS = "trainings"  # the folder of the folders of the trainings
 RESULT = "result.json"  # in each of them, once it has ended
+HOUR_S = 3600.0
 GRID = "tuned grid"  # the rule of a training that only helped to choose a rate
 
 
@@ -32,6 +33,8 @@ class Trained:
       step_s: seconds a step, by the training's own clock; None: it took none.
       noise: (step, estimate of |G|^2, estimate of tr(Sigma)) of each measurement.
       folder: below TRAININGS.
+      joules: of the counters of energy while it trained, compiling and evaluating included; None: not known.
+      price_per_hour: of the whole machine; None: not given.
     """
 
     model: str
@@ -48,6 +51,14 @@ class Trained:
     step_s: float | None
     noise: tuple[tuple[int, float, float], ...]
     folder: str
+    joules: float | None = None
+    price_per_hour: float | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """Of `seconds`, in the currency of the price."""
+        known = self.seconds is not None and self.price_per_hour is not None
+        return self.seconds * self.price_per_hour / HOUR_S if known else None  # type: ignore[operator]
 
     @property
     def seconds(self) -> float | None:
@@ -70,6 +81,7 @@ def parse(line: dict[str, Any], **known: Any) -> Trained:
     """A line of the file, or a result with `known` fields. Raises KeyError and TypeError for what is none."""
     values = {**line, **known}
     values["noise"] = tuple((int(step), float(a), float(b)) for step, a, b in values["noise"])
+    values = {"joules": None, "price_per_hour": None, **values}  # older lines lack them
     return Trained(**{field.name: values[field.name] for field in dataclasses.fields(Trained)})
 
 

@@ -8,12 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, case_headline, case_rows, cases, crossings, normal, spread, summary
+from jaxbench.analysis import (
+    alpha_beta,
+    call_split,
+    case_headline,
+    case_rows,
+    cases,
+    crossings,
+    normal,
+    spread,
+    summary,
+    ways_to_target,
+)
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
+from jaxbench.analysis.call_split import CallSplit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing, HalfPerformance
 from jaxbench.analysis.normal import PublishedVerdict
 from jaxbench.analysis.summary import Entry
+from jaxbench.analysis.ways_to_target import Way
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder
@@ -28,7 +41,7 @@ TITLES = {
     "dispatch": "what a call costs",
     "fusion": "what fusing operations saves",
     "linalg": "how fast factorizations are",
-    "versus": "the processor against the accelerator",
+    "versus": "latency and throughput, the sports car and the lorry",
     "transfer": "how fast copies are",
     "collectives": "how fast collectives are",
 }
@@ -46,6 +59,8 @@ class CaseFindings(Findings):
     crossings: list[Crossing]
     knees: list[HalfPerformance]
     normal: list[PublishedVerdict]
+    splits: list[CallSplit]
+    ways: list[Way]
     left_out: list[str]
     DEFINITION = "kernels-transfers-and-collectives"
 
@@ -81,6 +96,8 @@ class CaseFindings(Findings):
             "Not measured": self.left_out,
             "Notes": [*self.repairs, *notes(self.rows)],
             "Crossings": crossings.sentences(self.crossings, self.knees),
+            "Where the time goes": [split.sentence for split in self.splits],
+            "Training to a target": [way.sentence for way in self.ways],
             "Fits": alpha_beta.sentences(self.fits),
             "Is this normal?": [verdict.sentence for verdict in self.normal],
             "Peaks": notes(self.rows, lambda row: [row.peak_note] if row.peak_note else []),
@@ -111,6 +128,8 @@ def find(run: RunFolder) -> CaseFindings:
         crossings=crossed,
         knees=crossings.knees(rows) if view in crossings.VIEWS else [],
         normal=normal.judge(view, rows, manifest=manifest),
+        splits=call_split.find(rows) if view == "versus" else [],
+        ways=ways_to_target.find(rows) if view == "versus" else [],
         left_out=[str(sentence).removeprefix("Left out: ") for sentence in plan.get("left_out") or ()],
     )
 
@@ -132,7 +151,7 @@ def shortened(entries: Sequence[Entry], view: str) -> tuple[list[Entry], str]:
     if len(entries) <= MAX_LINES:
         return list(entries), ""
     series: dict[tuple[Any, ...], list[Entry]] = {}
-    for entry in entries:
+    for entry in [entry for entry in entries if _size(entry)] or entries:  # those without have sections of their own
         series.setdefault(tuple(getattr(entry.point, name) for name in _SERIES), []).append(entry)
     chosen = [entry for group in series.values() for entry in _telling(group, view)]
     how = "of each series the smallest size, the one at half of the best rate (n½), and the largest"

@@ -59,6 +59,8 @@ HEADINGS = {
     "Notes": (Purpose.NOTE, ""),
     "Rounds": (Purpose.NOTE, "raw-samples-recordsjsonl"),
     "Crossings": (Purpose.NOTE, "crossings"),
+    "Where the time goes": (Purpose.NOTE, "transfer-start-and-work"),
+    "Training to a target": (Purpose.NOTE, "ways-to-a-target"),
     "Fits": (Purpose.NOTE, "fits-of-time-against-size"),
     "Is this normal?": (Purpose.NOTE, "is-this-normal"),
     "Peaks": (Purpose.NOTE, "ceilings-and-shares-of-a-peak"),

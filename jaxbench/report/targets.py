@@ -27,7 +27,7 @@ PAGE, CSV, DEFINITION = "report.html", "targets.csv", "time-to-target"
 _FILE = tuple(
     Column(name, name) for name in (
         "model", "batch", "devices", "seed", "learning_rate", "rule", "steps", "reached", "accuracy", "noise_scale",
-        "seconds", "step_s", "target", "diverged", "folder",
+        "seconds", "step_s", "target", "diverged", "folder", "joules", "price_per_hour", "cost",
     )
 )  # fmt: skip
 
@@ -134,12 +134,14 @@ def _text(value: Estimate) -> str:
     return f"{value.value:.3g}{ends}"
 
 
-def _of(get: str) -> Column:
-    """A number of a place; a lower limit where a seed is censored."""
-    limited = get in ("steps", "seconds")
+def _of(get: str, *, rare: bool = False) -> Column:
+    """A number of a place; a lower limit where a seed is censored. rare: no column if no place knows it."""
+    limited = get in ("steps", "seconds", "joules", "cost")
 
     def text(place: SeedGroup) -> str:
         value: Estimate = getattr(place, get)
+        if rare and not value.known:
+            return ""
         return f"at least {_text(value)}" if limited and place.censored and value.known else _text(value)
 
     return Column(get.replace("_", " "), text, kind=TEXT, terminal=ALWAYS, definition=DEFINITION)
@@ -161,4 +163,6 @@ _COLUMNS = (
     Column("accuracy", _accuracy, lambda share: f"{share:.4f}", definition=DEFINITION),
     _of("noise_scale"),
     _of("seconds"),
+    _of("joules", rare=True),
+    _of("cost", rare=True),
 )

@@ -127,6 +127,7 @@ class CaseBench:
                 state, _ = ready.step(state, batch)
             wrong = None if ready.wrong is None else ready.wrong(state, seed)
             zeros = ready.zeros(seed)
+            outcome = ready.outcome(state)
         with stage("measure"), ready.context():
             least_s = block_s_of(placement, self.config.measure.block_s)
             timer = dataclasses.replace(self.timer, fence=ready.fence, meet=members.meet, decided=members.decided)
@@ -139,7 +140,7 @@ class CaseBench:
         with stage("measure"):  # the empty program runs on one device, whatever mesh the case has
             launch_s = self.launch_s() if ready.loop is not None else None
         self.prepared[placement.point] = PreparedCase(placement, ready, timer, steps, loop_steps)
-        return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s)
+        return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s, outcome=outcome)
 
     def launch_s(self) -> float:
         """Seconds of a call of an empty program in this process, measured once."""
@@ -166,8 +167,9 @@ class CaseBench:
         )  # fmt: skip
 
     def _record(
-        self, placement: Placement, ready: Runnable, *, wrong: int | None, zeros: float, launch_s: float | None
-    ) -> CaseRecord:
+        self, placement: Placement, ready: Runnable, *, wrong: int | None, zeros: float, launch_s: float | None,
+        outcome: dict[str, float],
+    ) -> CaseRecord:  # fmt: skip
         facts, device = ready.facts, self.devices[0]
         placed = {name: value for name, value in placement.to_json().items() if name not in ("case", "platform")}
         members, group = self.members(placement), self._group(placement)
@@ -177,7 +179,7 @@ class CaseBench:
             compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
             checks=verdicts(ready, wrong), worker=self.worker, collectives=facts.collectives,
             calls_library=facts.calls_library, group_processes=len(group),
-            group_hosts=len({self.hosts[process] for process in group}), **placed,
+            group_hosts=len({self.hosts[process] for process in group}), outcome=outcome, **placed,
         )  # fmt: skip
 
     def _group(self, placement: Placement) -> set[int]:

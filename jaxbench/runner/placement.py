@@ -196,7 +196,8 @@ def _kernels(
             yield _kernel(case, case.key, accelerator, machine["cores"])
         compare = settings.platform == "auto" and case.dtype in DTYPES["cpu"]  # also on the CPU, for comparison
         if (host or compare) and fits(case, "cpu", case.resident_bytes):
-            counts = (machine["cores"] if cores == "all" else 1 for cores in settings.cores)
+            counts = [machine["cores"] if cores == "all" else 1 for cores in settings.cores]
+            counts = [1] if case.one_core and 1 in counts else counts
             for count in dict.fromkeys(counts):  # on a machine of one core both are the same
                 suffix = f"/cores{count}" if len(settings.cores) > 1 else ""
                 at_cpu = "@cpu" if accelerator and not case.host else ""

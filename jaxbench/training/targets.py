@@ -25,6 +25,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.config_targets import TUNED, TargetSettings, parse, rates
 from jaxbench.errors import UserError
+from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.records import account, targets
 from jaxbench.records.store import RunFolder, write_json
@@ -97,10 +98,14 @@ class Wanted:
 
 
 class TargetStudy:
-    """The run in `folder`: what is asked for, on this machine, and what has been trained."""
+    """The run in `folder`: what is asked for, on this machine, and what has been trained. per_hour: its price."""
 
-    def __init__(self, settings: TargetSettings, folder: Path, machine: dict[str, Any], console: Console):
+    def __init__(
+        self, settings: TargetSettings, folder: Path, machine: dict[str, Any], console: Console,
+        per_hour: float | None = None,
+    ):  # fmt: skip
         self.settings, self.folder, self.machine, self.console = settings, folder, machine, console
+        self.per_hour = per_hour
         self.trained: dict[tuple[str, str], Trained] = {}  # by folder and rule
 
     def run(self, models: Sequence[Model], counts: Sequence[int]) -> None:
@@ -157,6 +162,7 @@ class TargetStudy:
         ended = folder / targets.RESULT
         if not ended.exists():
             config = wanted.config(self.settings)
+            before, whole = energy.read(), not folder.exists()  # what is left of one that was killed is not all of it
             answer = self._ask(
                 worker,
                 {
@@ -170,9 +176,10 @@ class TargetStudy:
             if not answer["finished"]:
                 raise KeyboardInterrupt  # the same signal as ours stopped it
             with writing(folder):
-                write_json(ended, _result(folder, wanted, answer))
+                used = energy.between(before, energy.read()) if whole else {}
+                write_json(ended, {**_result(folder, wanted, answer), "joules": sum(used.values()) if used else None})
                 shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # of an ended training: no more than a copy
-        found = targets.parse(json.loads(ended.read_text()), rule=wanted.rule)
+        found = targets.parse(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
         self.trained[wanted.folder, wanted.rule] = found
         with writing(self.folder):
             targets.write(self.folder, list(self.trained.values()))
@@ -283,8 +290,11 @@ def _size(settings: TargetSettings, models: Sequence[Model], counts: Sequence[in
     )
 
 
-def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) -> None:
-    """Trains what the folder lacks. Raises UserError. An interrupt loses nothing but the newest steps."""
+def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, per_hour: float | None = None) -> None:
+    """Trains what the folder lacks. Raises UserError. An interrupt loses nothing but the newest steps.
+
+    per_hour: the price of this machine, which is written beside each training.
+    """
     settings, models, machine, counts = ask(config)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
@@ -293,7 +303,7 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console) ->
         console.print(title, highlight=False, soft_wrap=True)
         for note in folder.notes:
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
-        TargetStudy(settings, workdir, machine, console).run(models, counts)
+        TargetStudy(settings, workdir, machine, console, per_hour).run(models, counts)
     finally:
         folder.close()
 

@@ -46,7 +46,7 @@ class KernelWorkload:
     Attributes:
       op, dtype, impl: operation, number format and implementation ("jit", "numpy", "python", ...).
       shape: for display, "2048x2048x2048"; empty where the number of elements suffices.
-      elements: the size axis of its figure.
+      elements: the size axis of its figure; 0: it is on none, and `shape` says which it is.
       flops, bytes_moved: of one call, analytic (docs/METRICS.md); None where the number would mean nothing.
       arguments: drawn anew for each round. The first has at least one element.
       function: jax arrays -> array or tuple of arrays. It is jitted, in a step and in a loop, with the result fed back;
@@ -59,11 +59,13 @@ class KernelWorkload:
         `why_unchecked`.
       wrong: (result, arguments as float64) -> number of wrong values. It replaces `answer` where values cannot be
         compared (a factorization is right when its product is the matrix).
+      outcome: result -> what it says besides its values, as "steps" and "final_accuracy" of a training.
       elementwise: each value of the result depends only on the arguments' values at the same place, so that a large
         result can be compared in parts.
       idempotent: one argument and f(f(x)) = f(x), so that the result alone is fed back.
       cpu_only: it exercises a processor's caches and means little elsewhere.
       host: it runs on the host's cores and needs no device.
+      one_core: more cores do not help it, so it is measured on one where that is among the cores asked for.
       in_flight_bytes: bytes held at once besides arguments and one result.
     """
 
@@ -79,12 +81,14 @@ class KernelWorkload:
     prepare: Callable[..., Callable[[], Any]] | None = None
     answer: Callable[..., Any] | None = None
     wrong: Callable[[Any, tuple[np.ndarray, ...]], int] | None = None
+    outcome: Callable[[Any], dict[str, float]] | None = None
     tolerance: float = 1e-5
     why_unchecked: str = ""
     elementwise: bool = False
     idempotent: bool = False
     cpu_only: bool = False
     host: bool = False
+    one_core: bool = False
     waits: bool = False
     result_bytes: int | None = None  # None: the size of the largest argument
     in_flight_bytes: int = 0

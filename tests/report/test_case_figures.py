@@ -22,7 +22,19 @@ from jaxbench.catalog import published
 from jaxbench.report import views
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.figures import alpha_beta, busbw, curves, devices, dispatch, fusion, linalg, matmul, versus
+from jaxbench.report.figures import (
+    alpha_beta,
+    busbw,
+    call_split,
+    curves,
+    devices,
+    dispatch,
+    fusion,
+    linalg,
+    matmul,
+    versus,
+    ways_to_target,
+)
 from jaxbench.report.figures import stream as stream_figure
 from jaxbench.report.figures import transfer as transfer_figure
 
@@ -264,7 +276,30 @@ def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_publishe
     assert "0.001 x" in texts(latency) and "0.5 x" in texts(latency) and "4 x" in texts(throughput)
     assert "14 x" in texts(throughput) and "14 x" not in texts(latency)
     (headline,) = found.headlines
-    assert "with 1 at a time (numpy" in headline and "with 4,096 at a time (jit" in headline
+    assert headline.startswith("mlp: the sports car brings 1 row in ") and " µs (numpy on" in headline
+    assert ", the lorry 2" in headline and "Mrows/s" in headline and ", 4,096 at a time (jit on" in headline
+
+
+def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "versus")
+    figure = drawn(call_split, found)
+    one, most = (panel(figure, title) for title in ("1 row: latency", "4,096 rows: throughput"))
+    widths = [patch.get_width() for patch in one.patches]
+    assert np.allclose(widths, [40, 10, 50], atol=4) and "µs" in texts(one)
+    assert "cannot tell" in texts(figure) and most.patches[0].get_facecolor()[:3] == (1, 1, 1)
+    _, second = found.sentences()["Where the time goes"]
+    assert "transfer cannot tell (-" in second
+    assert call_split.draw(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
+
+
+def test_trainings_to_a_target_are_beside_the_published_pair(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "versus")
+    figure = drawn(ways_to_target, found)
+    times, ratios = figure.axes
+    assert "CPU 198 s" in texts(times) and "GPU 14.4 s" in texts(times) and "14 x" in texts(ratios)
+    assert "train_mlp: jit on 1 core" in texts(times) and "2 x" in texts(ratios)
+    assert len(found.sentences()["Training to a target"]) == 2
+    assert ways_to_target.draw(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
 
 
 def test_cpu_against_accelerator_only_where_both_are(tmp_path: Path) -> None:

@@ -84,3 +84,29 @@ def test_the_curves_of_a_training_show_each_row():
     assert [list(line.get_ydata()) for line in loss.lines] == [[2, 1, 2 / 3], [1, 1 / 2, 1 / 3]]
     assert list(accuracy.lines[0].get_xdata()) == [80, 160, 240] and accuracy.lines[1].get_ydata()[0] == 0.75
     assert learning.draw({"a": [dataclasses.replace(one, rows=())]}, title="t") is None
+
+
+def test_energy_and_price_are_the_last_columns_and_empty_where_unknown(folder):
+    targets.write(folder)
+    with open(folder / targets.CSV) as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[-3:] == ["joules", "price_per_hour", "cost"]
+    assert {rows[0][name] for name in ("joules", "price_per_hour", "cost")} == {""}, "never 0"
+    assert "joules" not in (folder / targets.PAGE).read_text().partition("<svg")[0]
+
+    known = [dataclasses.replace(made(8, seed), joules=500.0 * 2**seed, price_per_hour=2.0) for seed in (0, 1)]
+    records.write(folder, [*known, dataclasses.replace(made(32, 0, reached=False), joules=70.0)])
+    targets.write(folder)
+    with open(folder / targets.CSV) as file:
+        first, second, censored = csv.DictReader(file)
+    assert (first["joules"], first["price_per_hour"], first["cost"]) == ("500", "2", "0.15"), "270 s at 2 an hour"
+    assert (second["joules"], censored["joules"], censored["cost"]) == ("1000", "70", "")
+    page = (folder / targets.PAGE).read_text()
+    assert "707 [" in page and "at least 70" in page, "the geometric mean of 500 and 1,000, and a lower limit"
+
+
+def test_a_line_of_an_older_run_has_neither_energy_nor_price(folder):
+    line = dataclasses.asdict(made(8, 0))
+    del line["joules"], line["price_per_hour"]
+    one = records.parse(line)
+    assert one == made(8, 0) and one.cost is None

@@ -91,6 +91,9 @@ def test_no_setting_takes_more_than_there_is() -> None:
 
 
 def test_one_core_is_one_place() -> None:
+    found = place(cases(copy(8, one_core=True)), settings(cores=("1", "all")), CPU)
+    assert names(found) == ["copy/float32/8/jit/cores1"], "more cores do not help it"
+    assert names(place(cases(copy(8, one_core=True)), settings(), CPU)) == ["copy/float32/8/jit"], "as asked for"
     found = place(cases(copy(8)), settings(cores=("1", "all")), {**CPU, "cores": 1})
     assert names(found) == ["copy/float32/8/jit/cores1"]
 

@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from doorway import command, environment, jaxbench
 from ml_collections import ConfigDict
+from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.config_targets import parse, rates
 from jaxbench.errors import UserError
-from jaxbench.training.targets import models_of
+from jaxbench.machine import energy
+from jaxbench.machine.energy import Counter
+from jaxbench.training.targets import Model, TargetStudy, Wanted, models_of
 from jaxbench.workloads import TrainWorkload, make_optimizer
 from jaxbench.workloads.optimizers import warmed
 
@@ -94,6 +99,43 @@ def test_other_verbs_refuse_it(tmp_path):
     for words in (("train", "time_to_target"), ("ab", "time_to_target", "--a=--config.seeds=1")):
         done = jaxbench(*words, cwd=tmp_path)
         assert "'time_to_target' is not a model" in done.stderr and done.returncode in (2, 3)
+
+
+class Trainer:
+    """In place of the process that trains: it writes the rows of a training, and the counters go up by 300 J."""
+
+    def __init__(self, counters: dict[str, float]):
+        self.counters = counters
+
+    def ask(self, request, timeout_s):
+        folder = Path(request["workdir"])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "metrics.jsonl").write_text('{"step": 40, "test_accuracy": 0.96}\n')
+        for name in self.counters:
+            self.counters[name] += 150.0
+        return {"finished": True, "reached": True, "diverged": None}
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_each_training_has_its_own_joules_where_a_counter_can_be_read(tmp_path, monkeypatch, counted):
+    counters = {"package-0": 7.0, "GPU 0": 90.0} if counted else {}
+    monkeypatch.setattr(energy, "read", lambda: {name: Counter(joules) for name, joules in counters.items()})
+    (model,) = models_of(parse(composed(models="mlp")))
+    model = Model(**{**vars(model), "examples": 1438})
+    study = TargetStudy(parse(composed()), tmp_path, {"platform": "cpu"}, Console(file=io.StringIO()), per_hour=2.5)
+    wanted = [Wanted(model=model, devices=1, batch=256, rule="sqrt", seed=seed, rate=0.1) for seed in range(2)]
+    (tmp_path / "trainings" / wanted[1].folder).mkdir(parents=True)  # a kill has left it
+    first, second = (study._one(Trainer(counters), one) for one in wanted)
+    assert first.joules == (300.0 if counted else None), "the sum of all counters"
+    assert second.joules is None, "a part of it is not known"
+    assert first.price_per_hour == 2.5
+    assert study._one(Trainer({}), wanted[0]) == first, "it has ended: it is not trained again"
+
+
+@pytest.mark.full
+def test_a_price_that_is_none_is_refused_before_training(tmp_path):
+    done = jaxbench("run", "time_to_target", "--price_per_hour=-1", f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 2 and "--price_per_hour=-1 is not a price: use 2.50" in done.stderr
 
 
 WORDS = (

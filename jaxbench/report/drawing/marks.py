@@ -30,6 +30,7 @@ DASHED: Any = (0, (3, 1.5))  # a second line of the same series
 PUBLISHED: Any = dict(
     color=PALE, markersize=3.3, markerfacecolor="white", markeredgewidth=0.7, linewidth=0.8, linestyle="--"
 )
+UNTOLD: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.7, linestyle=(0, (2, 1.5)))  # a part of a bar
 THICK = 0.72  # of a bar; rows are 1 apart
 _ERROR: Any = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
 Measured = TypeVar("Measured", bound=Any)  # a row of cases, a row of a training, or an arm
@@ -165,13 +166,13 @@ def vbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:
 
 
 def stack(
-    axes: Axes, at: float, parts: Sequence[tuple[float, int]], *, thick: float = THICK, hollow: bool = False,
+    axes: Axes, at: float, parts: Sequence[tuple[float, int | None]], *, thick: float = THICK, hollow: bool = False,
     upright: bool = False,
 ) -> float:  # fmt: skip
-    """A horizontal bar of (size, style) parts, or an upright one. Returns where it ends."""
+    """A horizontal bar of (size, style) parts, or an upright one. Returns where it ends. style None: not known."""
     end = 0.0
     for size, place in parts:
-        style = bar_style(place, hollow=hollow)
+        style = dict(UNTOLD) if place is None else bar_style(place, hollow=hollow)
         if upright:
             axes.bar([at], [size], bottom=end, width=thick, **style)
         else:

@@ -49,7 +49,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 def both(rows: Sequence[CaseRow]) -> list[Pair]:
     """(on all CPU cores, on the accelerator) of each kernel at its largest size, in the order of the rows."""
-    timed = [row for row in rows if row.point.family == "kernel" and row.timing.step_s.known]
+    timed = [row for row in rows if row.point.family == "kernel" and row.point.elements and row.timing.step_s.known]
     on_cpu: dict[tuple[object, ...], CaseRow] = {}
     for row in sorted((r for r in timed if r.point.platform == "cpu"), key=lambda r: r.point.cores or 0):
         on_cpu[_key(row)] = row

@@ -11,16 +11,19 @@ from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, log_axis, plain, short
 
 VIEWS = ("cases/versus",)
+ORDER = -1
 CAPTION = (
-    "Speed over that of NumPy on one core: latency with one row, throughput with the most rows. Below, hollow: what "
-    "others published for an accelerator over processors; other jobs on other machines, drawn as published."
+    "A sports car brings one parcel soon, a lorry many parcels an hour. Left: how soon one row is done (latency); "
+    "right: how many rows are done in an hour when the most are given at once (throughput); both as times the speed of "
+    "NumPy on one core. Below, hollow: what others published for an accelerator over processors; other jobs on other "
+    "machines, drawn as published."
 )
 BASE = "numpy"
 
 
 def draw(run: CaseFindings) -> Figure | None:
     """None when nothing was measured beside NumPy on one core."""
-    rows = [row for row in run.rows if row.timing.step_s.known and not _repeats(row)]
+    rows = [row for row in run.rows if row.point.elements and row.timing.step_s.known and not _repeats(row)]
     names = series.naming(rows, ("impl", "platform", "cores"))
     lines: dict[str, list[list[Mark]]] = {}  # label: marks of one row, and of the most
     for style, op in enumerate(series.operations(rows)):

@@ -18,6 +18,7 @@ from scipy import special
 Arrays = tuple[np.ndarray, ...]
 Matrix = list[list[float]]
 KERNEL, STRIDE = 5, 2  # of the convolution
+NODES, COLUMNS, BINS, L2 = 8, 28, 256, 1.0  # of a level of a boosted tree, on a table like Higgs
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -32,13 +33,16 @@ def mlp(w1: np.ndarray, b1: np.ndarray, w2: np.ndarray, b2: np.ndarray, x: np.nd
     return x.T @ back, back.sum(0), hidden.T @ error, error.sum(0)
 
 
+def mlp_logits(w1: np.ndarray, b1: np.ndarray, w2: np.ndarray, b2: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.tanh(x @ w1 + b1) @ w2 + b2
+
+
 def cnn(kernel: np.ndarray, w: np.ndarray, x: np.ndarray, label: np.ndarray) -> Arrays:
     """x (rows, side, side); a convolution without padding, and a dense layer. Gradients of kernel and w.
 
     kernel (KERNEL * KERNEL, channels): a convolution is the product of the image's patches with it.
     """
-    windows = np.lib.stride_tricks.sliding_window_view(x, (KERNEL, KERNEL), axis=(1, 2))[:, ::STRIDE, ::STRIDE]
-    patches = windows.reshape(-1, KERNEL * KERNEL)
+    patches = _patches(x)
     hidden = np.tanh(patches @ kernel)
     flat = hidden.reshape(len(x), -1)
     error = _error(flat @ w, label)
@@ -46,23 +50,23 @@ def cnn(kernel: np.ndarray, w: np.ndarray, x: np.ndarray, label: np.ndarray) -> 
     return patches.T @ back, flat.T @ error
 
 
+def cnn_logits(kernel: np.ndarray, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.tanh(_patches(x) @ kernel).reshape(len(x), -1) @ w
+
+
+def _patches(x: np.ndarray) -> np.ndarray:
+    """(rows, side, side) -> (rows x places, KERNEL * KERNEL)."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, (KERNEL, KERNEL), axis=(1, 2))[:, ::STRIDE, ::STRIDE]
+    return windows.reshape(-1, KERNEL * KERNEL)
+
+
 def lstm(
     embedding: np.ndarray, wx: np.ndarray, wh: np.ndarray, b: np.ndarray, w: np.ndarray,
     tokens: np.ndarray, label: np.ndarray,
 ) -> Arrays:  # fmt: skip
     """tokens (rows, positions); the last output is classified. Gates: input, forget, cell, output, in columns of wx."""
-    length, width = tokens.shape[1], wh.shape[0]
-    x = embedding[tokens]
-    h = c = np.zeros((len(tokens), width), wx.dtype)
-    kept = []
-    for t in range(length):
-        gates = x[:, t] @ wx + h @ wh + b
-        i, f, o = (special.expit(gates[:, k * width : (k + 1) * width]) for k in (0, 1, 3))
-        g = np.tanh(gates[:, 2 * width : 3 * width])
-        before, c = c, f * c + i * g
-        squashed = np.tanh(c)
-        kept.append((h, before, i, f, g, o, squashed))
-        h = o * squashed
+    length, x = tokens.shape[1], embedding[tokens]
+    h, kept = _read(x, wx, wh, b)
     error = _error(h @ w, label)
     dw, dh, dc = h.T @ error, error @ w.T, np.zeros_like(h)
     dwx, dwh, db, dx = np.zeros_like(wx), np.zeros_like(wh), np.zeros_like(b), np.empty_like(x)
@@ -79,6 +83,51 @@ def lstm(
     dembedding = np.zeros_like(embedding)
     np.add.at(dembedding, tokens, dx)
     return dembedding, dwx, dwh, db, dw
+
+
+def lstm_logits(
+    embedding: np.ndarray, wx: np.ndarray, wh: np.ndarray, b: np.ndarray, w: np.ndarray, tokens: np.ndarray
+) -> np.ndarray:
+    return _read(embedding[tokens], wx, wh, b)[0] @ w
+
+
+def _read(x: np.ndarray, wx: np.ndarray, wh: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, list[Arrays]]:
+    """The last output, and what the backward pass needs of each position. x: (rows, positions, embedding)."""
+    width = wh.shape[0]
+    h = c = np.zeros((len(x), width), wx.dtype)
+    kept: list[Arrays] = []
+    for t in range(x.shape[1]):
+        gates = x[:, t] @ wx + h @ wh + b
+        i, f, o = (special.expit(gates[:, k * width : (k + 1) * width]) for k in (0, 1, 3))
+        g = np.tanh(gates[:, 2 * width : 3 * width])
+        before, c = c, f * c + i * g
+        squashed = np.tanh(c)
+        kept.append((h, before, i, f, g, o, squashed))
+        h = o * squashed
+    return h, kept
+
+
+def level(first: np.ndarray, second: np.ndarray, bins: np.ndarray, node: np.ndarray) -> np.ndarray:
+    """The best gain of a split, by node and column (NODES, COLUMNS), from sums by node, column and bin.
+
+    first, second: derivatives of the loss of each row, (rows,). bins: (rows, COLUMNS). node: (rows,), numbered in the
+    tree, so that those of this level are NODES .. 2 NODES - 1. The gain is that of Chen and Guestrin 2016, equation 7,
+    without its factor 1/2.
+    """
+    cell = (((node[:, None] - NODES) * COLUMNS + np.arange(COLUMNS)) * BINS + bins).ravel()
+    sums = (
+        np.bincount(cell, np.repeat(each, COLUMNS), NODES * COLUMNS * BINS).reshape(NODES, COLUMNS, BINS)
+        for each in (first, second)
+    )
+    return np.asarray(best_gains(*sums), first.dtype)
+
+
+def best_gains(first: Any, second: Any) -> Any:
+    """Of sums (NODES, COLUMNS, BINS) of both derivatives, as arrays of NumPy or of JAX: (NODES, COLUMNS)."""
+    left, weight = first.cumsum(2), second.cumsum(2)
+    total, whole = left[..., -1:], weight[..., -1:]
+    gains = left**2 / (weight + L2) + (total - left) ** 2 / (whole - weight + L2) - total**2 / (whole + L2)
+    return gains.max(2)
 
 
 def _error(logits: np.ndarray, label: np.ndarray) -> np.ndarray:

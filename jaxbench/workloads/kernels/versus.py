@@ -5,11 +5,13 @@
     mlp      the gradient of a perceptron 784-128-10
     cnn      the gradient of a 5x5 convolution with stride 2 (28x28 to 8 channels), and a dense layer to 10 classes
     lstm     the gradient of a classifier of texts of 16 tokens: embedding 16, LSTM of width 32, 5 classes
+    gbdt     one level of a boosted tree: sums by node, column and bin, and the best gain of each node and column
 
-A size is a number of rows (of the product, images, texts). XLA differentiates a forward pass; NumPy and Python have the
-backward pass written by hand (`by_hand.py`), so that both are checked by each other, in double precision.
+A size is a number of rows (of the product, images, texts, a table). XLA differentiates a forward pass; NumPy and Python
+have the backward pass written by hand (`by_hand.py`), so that both are checked by each other, in double precision.
 "jit+copies" sends the inputs from the host and fetches the result with each call: what a program costs whose data do
-not stay on the device.
+not stay on the device. Two more calls of the same program say what that time is made of, and are on no axis of sizes:
+"waited" finds its arguments on the device, and "start" is a program of the same arguments that does next to nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.kernels import by_hand
 
-IMPLS = ("python", "numpy", "jit", "jit+copies")
+WAITED, START = PARTS = ("waited", "start")  # analysis/call_split.py reads these names
+IMPLS = ("python", "numpy", "jit", "jit+copies", *PARTS)
 DTYPES = ("float32",)
 PYTHON_MAX = 16  # rows, for which a call of Python's takes about a second
 PIXELS, HIDDEN, CLASSES, SIDE, CHANNELS = 784, 128, 10, 28, 8
@@ -34,19 +37,21 @@ LENGTH, WORDS, EMBEDDING, WIDTH, KINDS = 16, 256, 16, 32, 5
 OUTPUT = (SIDE - by_hand.KERNEL) // by_hand.STRIDE + 1  # side of the convolution's output
 # Relative to the largest value: sums of many numbers in float32, in another order, through up to 16 positions; and
 # under XLA, where an accelerator rounds the factors of float32 products to TF32 or bfloat16, several such products.
-TOLERANCE = {"python": 1e-4, "numpy": 1e-4, "jit": 2**-6, "jit+copies": 2**-6}
+TOLERANCE, XLA_TOLERANCE = 1e-4, 2**-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Routine:
-    """One job. arrays: rows -> its arguments. flops: of one row."""
+    """One job. arrays: rows -> its arguments. flops: of one row. products: whether it has any, which XLA may round."""
 
     jax: Callable[..., Any]
     numpy: Callable[..., Any]
     python: Callable[..., Callable[[], Any]] | None = None
     arrays: Callable[[int], tuple[Array, ...]]
-    flops: float
+    flops: float | None
+    products: bool = True
     parameters: int = 0  # the first arguments, whose gradients are the result
+    result_bytes: Callable[[int], int] | None = None  # rows -> of the result; None: as large as the parameters
 
 
 def _of(classes: int, *shape: int) -> Array:
@@ -61,20 +66,20 @@ def _loss(logits: jax.Array, label: jax.Array) -> jax.Array:
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), label[:, None], axis=1))
 
 
-def _mlp(w1: Any, b1: Any, w2: Any, b2: Any, x: Any, label: Any) -> jax.Array:
-    return _loss(jnp.tanh(x @ w1 + b1) @ w2 + b2, label)
+def mlp_logits(w1: Any, b1: Any, w2: Any, b2: Any, x: Any) -> jax.Array:
+    return jnp.tanh(x @ w1 + b1) @ w2 + b2
 
 
-def _cnn(kernel: Any, w: Any, x: Any, label: Any) -> jax.Array:
+def cnn_logits(kernel: Any, w: Any, x: Any) -> jax.Array:
     # A product of patches, as in NumPy: kernels are timed in a call that is not inlined (fusion_fence.py), where XLA's
     # CPU is slow at the gradient of a convolution's kernel.
     ends, places = by_hand.STRIDE * OUTPUT, range(by_hand.KERNEL)
     patches = [x[:, i : i + ends : by_hand.STRIDE, j : j + ends : by_hand.STRIDE] for i in places for j in places]
     hidden = jnp.stack(patches, axis=-1) @ kernel
-    return _loss(jnp.tanh(hidden).reshape(len(x), -1) @ w, label)
+    return jnp.tanh(hidden).reshape(len(x), -1) @ w
 
 
-def _lstm(embedding: Any, wx: Any, wh: Any, b: Any, w: Any, tokens: Any, label: Any) -> jax.Array:
+def lstm_logits(embedding: Any, wx: Any, wh: Any, b: Any, w: Any, tokens: Any) -> jax.Array:
     def position(state: tuple[Any, Any], x: jax.Array) -> tuple[tuple[Any, Any], None]:
         h, c = state
         i, f, g, o = jnp.split(x + h @ wh, 4, axis=1)
@@ -84,7 +89,31 @@ def _lstm(embedding: Any, wx: Any, wh: Any, b: Any, w: Any, tokens: Any, label: 
     zeros = jnp.zeros((len(tokens), WIDTH), wx.dtype)
     inputs = jnp.swapaxes(embedding[tokens] @ wx + b, 0, 1)  # of all positions in one product
     (h, _), _ = jax.lax.scan(position, (zeros, zeros), inputs, unroll=True)  # whose FLOPs are seen
-    return _loss(h @ w, label)
+    return h @ w
+
+
+def gradients(logits: Callable[..., jax.Array], parameters: int) -> Callable[..., Any]:
+    """(*parameters, inputs, labels) -> the gradient of the mean cross-entropy by each parameter."""
+    return jax.grad(lambda *a: _loss(logits(*a[:-1]), a[-1]), argnums=tuple(range(parameters)))
+
+
+def _level(first: jax.Array, second: jax.Array, bins: jax.Array, node: jax.Array) -> jax.Array:
+    """`by_hand.level`, with the sums as a scatter of both derivatives at once."""
+    nodes, columns, size = by_hand.NODES, by_hand.COLUMNS, by_hand.BINS
+    cell = ((node[:, None] - nodes) * columns + jnp.arange(columns)) * size + bins
+    both = jnp.broadcast_to(jnp.stack([first, second], axis=1)[:, None], (*bins.shape, 2))
+    sums = jnp.zeros((nodes * columns * size, 2)).at[cell.reshape(-1)].add(both.reshape(-1, 2))
+    of_first, of_second = (sums[:, k].reshape(nodes, columns, size) for k in range(2))
+    return by_hand.best_gains(of_first, of_second)
+
+
+def _table(rows: int) -> tuple[Array, ...]:
+    """Both derivatives of the loss of each row, its bins, and its node of this level, NODES .. 2 NODES - 1."""
+    return (
+        Array((rows,)), Array((rows,), draw=lambda random, shape: random.uniform(0.01, 0.25, shape)),
+        _of(by_hand.BINS, rows, by_hand.COLUMNS),
+        Array((rows,), "int32", draw=lambda random, shape: random.integers(by_hand.NODES, 2 * by_hand.NODES, shape)),
+    )  # fmt: skip
 
 
 JOBS = {
@@ -94,9 +123,10 @@ JOBS = {
         python=by_hand.python_product,
         arrays=lambda rows: (Array((rows, PIXELS)), _weights(PIXELS, HIDDEN)),
         flops=dense(PIXELS, HIDDEN),
+        result_bytes=lambda rows: 4 * rows * HIDDEN,
     ),
     "mlp": Routine(
-        jax=jax.grad(_mlp, argnums=tuple(range(4))),
+        jax=gradients(mlp_logits, 4),
         parameters=4,
         numpy=by_hand.mlp,
         python=by_hand.python_mlp,
@@ -107,7 +137,7 @@ JOBS = {
         flops=training([dense(PIXELS, HIDDEN), dense(HIDDEN, CLASSES)]),
     ),
     "cnn": Routine(
-        jax=jax.grad(_cnn, argnums=tuple(range(2))),
+        jax=gradients(cnn_logits, 2),
         parameters=2,
         numpy=by_hand.cnn,
         arrays=lambda rows: (
@@ -120,7 +150,7 @@ JOBS = {
         ]),
     ),
     "lstm": Routine(
-        jax=jax.grad(_lstm, argnums=tuple(range(5))),
+        jax=gradients(lstm_logits, 5),
         parameters=5,
         numpy=by_hand.lstm,
         arrays=lambda rows: (
@@ -129,6 +159,14 @@ JOBS = {
         ),
         flops=training([0.0, LENGTH * dense(EMBEDDING + WIDTH, 4 * WIDTH), dense(WIDTH, KINDS)]),
     ),
+    "gbdt": Routine(
+        jax=_level,
+        numpy=by_hand.level,
+        arrays=_table,
+        products=False,
+        flops=None,  # additions, which a compiler counts in its own way
+        result_bytes=lambda rows: 4 * by_hand.NODES * by_hand.COLUMNS,
+    ),
 }  # fmt: skip
 OPS = tuple(JOBS)
 
@@ -136,27 +174,40 @@ OPS = tuple(JOBS)
 def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
     """The implementations of one job at one size. Python's numbers are double precision."""
     job = JOBS[op]
-    prepares = {"python": job.python, "numpy": _called(job.numpy), "jit+copies": _with_copies(job.jax)}
+    prepares = {
+        "python": job.python, "numpy": _called(job.numpy), "jit+copies": _with_copies(job.jax),
+        WAITED: _waited_for(job.jax), START: _waited_for(_little(job)),
+    }  # fmt: skip
     arrays = job.arrays(rows)
     for impl in impls:
         if impl == "python" and (job.python is None or rows > PYTHON_MAX):
             continue
+        part, host = impl in PARTS, impl in ("python", "numpy")
         yield KernelWorkload(
             op=op,
             dtype=dtype,
             impl=impl,
-            elements=rows,
-            flops=job.flops * rows,
+            shape=f"{rows} row{'s' * (rows != 1)}" if part else "",
+            elements=0 if part else rows,
+            flops=None if job.flops is None or impl == START else job.flops * rows,
             bytes_moved=None,
             arguments=arrays,
             function=job.jax if impl == "jit" else None,
             prepare=prepares.get(impl),
-            answer=job.numpy,
-            tolerance=TOLERANCE[impl],
-            result_bytes=4 * rows * HIDDEN if op == "product" else sum(a.nbytes for a in arrays[: job.parameters]),
-            host=impl in ("python", "numpy"),
-            waits=impl == "jit+copies",
+            answer=_little(job) if impl == START else job.numpy,
+            tolerance=0.0 if impl == START else XLA_TOLERANCE if job.products and not host else TOLERANCE,
+            result_bytes=sum(a.nbytes for a in arrays[: job.parameters])
+            if job.result_bytes is None
+            else job.result_bytes(rows),
+            host=host,
+            one_core=impl == "python",
+            waits=impl == "jit+copies" or part,
         )
+
+
+def _little(job: Routine) -> Callable[..., Any]:
+    """As many results as the job has, each one number of an argument: arrays of any kind -> tuple."""
+    return lambda *arrays: tuple(array.ravel()[0] for array in arrays[: max(1, job.parameters)])
 
 
 def _called(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
@@ -169,5 +220,15 @@ def _with_copies(function: Callable[..., Any]) -> Callable[..., Callable[[], Any
     def prepare(*arrays: jax.Array) -> Callable[[], Any]:
         compiled, at_host = jax.jit(function), [np.asarray(array) for array in arrays]
         return lambda: jax.device_get(compiled(*at_host))
+
+    return prepare
+
+
+def _waited_for(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
+    """Calls with arguments on the device, each of which waits for its result. Unused arguments are passed, too."""
+
+    def prepare(*arrays: jax.Array) -> Callable[[], Any]:
+        compiled = jax.jit(function, keep_unused=True)
+        return lambda: jax.block_until_ready(compiled(*arrays))
 
     return prepare

@@ -1,0 +1,58 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Where the time of a call goes whose data lie on the host: transfer, start and work, stacked to the whole call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxbench.analysis.call_split import NAMES, CallSplit
+from jaxbench.analysis.quantities import seconds
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks
+from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, short
+
+VIEWS = ("cases/versus",)
+ORDER = 1
+CAPTION = (
+    "Each bar is one call of XLA's with data on the host (jit+copies), in percent of its time, which is written beside "
+    "it. Transfer: sending the arguments and fetching the result. Start: a program of the same arguments that does "
+    "next to nothing. Work: the rest. Where data stay on the device there is no transfer. NumPy and Python send and "
+    "start nothing: all of their time is work."
+)
+ROOM = 24  # percent of a panel that the name of a part needs
+
+
+def draw(run: CaseFindings) -> Figure | None:
+    """A panel of the smallest size, and one of the largest. None where no call was split."""
+    if not run.splits:
+        return None
+    places = list(dict.fromkeys((one.op, one.where) for one in run.splits))
+    sheet = Sheet(1, 2)
+    for column, (axes, what) in enumerate(zip(sheet.panels[0], ("latency", "throughput"), strict=True)):
+        shown = [one for one in run.splits if one.largest == bool(column)]
+        for one in shown:
+            _bar(axes, places.index((one.op, one.where)), one)
+        sizes = sorted({one.rows for one in shown})
+        rows = " to ".join(f"{size:,}" for size in dict.fromkeys(sizes[:1] + sizes[-1:]))
+        entitle(axes, f"{rows} row{'s' * (sizes != [1])}: {what}", x="% of the time of a call")
+        axes.set_xlim(0, 128)
+        axes.set_xticks([0, 25, 50, 75, 100])
+        sheet.names(axes, [short(f"{op} on {where}", 34) for op, where in places], shown=not column)
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(NAMES)]
+    return sheet.finish(f"{run.experiment}: where the time of a call goes", handles, _notes(run.splits))
+
+
+def _bar(axes: Axes, at: int, one: CallSplit) -> None:
+    """A part below 0 has no length. One that may be nothing is white, with its name where that fits."""
+    lengths = [max(0.0, part.value) for part in one.parts]
+    parts = [100 * length / sum(lengths) for length in lengths]
+    for place, (name, told) in enumerate(zip(NAMES, one.told, strict=True)):
+        if not told and parts[place] > ROOM:
+            marks.write(axes, sum(parts[:place]), at, f"{name}?")
+    styles = [style if told else None for style, told in enumerate(one.told)]
+    marks.write(axes, marks.stack(axes, at, list(zip(parts, styles, strict=True))), at, seconds(one.whole.value))
+
+
+def _notes(splits: Sequence[CallSplit]) -> list[str]:
+    untold = not all(told for one in splits for told in one.told)
+    return ["white, dashed: cannot tell, because the interval of that part includes 0"] if untold else []
