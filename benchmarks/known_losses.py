@@ -58,7 +58,8 @@ from jaxbench.records.store import RunFolder
 DEVICES, WAIT_S = 2, 0.01
 OTHER = 0.02  # how far a factor may move into which nothing was built
 MODEL = (str(Path(__file__).with_name("known_losses_model.py")), "strategy=shard_map", f"model.wait_s={WAIT_S}")
-PIPELINE = ("gpt", "strategy=pipeline", "batch=32")
+# A process for each device: devices of one share its threads, and a stage that works while another waits uses them too.
+PIPELINE = ("gpt", "strategy=pipeline", "batch=32", "mesh.processes=per_device")
 Factors = dict[str, Estimate]
 
 

@@ -17,19 +17,19 @@ from jaxbench.analysis.waterfall import (
     SHARED_MACHINE,
     SLOWEST_PROCESS,
     SMALLER_SHARE,
-    UNEVEN_STAGES,
+    STAGE_WORK,
     Waterfall,
 )
 
 _TO = {
     EXTRA_WORK: "to extra work", SMALLER_SHARE: "to a smaller share", SHARED_MACHINE: "to the shared machine",
-    UNEVEN_STAGES: "to uneven stages", SLOWEST_PROCESS: "to the slowest process",
+    STAGE_WORK: "to stages that do more than a K-th of the work", SLOWEST_PROCESS: "to the slowest process",
     BUBBLE: "to the pipeline's bubble", INPUT: "to waiting for input",
     COMMUNICATION: "to communication that is not hidden", NOT_EXPLAINED: "that is not explained",
 }  # fmt: skip
 _FROM = {
     **{name: words.replace("to ", "from ", 1) for name, words in _TO.items()}, COMMUNICATION: "from communication",
-    NOT_EXPLAINED: "that is not explained",
+    STAGE_WORK: "from stages that do less than a K-th of the work", NOT_EXPLAINED: "that is not explained",
 }  # fmt: skip
 
 

@@ -26,11 +26,11 @@ from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row, fault
 
 EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE = "extra work", "smaller share", "shared machine"
-UNEVEN_STAGES, SLOWEST_PROCESS = "uneven stages", "slowest process"
+STAGE_WORK, SLOWEST_PROCESS = "work of a stage", "slowest process"
 BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
 NOT_EXPLAINED = "not explained"
 NAMES = (
-    EXTRA_WORK, SMALLER_SHARE, UNEVEN_STAGES, SHARED_MACHINE, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
+    EXTRA_WORK, SMALLER_SHARE, STAGE_WORK, SHARED_MACHINE, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
     NOT_EXPLAINED,
 )  # fmt: skip
 PARTS = ("alone", "local", "communication")
@@ -205,7 +205,7 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
         factors[EXTRA_WORK] = same * _extra_work(base, row)
         alone = one if "alone" not in row.explained_by else times["alone"]
         # The micro-batches of a stage are those of one device: its products are not smaller, but fewer or more.
-        share = UNEVEN_STAGES if bubble.stages(row.point) == n > 1 else SMALLER_SHARE
+        share = STAGE_WORK if bubble.stages(row.point) == n > 1 else SMALLER_SHARE
         factors[share] = row.work * one / (n * alone) / factors[EXTRA_WORK]
     if "local" in times:
         local, mean = times["local"] / (1 - idle), times.get("mean", times["local"])

@@ -84,14 +84,14 @@ def test_resident_input_that_failed_is_named(tmp_path: Path) -> None:
         assert len(one.missing) == 1 and one.missing[0].startswith(f"{place} (")
 
 
-def test_uneven_stages_are_no_smaller_share_and_no_extra_work(tmp_path: Path) -> None:
+def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Path) -> None:
     """In a pipeline's loop the count of products takes the dearest work of each tick, also of idle ones."""
     loss = Loss(extra=0.8, share=0.9, idle=1 / 5)
     one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4"})
-    assert [factor.name for factor in one.factors if factor.clear] == ["uneven stages", "pipeline bubble"]
-    assert one.factor("uneven stages").value.value == pytest.approx(0.72, abs=0.01)  # type: ignore[union-attr]
+    assert [factor.name for factor in one.factors if factor.clear] == ["work of a stage", "pipeline bubble"]
+    assert one.factor("work of a stage").value.value == pytest.approx(0.72, abs=0.01)  # type: ignore[union-attr]
     (said,) = loss_sentences.sentences([one])
-    assert "28 to uneven stages" in said
+    assert "28 to stages that do more than a K-th of the work" in said
 
 
 def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> Non
     for one in made(tmp_path, {2: loss, 4: loss}, scalings=("strong", "weak"), noise=0.01).values():
         assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
         if one.point.scaling == "strong":
-            others = ("uneven stages", "pipeline bubble")
+            others = ("work of a stage", "pipeline bubble")
             assert [factor.name for factor in one.factors] == [name for name in NAMES if name not in others]
             assert one.efficiency.value == pytest.approx(loss.efficiency, rel=0.01)
 

@@ -13,7 +13,7 @@ from jaxbench.analysis.waterfall import (
     SHARED_MACHINE,
     SLOWEST_PROCESS,
     SMALLER_SHARE,
-    UNEVEN_STAGES,
+    STAGE_WORK,
     Factor,
     Waterfall,
 )
@@ -32,7 +32,7 @@ CAPTION = (
 MOST = 3  # families of one scaling: more rows than this do not fit a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
-_KIN = {UNEVEN_STAGES: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # drawn like these, but hollow
+_KIN = {STAGE_WORK: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
 _STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}  # (colour and hatch, hollow)
 _GAP, _LEAST = 1.2, 12.0  # in bars: between device counts, and of a panel
