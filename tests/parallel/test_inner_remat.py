@@ -31,8 +31,9 @@ def layers(policy):
     return run
 
 
-@pytest.mark.parametrize("policy", [None, jax.checkpoint_policies.dots_saveable])
-def test_the_inner_policy_decides_and_the_gradient_stays(policy):
+# arrays: of the size of x that the gradient has at once for each layer: its input and a temporary, and its product.
+@pytest.mark.parametrize(("policy", "arrays"), [(None, 2), (jax.checkpoint_policies.dots_saveable, 3)])
+def test_the_inner_policy_decides_and_the_gradient_stays(policy, arrays):
     params = list(jax.random.normal(jax.random.PRNGKey(0), (DEPTH, WIDTH, WIDTH)) / WIDTH)
     x, outer, row = jnp.ones((512, WIDTH)), jax.checkpoint_policies.everything_saveable, layers(policy)
     barriers = {"xla_disable_hlo_passes": "cse_barrier_expander"}
@@ -42,7 +43,9 @@ def test_the_inner_policy_decides_and_the_gradient_stays(policy):
         return gradient.lower(params, x, 2).compile(barriers)
 
     ignored, kept = compiled(row), compiled(inner_remat.kept(row))
-    assert kept.memory_analysis().temp_size_in_bytes < 0.8 * ignored.memory_analysis().temp_size_in_bytes
+    stored, all_of_it = (one.memory_analysis().temp_size_in_bytes / x.nbytes for one in (kept, ignored))
+    assert stored < arrays * DEPTH - 1.9  # 6 and 10 with every jax; newer ones ignore less
+    assert stored < all_of_it - 1.9
     for left, right in zip(jax.tree.leaves(ignored(params, x, 2)), jax.tree.leaves(kept(params, x, 2)), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-5)
 
