@@ -36,9 +36,15 @@ def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array
 def columns(layers: Sequence[nnx.Linear | nnx.LinearGeneral], x_BTD: jax.Array) -> list[jax.Array]:
     """`column` of several layers, whose input is gathered once and the gradient of whose input is summed once."""
     x_BTD, axis = _whole(x_BTD), sharding_context.current().tensor
-    if axis is not None and axis not in jax.typeof(x_BTD).manual_axis_type.varying:
+    split = axis is not None and any(_varies(layer.kernel[...], axis) for layer in layers)
+    if split and not _varies(x_BTD, axis):  # a layer that is whole on every device has a result that is the same on all
         x_BTD = jax.lax.pcast(x_BTD, axis, to="varying")
     return [_product(layer, x_BTD) for layer in layers]
+
+
+def _varies(x: jax.Array, axis: str | None) -> bool:
+    """Whether each device of the axis has another part of it."""
+    return axis in jax.typeof(x).manual_axis_type.varying
 
 
 def _product(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
