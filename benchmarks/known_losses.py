@@ -11,8 +11,8 @@ added (docs/METRICS.md, Waterfall); for a bubble from the closed form, and for m
   heard:   both devices wait 10 ms in the whole step only -> not explained
   fixed:   each device waits 10 ms however small its share is, so a small batch costs more -> smaller share
   memory:  elementwise passes over arrays larger than the caches -> shared machine
-  few:     a pipeline of two stages, a process each, with 2 micro-batches -> pipeline bubble. The factor is the closed form itself, so
-           what is compared is its product with what is not explained.
+  few:     a pipeline of two stages, a process each, with 2 micro-batches -> pipeline bubble. The factor is the closed
+           form itself, so what is compared is its product with what is not explained.
   many:    the same with 16 micro-batches.
 
 A factor is FOUND if the interval of measured over expected contains 1 and not the value without the loss; with both one
