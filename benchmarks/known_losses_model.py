@@ -4,7 +4,7 @@
 `config.model.loss` is what is built in:
 
   none:    nothing.
-  twice:   every gradient is sent a second time, as its square.
+  again:   every gradient is sent four more times, multiplied by itself.
   late:    the second device waits for `config.model.wait_s` at the end of its gradients, with or without communication.
   heard:   each device waits so long if it hears from another one, so in the whole step only.
   fixed:   each device waits so long in each step, however small its share is.
@@ -29,6 +29,7 @@ from jaxbench.workloads.flops import dense, training
 
 WIDTH, DEPTH = 512, 4
 COPIES, PASSES = 128, 8  # of an example: 128 MB for the batch of 512
+TIMES = 4  # that gradients are sent again
 
 
 def get_config() -> ConfigDict:
@@ -40,7 +41,7 @@ def get_config() -> ConfigDict:
 
 def build(config: ConfigDict) -> TrainWorkload:
     before = {"memory": passes}
-    after = {"twice": sent_twice, **{name: partial(waited, name, config.model.wait_s) for name in WAITS}}
+    after = {"again": sent_again, **{name: partial(waited, name, config.model.wait_s) for name in WAITS}}
     return TrainWorkload(
         name="known_losses_model",
         init=init,
@@ -77,9 +78,15 @@ def of_gradients(after: Callable[[Any], Any], params: Any) -> Any:
 of_gradients.defvjp(lambda after, params: (params, None), lambda after, _, grads: (after(grads),))
 
 
-def sent_twice(grads: Any) -> Any:
+def sent_again(grads: Any) -> Any:
     axis = sharding_context.current().axis
-    return jax.tree.map(lambda g: g + 0 * jax.lax.pmean(g * g, axis), grads) if axis else grads
+
+    def again(grad: jax.Array) -> jax.Array:
+        # Other numbers each time: equal sums would be one.
+        sums = [jax.lax.pmean(time * grad * grad, axis)[0, 0] for time in range(1, 1 + TIMES)]
+        return grad + 0 * sum(sums)
+
+    return jax.tree.map(again, grads) if axis else grads
 
 
 def _second() -> jax.Array:

@@ -24,6 +24,7 @@ class Loss:
 
     slowest: the mean over processes of the time of `local`, over the slowest's; below 1 for a run of several processes.
     fed: the step with resident input over the step as it is fed, whose base is fed for nothing.
+    idle: the share of a pipeline's step without communication in which a stage waits for another.
     collectives: their time alone, over that of the step without them. rest: what no other factor explains: below 1 only
       where nothing of the communication is hidden, above 1 only where all of it is.
     """
@@ -52,7 +53,7 @@ class Loss:
         full = local / (1 - self.idle)
         resident = full / self.communication / self.rest
         step = resident / self.fed / (1 - self.waited)
-        times = {"alone": alone, "local": local, "communication": self.collectives * full}
+        times = {"alone": alone, "local": local, "schedule": full, "communication": self.collectives * full}
         return {**times, "resident": resident, "step": step}
 
 
@@ -113,11 +114,13 @@ def programs(
                 each = FLOPS * work / n
                 share = passport(1, flops=each, product=each / loss.extra)
                 made.append(part("alone", 1, times["alone"], int(BATCH * work) // n, share))
-            made += [part(kind, n, times[kind], int(BATCH * work), whole) for kind in ("local", "communication")]
+            local = part("local", n, times["local"], int(BATCH * work), whole)
             if loss.slowest < 1:
                 others = (n * loss.slowest - 1) / (n - 1)
-                record = {**made[-2].record, "processes": n}
-                made[-2] = dataclasses.replace(made[-2], record=record, paces=(1.0, *(others,) * (n - 1)))
+                record = {**local.record, "processes": n}
+                local = dataclasses.replace(local, record=record, paces=(1.0, *(others,) * (n - 1)))
+            rest = ("schedule", "communication") if strategy == "pipeline" else ("communication",)
+            made += [local, *(part(kind, n, times[kind], int(BATCH * work), whole) for kind in rest)]
         if any(one.fed < 1 for one in losses.values()):
             still = dict(facts, explains=name, levers={**facts["levers"], "input": "device"})
             facts["levers"] = {**facts["levers"], "input": "pipeline:2"}

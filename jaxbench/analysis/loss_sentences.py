@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from jaxbench.analysis import bubble
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import devices, interval, percent, seconds
 from jaxbench.analysis.waterfall import (
@@ -18,6 +19,7 @@ from jaxbench.analysis.waterfall import (
     SLOWEST_PROCESS,
     SMALLER_SHARE,
     STAGE_WORK,
+    Factor,
     Waterfall,
 )
 
@@ -42,7 +44,7 @@ def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
 def sentence(one: Waterfall) -> str:
     """ "2 devices: 81 % [78, 84]. Lost: 3 to a smaller share, 9 to the shared machine, ..."."""
     clear = [factor for factor in one.factors if factor.clear]
-    lost = [f"{points(f.lost.value)} {_TO[f.name]}" for f in clear if f.lost.value > 0]
+    lost = [f"{points(f.lost.value)} {_TO[f.name]}{_beside(one, f)}" for f in clear if f.lost.value > 0]
     gained = [f"{points(-f.lost.value)} {_FROM[f.name]}" for f in clear if f.lost.value < 0]
     within = [f"{f.name} {_range(f.lost)}" for f in one.factors if not (f.clear or f.negligible)]
     parts = [f"{devices(one.point.devices)}: {percent(one.efficiency)}."]
@@ -53,6 +55,13 @@ def sentence(one: Waterfall) -> str:
     if not one.efficiency.has_interval:
         parts.append(f"No intervals: {one.rounds} shared rounds.")
     return " ".join(parts)
+
+
+def _beside(one: Waterfall, factor: Factor) -> str:
+    """Of a bubble its share of the step without communication, and the closed form of its schedule."""
+    if factor.name != BUBBLE:
+        return ""
+    return f" ({1 - factor.value.value:.0%} of the time, {bubble.of(one.point):.0%} of the schedule)".replace("%", " %")
 
 
 def points(value: float) -> str:

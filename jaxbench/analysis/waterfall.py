@@ -7,7 +7,8 @@ without communication, tn the whole step and tc its collectives alone:
     E = work t1 / (n tn) = [work t1 / (n ta)] x [ta / tl] x [tl / tn]
 
 are a smaller share, the shared machine, and communication that is not hidden. docs/METRICS.md has the other factors,
-among them the slowest process over the mean of all, and waiting for input by the same step with its input resident.
+among them the slowest process over the mean of all, a pipeline's bubble by the step whose stages wait for each other
+and send next to nothing, and waiting for input by the same step with its input resident.
 What no factor explains is a factor of its own, so that the product is E exactly.
 """
 
@@ -33,7 +34,7 @@ NAMES = (
     EXTRA_WORK, SMALLER_SHARE, STAGE_WORK, SHARED_MACHINE, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
     NOT_EXPLAINED,
 )  # fmt: skip
-PARTS = ("alone", "local", "communication")
+PARTS = ("alone", "local", "schedule", "communication")
 RESIDENT = "resident"  # the part of a step that is fed: the same step with its input on the devices
 COUNTED = 0.005  # FLOPs of two programs that differ by less are the same work
 SHARE = 0.05  # the share of a batch is a device's share unless its FLOPs differ by more
@@ -149,7 +150,8 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     whole = row.work * times["one"] / (row.point.devices * times["all"])
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
     steps = {name: values[name] for name in NAMES if name in values} | {NOT_EXPLAINED: rest}
-    missing = [_why_missing(row, name) for name in PARTS if name not in usable and not (name == "alone" and same_share)]
+    needless = {"alone": same_share, "schedule": bubble.stages(row.point) == 1}
+    missing = [_why_missing(row, name) for name in PARTS if name not in usable and not needless.get(name)]
     if any(RESIDENT in side.explained_by for side in (base, row)):
         missing += [_why_missing(side, RESIDENT) for side in (base, row) if not _measured(side, RESIDENT)]
     return Waterfall(
@@ -191,11 +193,11 @@ def _usable(base: Row, row: Row) -> dict[str, Row]:
 def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The factors that can be computed from these times, and what is known of the communication.
 
-    times: seconds, the value and then all draws: one, all, alone, local, communication; mean, of `local` over its
-      processes; one and all with resident input.
+    times: seconds, the value and then all draws: one, all, alone, local, schedule, communication; mean, of `local` over
+      its processes; one and all with resident input.
     """
-    n, same, idle = row.point.devices, np.ones_like(times["one"]), bubble.of(row.point)
-    factors = {BUBBLE: same * (1 - idle)}
+    n, same = row.point.devices, np.ones_like(times["one"])
+    factors: dict[str, np.ndarray] = {}
     known: dict[str, np.ndarray] = {}
     if (unfed := _unfed(base, row, times)) is None:  # then waiting would be in every other factor
         return factors, known
@@ -208,8 +210,9 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
         share = STAGE_WORK if bubble.stages(row.point) == n > 1 else SMALLER_SHARE
         factors[share] = row.work * one / (n * alone) / factors[EXTRA_WORK]
     if "local" in times:
-        local, mean = times["local"] / (1 - idle), times.get("mean", times["local"])
+        local, mean = times.get("schedule", times["local"]), times.get("mean", times["local"])
         known["local_s"] = local
+        factors[BUBBLE] = times["local"] / local
         factors[SLOWEST_PROCESS] = mean / times["local"]
         if "alone" in times:
             factors[SHARED_MACHINE] = alone / mean

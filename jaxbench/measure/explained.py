@@ -20,6 +20,20 @@ def judge_silent(part: Passport) -> Verdict:
     return Verdict(name="collectives", ok=not sent, reason=reason, value=sent, limit=0)
 
 
+def judge_schedule(part: Passport, step: Passport, axis: str) -> Verdict:
+    """Whether a program sends one number in place of each message that the step sends over `axis`, and nothing else."""
+    own = "collective-permute", axis
+    others = sorted({each.kind for each in part.collectives if (each.kind, each.axis) != own})
+    numbers = _numbers(part.collectives).get(own, 0)
+    messages = sum(each.count for each in step.collectives if (each.kind, each.axis) == own)
+    reason = f"{numbers} numbers are sent over '{axis}', and {messages} messages in the step"
+    reason += f"; and {', '.join(others)}, which must NOT be" if others else ""
+    reason += ": NOT one for each" if numbers != messages else ""
+    return Verdict(
+        name="collectives", ok=numbers == messages and not others, reason=reason, value=numbers, limit=messages
+    )
+
+
 def judge_work(part: Passport, step: Passport, *, share: float = 1.0) -> Verdict | None:
     """Whether a part without collectives has the matrix products of the step, or `share` of them. None: unknown."""
     mine, whole = part.product_flops_per_step, step.product_flops_per_step

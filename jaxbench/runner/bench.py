@@ -145,8 +145,13 @@ class Bench(Compiler):
         if part == explaining.COMMUNICATION:
             return host, explained.judge_communication(compiled.passport, self._whole(point))
         silent = explained.judge_silent(compiled.passport)
-        work = explained.judge_work(compiled.passport, self._whole(point)) if part == explaining.LOCAL else None
-        return (host, silent) if work is None else (host, silent, work)
+        if part not in (explaining.LOCAL, explaining.SCHEDULE):
+            return host, silent
+        whole = self._whole(point)
+        in_order = part == explaining.SCHEDULE
+        sent = explained.judge_schedule(compiled.passport, whole, explaining.STAGE) if in_order else silent
+        work = explained.judge_work(compiled.passport, whole)
+        return (host, sent) if work is None else (host, sent, work)
 
     def _whole(self, point: Point) -> Passport:
         """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""

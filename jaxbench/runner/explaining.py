@@ -3,6 +3,7 @@
 
 alone           one device does one device's share, the others idle
 local           all devices do their share, and nothing is sent
+schedule        as local, but the stages of a pipeline wait for each other
 communication   the step's collectives, and nothing else
 peak            a large matrix product on every device
 resident        the whole step with its input on the devices, if the step is fed from the host
@@ -21,6 +22,7 @@ from jaxbench import parallel
 from jaxbench.config import Settings
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
+from jaxbench.levers.mesh import MESH
 from jaxbench.levers.part import PART
 from jaxbench.levers.precision import PRECISION
 from jaxbench.levers.reduction import REDUCTION
@@ -28,13 +30,15 @@ from jaxbench.levers.trainings import TRAININGS
 from jaxbench.measure import timed_state
 from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
 from jaxbench.parallel.program import Program, TrainState
+from jaxbench.parallel.stage import AXIS as STAGE
 from jaxbench.records.schema import Passport, Verdict
 from jaxbench.runner.arm import build_program
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import TrainWorkload
 from jaxbench.workloads.levers import precision
 
-ALONE, LOCAL, COMMUNICATION, PEAK, RESIDENT = "alone", "local", "communication", "peak", "resident"
+ALONE, LOCAL, SCHEDULE, COMMUNICATION = "alone", "local", "schedule", "communication"
+PEAK, RESIDENT = "peak", "resident"
 LARGER = (2, 4)  # times the batch of the base
 
 
@@ -73,7 +77,9 @@ def _whole(point: Point) -> bool:
 
 
 def _parts(point: Point) -> list[Point]:
-    parts = [_part(point, LOCAL), _part(point, COMMUNICATION)]
+    stages = parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)).get(STAGE, 1)
+    waits = [_part(point, SCHEDULE)] if stages > 1 else []
+    parts = [_part(point, LOCAL), *waits, _part(point, COMMUNICATION)]
     if not parallel.is_replicated(point.strategy):
         return [_part(point, ALONE, devices=1, processes=1, part_of=point.devices), *parts]
     if point.scaling == "weak":  # the base itself
@@ -123,6 +129,7 @@ def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) 
     make = {
         ALONE: without_collectives.alone,
         LOCAL: without_collectives.local,
+        SCHEDULE: without_collectives.in_order,
         COMMUNICATION: only_collectives.communication,
     }
     return make[part](workload, program, point.global_batch)
@@ -142,7 +149,7 @@ def after_round(point: Point, state: TrainState, steps: int) -> tuple[Verdict, .
 def passport(point: Point, whole: Passport, platform: str) -> Passport:
     """A part's passport, with the FLOPs that its share of the step has. whole: with those of the global batch."""
     part, count = point.levers[PART.name], devices_of(point)
-    share = {ALONE: 1 / count, LOCAL: 1.0, COMMUNICATION: 0.0}
+    share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
     if part == PEAK:
         flops = large_product.flops(platform, count)
     else:

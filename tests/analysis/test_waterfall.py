@@ -109,14 +109,26 @@ def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_pa
     )
 
 
-def test_a_bubble_has_its_closed_form(tmp_path: Path) -> None:
-    loss = Loss(idle=1 / 5, machine=0.9)  # two stages, four micro-batches
-    one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4", "schedule": "1f1b"})
+def test_a_bubble_is_measured_and_has_its_closed_form_beside_it(tmp_path: Path) -> None:
+    loss = Loss(idle=1 / 4, machine=0.9)
+    settings = {"strategies": ("pipeline",), "levers": {"accumulate": "4", "schedule": "1f1b"}}
+    one = only(tmp_path, loss, **settings)  # type: ignore[arg-type]
     bubble, communication = one.factor("pipeline bubble"), one.factor("communication")
-    assert bubble is not None and bubble.value == Estimate(value=pytest.approx(0.8))
+    assert bubble is not None and bubble.value.has_interval and bubble.value.value == pytest.approx(0.75, abs=0.005)
     assert communication is None or not communication.clear
+    (said,) = loss_sentences.sentences([one])
+    assert (
+        "23 to the pipeline's bubble (25 % of the time, 20 % of the schedule)" in said
+    )  # two stages, four micro-batches
     mixed = dataclasses.replace(one.point, strategy="hybrid", levers={**one.point.levers, "mesh": "data=2,stage=4"})
     assert waterfall.bubble.of(mixed) == pytest.approx(3 / 7)
+
+
+def test_a_bubble_that_was_not_measured_is_named_and_not_explained(tmp_path: Path) -> None:
+    place = "pipeline/strong/2/schedule"
+    one = only(tmp_path, Loss(idle=1 / 4, collectives=0.1), strategies=("pipeline",), without=(place,))
+    assert one.factor("pipeline bubble") is None and one.missing == (f"{place} (build: no such part)",)
+    assert one.factor("not explained").clear  # type: ignore[union-attr]
 
 
 def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> None:

@@ -93,6 +93,25 @@ def test_a_gather_that_micro_batches_share_is_sent_once():
     assert explained.judge_communication(mine.passport, compiled(workload, program).passport).value == 0
 
 
+@pytest.mark.parametrize("mesh", thin(["stage=2", "data=2,stage=2"], 1))
+def test_in_the_order_of_its_schedule_a_stage_waits_for_one_number_of_each_message(mesh):
+    workload, program, whole = step(mesh)
+    mine = compiled(workload, without_collectives.in_order(workload, program, BATCH))
+    verdict = explained.judge_schedule(mine.passport, whole.passport, "stage")
+    assert verdict.ok and verdict.value > 0, verdict
+    assert explained.judge_work(mine.passport, whole.passport).value == 0
+    state, metrics = twice(workload, without_collectives.in_order(workload, program, BATCH), mine)
+    assert int(state.step) == 2 and np.isfinite(metrics["loss"])
+
+
+def test_a_schedule_that_sends_whole_messages_or_nothing_is_seen():
+    workload, program, whole = step("stage=2")
+    verdict = explained.judge_schedule(whole.passport, whole.passport, "stage")
+    assert not verdict.ok and "NOT one for each" in verdict.reason and "all-reduce, which must NOT be" in verdict.reason
+    silent = compiled(workload, without_collectives.local(workload, program, BATCH))
+    assert not explained.judge_schedule(silent.passport, whole.passport, "stage").ok
+
+
 def test_what_was_left_out_or_added_is_seen():
     _, program, whole = step("data=2")
     fewer = compiled(*_without_a_leaf())

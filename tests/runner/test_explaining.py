@@ -33,6 +33,11 @@ def test_two_devices_are_explained_and_those_that_share_cores_are_not():
     assert (alone.devices, alone.global_batch, alone.explains) == (1, 12, "jit_auto/strong/2")
 
 
+@pytest.mark.parametrize(("strategy", "waits"), [("pipeline", True), ("fsdp", False)])
+def test_stages_wait_for_each_other_in_a_part_of_its_own(strategy, waits):
+    assert (f"{strategy}/strong/4/schedule" in of(FOUR, strategy=strategy, **{"mesh.devices": "1,4"})) is waits
+
+
 def test_a_share_of_a_model_runs_on_one_core_of_a_process_that_knows_all_devices():
     alone = of(FOUR, strategy="fsdp")["fsdp/weak/4/alone"]
     name, setup = alone.worker()

@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A step in which nothing is sent: on all devices at once, or one device's share on a device that has the machine to
-itself.
+itself. Or a pipeline's step in which stages wait for each other as in its schedule, and next to nothing is sent.
 
 What a collective would return is made of the device's own operand: a sum is the operand, a gathered array the operand
 repeated, a scattered one a part of it. The numbers are wrong, and the shapes, and so the work around them, are right.
@@ -19,17 +19,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxbench.parallel.explain.traced import Traced, trace
+from jaxbench.parallel import stage
+from jaxbench.parallel.explain.traced import Replace, Traced, trace
 from jaxbench.parallel.program import Program, jit_once, keep_barriers
 from jaxbench.workloads.base import TrainWorkload
 
 
 def local(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
     """All devices of `program` do their share of its step, and none waits for another. Raises Unsupported."""
+    return _all_at_once(workload, program, global_batch, _own)
+
+
+def in_order(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
+    """As `local`, but a stage of a pipeline waits for its neighbours: each message between stages is one number of it.
+    Raises Unsupported."""
+    return _all_at_once(workload, program, global_batch, _own_when_it_comes)
+
+
+def _all_at_once(workload: TrainWorkload, program: Program, global_batch: int, replace: Replace) -> Program:
     traced, mesh = trace(workload, program, global_batch), program.mesh
 
     def on_device(*operands: Any) -> list[Any]:
-        return traced.run(operands, _own)
+        return traced.run(operands, replace)
 
     run = jax.shard_map(on_device, mesh=mesh, in_specs=traced.in_specs, out_specs=[*traced.out_specs], check_vma=False)
     shardings = program.state_sharding, NamedSharding(mesh, PartitionSpec())
@@ -95,6 +106,17 @@ def _own(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
     operands = jax.lax.optimization_barrier(tuple(given)) if max(sizes) > 1 else given
     made = [_fitted(x, out.aval.shape, equation.params) for x, out in zip(operands, equation.outvars, strict=True)]
     return jax.lax.optimization_barrier(tuple(made)) if max(sizes) > 1 else made
+
+
+def _own_when_it_comes(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+    """Of a message between stages what the device itself has, with one number of what it would receive in its place, so
+    that whatever needs the message waits for the sender."""
+    own = _own(equation, given)
+    if equation.primitive.name != "ppermute" or stage.AXIS not in equation.params["axis_name"]:
+        return own
+    firsts = [x.ravel()[:1].reshape((1,) * x.ndim) for x in own]
+    come = [equation.primitive.bind(first, **equation.params) for first in firsts]
+    return [jax.lax.dynamic_update_slice(x, one, (0,) * x.ndim) for x, one in zip(own, come, strict=True)]
 
 
 def _fitted(x: Any, shape: tuple[int, ...], params: dict[str, Any]) -> Any:
