@@ -27,7 +27,7 @@ WIDTH, BLOCKS = 64, 2
 def get_config() -> ConfigDict:
     config = ConfigDict()
     config.batch, config.accelerator_batch = 32, 0
-    config.model = ConfigDict({"wait_s": 0.04})
+    config.model = ConfigDict({"wait_s": 0.02})
     return config
 
 

@@ -10,7 +10,7 @@ Each loss is one run of the suite. `benchmarks.known_losses_expected` says what 
   heard:   both devices wait 10 ms in the whole step only -> not explained
   fixed:   each device waits 10 ms however small its share is, so a small batch costs more -> smaller share
   memory:  elementwise passes over arrays larger than a core's caches -> smaller share and shared machine, each
-  few:     a pipeline of two stages with 2 micro-batches, a process each, whose blocks wait -> pipeline bubble
+  few:     a pipeline of two stages with 2 micro-batches, whose blocks wait -> pipeline bubble
   many:    the same with 8 micro-batches
 
 A factor is FOUND if it is as expected, and the interval of measured over expected does not contain the value without
@@ -43,13 +43,7 @@ from jaxbench.records.store import RunFolder
 
 HERE = Path(__file__).parent
 MODEL = (str(HERE / "known_losses_model.py"), "strategy=shard_map", f"model.wait_s={WAIT_S}")
-# A process for each device: callbacks of one process wait for each other.
-WAITING = (
-    str(HERE / "known_bubble_model.py"),
-    "strategy=pipeline",
-    f"model.wait_s={WAIT_S}",
-    "mesh.processes=per_device",
-)
+WAITING = (str(HERE / "known_bubble_model.py"), "strategy=pipeline")
 
 
 def settings(name: str) -> tuple[str, ...]:
@@ -108,8 +102,9 @@ def fill(table: Table, names: list[str], rounds: int, folder: Path, console: Con
     for name in names:
         with console.status(name):
             before = None if name in MICRO_BATCHES else plain
-            passes = passes_alone() if name == "memory" else ()
+            around = [*passes_alone()] if name == "memory" else []
             found = measure(name, rounds, folder / name)
+            passes = [*around, *passes_alone()] if around else []
         for factor, *values, said in lines(name, found, before, passes):
             table.add_row(name, factor, *map(shown, values), said)
             name = ""

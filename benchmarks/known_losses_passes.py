@@ -6,7 +6,7 @@ them on it, and over half of them on each of two devices at once. As in a run of
 its own with one thread, and processes keep the memory that they have. Where in memory that lies differs from process to
 process, and with it the time.
 
-Run: python -m benchmarks.known_losses_passes [--processes=6] [--repeats=7]
+Run: python -m benchmarks.known_losses_passes [--processes=4] [--repeats=7]
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def medians(repeats: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--processes", type=int, default=6)
+    parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=7)
     args = parser.parse_args()
     os.environ |= KEEP_MEMORY

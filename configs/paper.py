@@ -1,5 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""For publication: every strategy, 30 rounds of longer blocks in 10 processes; about an hour for cnn on two cores."""
+"""For publication: every strategy, 30 rounds of longer blocks in 10 processes; about an hour for cnn on two cores.
+
+An experiment about certain strategies keeps them.
+"""
 
 from ml_collections import ConfigDict
 
@@ -13,5 +16,5 @@ def get_config(config: ConfigDict) -> ConfigDict:
         config.measure.block_s, config.measure.processes = 0.05, 3
     else:
         config.measure.block_s, config.measure.processes = 0.5, 10
-        config.strategy = "all"
+        config.strategy = "all" if config.strategy == "jit_auto" else config.strategy
     return config

@@ -20,7 +20,7 @@ get_config = changed(
     model={"layers": 2, "context": 512},
     search="context",
     search_bytes=512 * 2**20,
-    mesh={"devices": "1,2,4,8", "oversubscribe": True},
+    mesh={"devices": "auto:8", "oversubscribe": True},
     report={"view": "context", "overlay": ""},
 )
 tiny = changed(base.tiny, model={"context": 32}, search_bytes=2**23)

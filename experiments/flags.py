@@ -15,7 +15,6 @@ get_config = changed(
     base.get_config,
     lever={"compiler": "default; all"},
     mesh={"devices": "auto:2", "oversubscribe": False},  # the options of collectives need a second device
-    measure={"processes": 3},
     scaling="strong",
 )
 build = base.build

@@ -16,7 +16,7 @@ get_config = changed(
     scaling="weak",
     batch=8,
     model={"experts": 8},
-    mesh={"devices": "1,2,4,8", "oversubscribe": True},
+    mesh={"devices": "auto:8", "oversubscribe": True},
     report={"view": "moe", "overlay": ""},
 )
 tiny = base.tiny

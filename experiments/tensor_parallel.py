@@ -27,7 +27,7 @@ get_config = changed(
     batch=8,
     weak="model",
     model={"layers": 4, "width": 12 * HEADS[1], "heads": HEADS[1]},
-    mesh={"devices": "1,2,4,8", "oversubscribe": True},
+    mesh={"devices": "auto:8", "oversubscribe": True},
     report={"view": "tensor", "overlay": ""},
 )
 

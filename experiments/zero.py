@@ -17,7 +17,7 @@ get_config = changed(
     scaling="weak",
     batch=100,
     lever={"precision": "mixed"},
-    mesh={"devices": "1,2,4,8"},
+    mesh={"devices": "auto:8"},
     measure={"gradients": True},
     report={"view": "zero", "overlay": ""},
 )

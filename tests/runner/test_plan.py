@@ -47,10 +47,15 @@ def test_a_count_that_nobody_typed_and_that_does_not_divide_is_left_out():
     assert {p.devices for p in plan.make(settings(batch=100, scaling="weak"), CPU)} == {1, 2, 4, 8}
 
 
-@pytest.mark.parametrize("name", config_lib.training_experiments())
+FIXED_COUNTS = ("hybrid", "pipeline")  # of 4 devices, and up to 8
+PLACES = {"cpu": CPU, "6 gpus": GPUS, "8 gpus": {**GPUS, "devices": 8}}
+
+
+@pytest.mark.parametrize("name", [*config_lib.training_experiments(), *config_lib.lever_experiments()])
 @pytest.mark.parametrize("preset", sorted(discovery.presets()))
-@pytest.mark.parametrize("machine", [CPU, GPUS, {**GPUS, "devices": 8}])
-def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, machine):
+@pytest.mark.parametrize("place", PLACES)
+def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, place):
+    machine = PLACES["8 gpus" if place == "6 gpus" and name in FIXED_COUNTS else place]
     config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset(preset))
     assert plan.make(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()), machine)
 
