@@ -8,7 +8,7 @@ import datetime
 import json
 
 import pytest
-from fabricate_forecasts import at, compiled_tpu
+from fabricate_forecasts import at, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
@@ -109,7 +109,8 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
     old = dataclasses.replace(
         PRICE, device=hardware.find("TPU v5 lite").name, date=datetime.date(2025, 1, 1), watts=None, provider="Theirs"
     )
-    found = advice.candidates([forecast], [old], JOB) + advice.candidates([at(16), at(64)], [PRICE], JOB)
+    bounds = [in_kernels(at(count), 1e6) for count in (16, 64)]
+    found = advice.candidates([forecast], [old], JOB) + advice.candidates(bounds, [PRICE], JOB)
     shown = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
