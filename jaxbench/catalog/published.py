@@ -146,7 +146,8 @@ def same_week() -> list[str]:
     rows = table.frame.to_dict("records")
     sentences = [
         f"{row['machines']:,} machines with {row['processors']}: bought for {row['price_usd']:,} USD, "
-        f"{row['watts'] / 1e3:g} kW, {168 * row['watts'] / 1e3:,.0f} kWh in a week."
+        f"{row['watts'] / 1e3:g} kW, {168 * row['watts'] / 1e3:,.0f} kWh in a week"
+        f"{'' if table.confirmed else ' (unconfirmed)'}."
         for row in rows
     ]
     many, few = rows

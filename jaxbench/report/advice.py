@@ -142,7 +142,7 @@ def _answers(document: Line) -> list[str]:
     if "at best" in grades:
         sentences.append(
             "At best: kernels are shorter here than in any published run; what lies between them is not counted, so "
-            "that a step may be far slower."
+            "that a step may be far slower. More examples on each device make them longer."
         )
     both = "; a bound and an estimate cannot be compared" if len(grades) > 1 else ""
     return [*sentences, f"No time here is measured{both}."]
