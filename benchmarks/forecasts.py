@@ -149,7 +149,7 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
     workload = inspected(made, "gpt")
     (record,) = forecast_command.of_target("gpt", made, asked, target, folder / row["id"], console)
     if record.work_s is None or record.communication_s is None or record.scheduled_s is None:
-        raise UserError(f"{row['id']}: no forecast: {record.reason or record.notes}")
+        raise UserError(f"no forecast: {record.reason or record.notes}")
     flops = (workload.flops_per_example or 0.0) + workload.masked_flops_per_example
     return Judged(
         id=row["id"], family=row["family"], platform=target.platform, where=row["where"],
@@ -258,7 +258,10 @@ def main() -> None:
         if row["left_out"] or (asked.only is not None and (not asked.only or asked.only not in row["id"])):
             continue
         began = time.monotonic()
-        known[row["id"]] = judged(row, asked.workdir, console)
+        try:
+            known[row["id"]] = judged(row, asked.workdir, console)
+        except UserError as error:
+            raise SystemExit(f"{row['id']}: {error}") from error
         console.print(f"{row['id']}: {time.monotonic() - began:.0f} s")
         ordered = [known[each["id"]] for each in every if each["id"] in known]
         write(ordered, asked.results / FILE)
