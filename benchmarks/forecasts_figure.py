@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from benchmarks.forecasts import Judged
 
 NAME = "accountability"
-_SHAPES = ("o", "s", "^", "D", "v", "P")
+_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
 def save(rows: Sequence[Judged], bands: Mapping[str, tuple[float, float]], folder: Path) -> None:
@@ -34,18 +34,17 @@ def draw(rows: Sequence[Judged], bands: Mapping[str, tuple[float, float]]) -> Fi
     for place, family in enumerate(families):
         colour, _ = marks.series_style(place)
         some = [row for row in rows if row.family == family]
-        shape, filled = _SHAPES[place % len(_SHAPES)], not some[0].bound
+        shape = _SHAPES[place % len(_SHAPES)]
         for row in some:
             low, high = bands[row.id]
             axes.plot([row.published_s] * 2, [low, high], color=colour, linewidth=1.1, solid_capstyle="butt", zorder=2)
         style = dict(color=colour, marker=shape, markersize=5.5, linestyle="none")
-        style |= {} if filled else {"markerfacecolor": "white"}
-        axes.plot([row.published_s for row in some], [row.hidden_s for row in some], zorder=3, **style)
+        axes.plot([row.published_s for row in some], [row.forecast_s for row in some], zorder=3, **style)
         handles.append(marks.style_handle(f"{family} ({len(some)})", **style))
     entitle(axes, x="published step", y="forecast step")
     for side in ("x", "y"):
         log_axis(axes, side, show=seconds_tick)
     axes.set_xlim(*edge)
     axes.set_ylim(*edge)
-    notes = ["bar: the band, widened by the other families' largest miss", "hollow: at best, a bound"]
+    notes = ["bar: the band, widened by the other families' largest miss; a GPU's begins where everything is hidden"]
     return sheet.finish("Forecasts of published training runs", [*handles, marks.guide_handle("equal")], notes)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import dataclasses
 
 from jaxbench.catalog import targets
-from jaxbench.forecast import network, reckon
+from jaxbench.forecast import estimate, network, reckon, work
 from jaxbench.forecast.reckon import CompiledForecast
-from jaxbench.forecast.schedule import Send, Wait, among
+from jaxbench.forecast.schedule import Send, Times, Wait, among
 from jaxbench.forecast.work import Cost
 from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.schema import Collective
@@ -34,6 +34,15 @@ def compiled(devices: int, *, state: int = 64 * 10**9, kept: int = 10**9, gather
 def at(count: int, few: CompiledForecast | None = None, many: CompiledForecast | None = None) -> ForecastRecord:
     target = targets.parse(f"h100:{count}")
     return reckon.at_count(few or compiled(4), many or compiled(8), count, target, network.of(target))
+
+
+def in_kernels(record: ForecastRecord, count: float) -> ForecastRecord:
+    """The same step of a GPU as so many kernels."""
+    assert record.work_s is not None and record.communication_s is not None and record.scheduled_s is not None
+    on = work.chip(record.device_kind)
+    assert on is not None
+    times = Times(work_s=record.work_s, communication_s=record.communication_s, scheduled_s=record.scheduled_s)
+    return estimate.banded(dataclasses.replace(record, kernels=count), times, "gpu", on)
 
 
 def compiled_tpu(devices: int) -> CompiledForecast:

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """What a forecast knows of hardware beyond its peaks: links, ceilings and the method's own errors, each with a source.
 
-``links.csv``: alpha and bytes per second of one device on one link. ``ceilings.csv``: clocks, and the share of the
-peak that large products have reached. ``forecast_errors.csv``: how wrong forecasts of a family of hardware were.
+``links.csv``: alpha and bytes per second of one device on one link. ``ceilings.csv``: clocks, and the shares of the
+peaks that large products, attention and memory have reached. ``forecast_errors.csv``: how wrong forecasts of a family
+of hardware were.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ class KnownLink:
 
 @dataclass(frozen=True)
 class MethodError:
-    """grade: of the times of this family, estimated | at best. error: relative, as a share of the forecast."""
+    """error: relative, as a share of the forecast. ends: both (of a band from everything hidden to nothing hidden) |
+    slow (of a band that begins where everything is hidden: no published run was faster). kernel_s: the shortest mean
+    kernel of the published runs; a program with shorter ones has a bound instead of a band."""
 
-    grade: str
     error: float
+    ends: str
+    kernel_s: float
     source: str
 
 
@@ -52,7 +56,7 @@ def find(device: str, link: str, kind: str = "") -> KnownLink | None:
 
 
 def ceiling(device: str, quantity: str) -> float | None:
-    """clock_hz of a TPU, product_share of a GPU; None: unknown."""
+    """clock_hz of a TPU; product_share, attention_share, memory_share of a GPU; None: unknown."""
     values = [row["value"] for row in _read("ceilings.csv") if (row["device"], row["quantity"]) == (device, quantity)]
     return float(values[0]) if values else None
 
@@ -60,7 +64,7 @@ def ceiling(device: str, quantity: str) -> float | None:
 def error(family: str) -> MethodError:
     """Of "tpu" or "gpu"."""
     (row,) = (row for row in _read("forecast_errors.csv") if row["family"] == family)
-    return MethodError(row["grade"], float(row["error"]), row["source"])
+    return MethodError(float(row["error"]), row["ends"], float(row["kernel_s"]), row["source"])
 
 
 @functools.cache

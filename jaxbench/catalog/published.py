@@ -146,14 +146,19 @@ def same_week() -> list[str]:
     rows = table.frame.to_dict("records")
     sentences = [
         f"{row['machines']:,} machines with {row['processors']}: bought for {row['price_usd']:,} USD, "
-        f"{row['watts'] / 1e3:g} kW, {168 * row['watts'] / 1e3:,.0f} kWh in a week."
+        f"{row['watts'] / 1e3:g} kW, {168 * row['watts'] / 1e3:,.0f} kWh in a week"
+        f"{'' if table.confirmed else ' (unconfirmed)'}."
         for row in rows
     ]
     many, few = rows
     price, power = (many[name] / few[name] for name in ("price_usd", "watts"))
     sentences.append(f"That is {price:.0f} times the price and {power:.0f} times the power ({table.project}).")
     if not table.confirmed:
-        sentences.append("Unconfirmed: the source of these prices and powers could not be read again.")
+        sentences.append(
+            "Unconfirmed: the source of these prices and powers could not be read again. Reports of June 2013 name "
+            f"{many['reported_usd']:,} and {few['reported_usd']:,} USD, "
+            f"{many['reported_usd'] / few['reported_usd']:.0f} times the price, and no power."
+        )
     return sentences
 
 

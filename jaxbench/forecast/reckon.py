@@ -92,6 +92,7 @@ def at_depth(
         deep, basis=RECKONED, sources=(*deep.sources, *(f"{depth} blocks" for depth in depths)),
         peak_bytes=None if deep.peak_bytes is None else round(line(shallow.peak_bytes, deep.peak_bytes)),
         parameters=round(line(shallow.parameters, deep.parameters)), flops=line(shallow.flops, deep.flops),
+        kernels=line(shallow.kernels, deep.kernels),
         collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
         seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
     )  # fmt: skip

@@ -31,7 +31,7 @@ _ARRAY = re.compile(r"\b(pred|[sufc]\d+|bf16|f8\w+)\[([\d,]*)\](\{[^}]*\})?")
 _KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # of a kernel in Triton
 _SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace, the last result of its call
 _DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
-_ATTENTION = 0.5  # of the peak, for a kernel of which only the FLOPs are known: what published attention kernels reach
+_ATTENTION = 0.5  # of the peak, for a kernel of which only the FLOPs are known, where the catalogue has no rate
 # JAX's attention kernels for TPUs and GPUs, which state no FLOPs. How many products of positions by positions each has:
 # two forward (scores, values); five backward (scores again, and the gradients of weights, values, keys and queries).
 # And which side of the queries is the positions: they are (examples, heads, positions, width) on a TPU, and
@@ -47,12 +47,13 @@ class Chip:
     """Rates of one device.
 
     clock_hz: of a TPU whose compiler prints cycles; None: use the roofline. products: FLOP/s that large products reach,
-    by number format. peak_flop_per_s: of bfloat16, for utilisation.
+    by number format. attention_flop_per_s: that attention kernels reach. peak_flop_per_s: of bfloat16, for utilisation.
     """
 
     memory_bytes_per_s: float
     products: tuple[tuple[str, float], ...]
     peak_flop_per_s: float
+    attention_flop_per_s: float
     clock_hz: float | None = None
 
 
@@ -72,15 +73,16 @@ def chip(device_kind: str) -> Chip | None:
     peak = hardware.find(device_kind)
     if peak is None or peak.memory_bytes_per_s is None:
         return None
-    share = links.ceiling(peak.name, "product_share") or 1.0
+    share = {name: links.ceiling(peak.name, f"{name}_share") for name in ("product", "memory", "attention")}
     rates = {name: peak.rate(name) for name in _DTYPES.values()}
     known = {name: rate.flop_per_s for name, rate in rates.items() if rate is not None}
     if "bfloat16" not in known:
         return None
     return Chip(
-        memory_bytes_per_s=peak.memory_bytes_per_s,
-        products=tuple((name, share * rate) for name, rate in known.items()),
+        memory_bytes_per_s=(share["memory"] or 1.0) * peak.memory_bytes_per_s,
+        products=tuple((name, (share["product"] or 1.0) * rate) for name, rate in known.items()),
         peak_flop_per_s=known["bfloat16"],
+        attention_flop_per_s=(share["attention"] or _ATTENTION) * known["bfloat16"],
         clock_hz=links.ceiling(peak.name, "clock_hz"),
     )
 
@@ -102,7 +104,7 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
         flops = float(estimate[1]) if estimate is not None else _attention_flops(line, module)
         if not flops:
             return Cost(seconds=memory_s, how="unknown", bytes=moved, name=name)
-        seconds = max(flops / (_ATTENTION * on.peak_flop_per_s), memory_s)
+        seconds = max(flops / on.attention_flop_per_s, memory_s)
         return Cost(seconds=seconds, how="kernel", flops=flops, bytes=moved, name=name)
     return Cost(seconds=memory_s, how="memory", bytes=moved)
 

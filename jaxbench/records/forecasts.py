@@ -37,10 +37,10 @@ class ForecastRecord:
       peak_bytes: memory of a step on one device, and memory_bytes what a device has. None: unknown.
       collectives: by kind and axis, as one device takes part in them.
       grade: of the times below: estimated | at best; "" without times.
-      low_s: everything that can be is hidden, less the method's error. scheduled_s: in the compiler's order. high_s:
-        nothing is hidden, plus the error; None for a bound.
+      low_s: everything that can be is hidden, and high_s: nothing is, or None for a bound; widened by the method's
+        error. scheduled_s: in the compiler's order.
       work_s: without communication. communication_s: all messages one after the other. seconds_by: work_s by the way in
-        which it was found. error: of the method, relative.
+        which it was found. kernels: of a step on one device; 0: unknown. error: of the method, relative.
       flops: analytic, of a step on all devices. peak_flop_per_s: of a device, for utilisation.
       notes: what a reader must know, as sentences.
     """
@@ -70,6 +70,7 @@ class ForecastRecord:
     work_s: float | None = None
     communication_s: float | None = None
     seconds_by: dict[str, float] = dataclasses.field(default_factory=dict)
+    kernels: float = 0.0
     error: float = 0.0
     peak_flop_per_s: float | None = None
     notes: tuple[str, ...] = ()

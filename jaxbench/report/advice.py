@@ -101,7 +101,7 @@ def _csv(lines: list[Line]) -> str:
 
 def _title(document: Line) -> str:
     job = document["job"]
-    size = f"{_number(job['examples'])} {job['unit']}"
+    size = f"{job['examples']:,.0f} {job['unit']}"
     tokens = f" ({job['examples'] * job['tokens']:.3g} tokens)" if job["tokens"] else ""
     days = "" if job["deadline_s"] is None else f", within {job['deadline_s'] / _DAY_S:g} d"
     return f"Hardware for {document['experiment']}, {size}{tokens}{days}: nothing was run"
@@ -138,7 +138,14 @@ def _answers(document: Line) -> list[str]:
                 f"{how}: {line['name']} from {line['provider']}, {_band(line, 's', scale)} {unit}, "
                 f"{_band(line, 'cost')} {line['currency']}."
             )
-    return [*sentences, "No time here is measured; a bound and an estimate cannot be compared."]
+    grades = {line["grade"] for line in lines}
+    if "at best" in grades:
+        sentences.append(
+            "At best: kernels are shorter here than in any published run; what lies between them is not counted, so "
+            "that a step may be far slower. More examples on each device make them longer."
+        )
+    both = "; a bound and an estimate cannot be compared" if len(grades) > 1 else ""
+    return [*sentences, f"No time here is measured{both}."]
 
 
 def _old(lines: list[Line]) -> list[str]:

@@ -58,6 +58,7 @@ _FILE = tuple(
         "target", "experiment", "device_kind", "point", "strategy", "scaling", "arm", "devices", "global_batch",
         "basis", "status", "reason", "fits", "peak_bytes", "memory_bytes", "wire_bytes", "grade", "low_s",
         "scheduled_s", "high_s", "work_s", "communication_s", "error", "flops", "peak_flop_per_s", "parameters",
+        "kernels",
     )
 )  # fmt: skip
 
@@ -101,8 +102,8 @@ def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Pictur
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     headlines = [
         f"{len(records)} forecasts, {exact} of them of points that were compiled: their memory and bytes are exact.",
-        "No number here is a measured time. A band goes from everything hidden to nothing hidden, widened by the error "
-        "of the method on published runs; 'at least' is a bound that a step cannot beat.",
+        "No number here is a measured time. A band holds what published runs took over their forecasts; 'at least' is "
+        "a bound that a step cannot beat.",
     ]
     sections = []
     if bad := [f"{r.target} {r.point}: {r.status}: {r.reason}" for r in records if r.status != "ok"]:

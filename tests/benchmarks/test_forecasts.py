@@ -11,6 +11,7 @@ import pytest
 from benchmarks import forecasts
 from benchmarks.forecasts import Judged
 from jaxbench.catalog import links, targets
+from jaxbench.forecast import network
 
 RESULTS = Path(__file__).parents[2] / forecasts.RESULTS / forecasts.FILE
 TPU = Judged(
@@ -38,6 +39,23 @@ def test_a_bound_has_no_lower_end_to_widen():
     assert forecasts.miss(best) == 0.0 and not forecasts.held([best], best)  # faster than what cannot be beaten
     slower = row(platform="gpu", bound=True, published_s=1.35)
     assert forecasts.miss(slower) == pytest.approx(0.5) and slower.band(0.5) == pytest.approx((0.9, 1.35))
+    assert slower.band(0.1) == pytest.approx((0.9, 1.2)), "nothing hidden is in the band, however little it is widened"
+
+
+def test_the_forecast_is_the_compilers_order_on_a_gpu_and_everything_hidden_on_a_tpu():
+    assert (TPU.forecast_s, TPU.error) == pytest.approx((0.9, 0.1))
+    gpu = row(bound=True, published_s=1.25)
+    assert (gpu.forecast_s, gpu.over, gpu.error) == pytest.approx((1.0, 0.8, 0.2))
+
+
+def test_a_row_may_name_a_mesh_and_a_link():
+    rows = {each["id"]: forecasts.words(each) for each in forecasts.configurations() if not each["left_out"]}
+    assert "--config.strategy=fsdp" in rows["mpt-7b-h100-8"]
+    assert not any("lever.mesh" in word for word in rows["mpt-7b-h100-8"])
+    hybrid = rows["fms-7b-a100-128"]
+    assert {"--config.strategy=hybrid", "--config.lever.mesh=data=16,fsdp=8"} <= set(hybrid)
+    for each in forecasts.configurations():
+        assert not each["link"] or network.parse(each["link"]).bytes_per_s > 0
 
 
 def test_a_published_step_in_seconds():
@@ -72,5 +90,7 @@ def test_the_catalogues_errors_are_what_the_results_show():
         some = [row for row in rows if row.platform == platform]
         error = links.error(platform).error
         assert error == pytest.approx(max(forecasts.miss(row) for row in some), abs=0.005)
+        shortest = min((row.kernel_s for row in some if row.kernel_s), default=0.0)
+        assert links.error(platform).kernel_s == pytest.approx(shortest, rel=0.01)
         inside = [low <= row.published_s <= high for row in some for low, high in [row.band(error + 0.005)]]
         assert sum(inside) >= forecasts.IN_BAND * len(inside)

@@ -66,3 +66,4 @@ def test_the_same_week_on_cpus_and_on_gpus():
     assert "4 kW, 672 kWh in a week" in gpus
     assert "152 times the price and 150 times the power" in ratio
     assert doubt.startswith("Unconfirmed")
+    assert "1,000,000 and 20,000 USD, 50 times the price" in doubt

@@ -8,7 +8,7 @@ import datetime
 import json
 
 import pytest
-from fabricate_forecasts import at, compiled_tpu
+from fabricate_forecasts import at, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
@@ -21,6 +21,7 @@ from jaxbench.forecast import advice, estimate, network
 from jaxbench.forecast.advice import Candidate, TrainingBudget
 from jaxbench.records.store import write_json
 from jaxbench.report import advice as page
+from jaxbench.report.figures import advice as figure
 
 TODAY = datetime.date(2026, 11, 24)
 PRICE = Price(
@@ -109,7 +110,8 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
     old = dataclasses.replace(
         PRICE, device=hardware.find("TPU v5 lite").name, date=datetime.date(2025, 1, 1), watts=None, provider="Theirs"
     )
-    found = advice.candidates([forecast], [old], JOB) + advice.candidates([at(16), at(64)], [PRICE], JOB)
+    bounds = [in_kernels(at(count), 1e6) for count in (16, 64)]
+    found = advice.candidates([forecast], [old], JOB) + advice.candidates(bounds, [PRICE], JOB)
     shown = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
@@ -134,6 +136,15 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
     lines = json.loads((tmp_path / "a" / advise_command.FILE).read_text())["candidates"]
     assert [line["grade"] for line in lines] == ["estimated", "at best", "at best"]
     assert (tmp_path / "a" / "figures" / "advise.svg").exists()
+
+
+def test_one_hardware_may_have_estimates_and_bounds():
+    """More devices have shorter kernels: the figure draws the two grades as two lines."""
+    found = advice.candidates([at(16), in_kernels(at(64), 1e6)], [PRICE], JOB)
+    drawn = figure.draw(advice.lines(found, TODAY), dataclasses.asdict(JOB), title="t")
+    assert drawn is not None
+    (legend,) = drawn.legends
+    assert [text.get_text().endswith(", at best") for text in legend.get_texts()] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import csv
 import dataclasses
 
 import pytest
-from fabricate_forecasts import at, compiled_tpu
+from fabricate_forecasts import at, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
@@ -86,7 +86,7 @@ def test_table_file_and_page_show_three_grades(tmp_path):
     target = targets.parse("v5e:2x4")
     estimated = estimate.timed(tpu.forecast, tpu.events, target, network.of(target))
     refused = dataclasses.replace(at(2), status="failed", reason="the compiler ended", low_s=None)
-    forecasts.write(tmp_path, [estimated, at(16), at(64), refused])
+    forecasts.write(tmp_path, [estimated, in_kernels(at(16), 1e6), at(64), refused])
     console = Console(record=True, width=140)
     page.write(tmp_path, console)
     shown = console.export_text()

@@ -6,11 +6,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from fabricate_forecasts import FULL, at, compiled, compiled_tpu
+from fabricate_forecasts import FULL, at, compiled, compiled_tpu, in_kernels
 
-from jaxbench.catalog import targets
+from jaxbench.catalog import links, targets
 from jaxbench.errors import UserError
-from jaxbench.forecast import network, reckon
+from jaxbench.forecast import estimate, network, reckon, schedule, work
 from jaxbench.forecast.reckon import CompiledForecast
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import ForecastRecord
@@ -49,10 +49,28 @@ def test_a_strategy_without_a_closed_form_is_refused():
         at(16, other, tensor)
 
 
-def test_a_gpu_has_a_bound_and_a_tpu_a_band():
-    bound = at(64)
-    assert (bound.grade, bound.high_s) == ("at best", None)
-    assert bound.low_s == pytest.approx(max(bound.work_s, bound.communication_s))
+def test_a_gpus_band_begins_where_everything_is_hidden():
+    band = at(64)
+    assert (band.grade, band.kernels) == ("estimated", 2)
+    assert band.low_s == pytest.approx(max(band.work_s, band.communication_s))
+    assert band.high_s == pytest.approx((1 + band.error) * band.low_s)
+    assert band.low_s <= band.scheduled_s <= band.high_s
+    times = schedule.Times(work_s=1.0, communication_s=0.95, scheduled_s=1.95)
+    even = estimate.banded(at(8), times, "gpu", work.chip(band.device_kind))
+    assert even.high_s == 1.95, "nothing hidden is in the band, however much is sent"
+
+
+def test_kernels_shorter_than_published_ones_leave_a_bound():
+    """What lies between kernels is not counted, so a step of short ones may be far slower than its work."""
+    whole, shortest = at(64), links.error("gpu").kernel_s
+    longer, shorter = (in_kernels(whole, share * whole.work_s / shortest) for share in (0.9, 1.1))
+    assert (longer.grade, longer.high_s, longer.notes) == ("estimated", whole.high_s, whole.notes)
+    assert (shorter.grade, shorter.high_s, shorter.low_s) == ("at best", None, whole.low_s)
+    assert any("shorter than in any published run" in note for note in shorter.notes)
+    assert in_kernels(shorter, 2).notes == whole.notes, "said of the forecast it is true of"
+
+
+def test_a_tpus_band_is_widened_at_both_ends():
     target = targets.parse("v5e:4x4")
     band = reckon.at_count(compiled_tpu(4), compiled_tpu(8), 16, target, network.of(target))
     assert band.grade == "estimated"

@@ -9,14 +9,17 @@ import compiled_cases as cases
 import pytest
 from thin import thin
 
-from jaxbench.catalog import targets
+from jaxbench.catalog import hardware, links, targets
 from jaxbench.forecast import network, schedule, work
 from jaxbench.forecast.schedule import Loop, Send, Wait
 from jaxbench.forecast.work import Chip, Cost
 from jaxbench.measure import census, dot_flops
 from jaxbench.records.schema import Collective
 
-CHIP = Chip(memory_bytes_per_s=1e9, products=(("bfloat16", 1e12), ("float32", 1e12)), peak_flop_per_s=2e12)
+CHIP = Chip(
+    memory_bytes_per_s=1e9, products=(("bfloat16", 1e12), ("float32", 1e12)), peak_flop_per_s=2e12,
+    attention_flop_per_s=5e11,
+)  # fmt: skip
 MESH = {"data": 8}
 EVERY = [(case.name, target) for case in cases.CASES for target in cases.TARGETS]
 
@@ -183,7 +186,7 @@ def test_a_librarys_product_and_an_unknown_kernel():
     assert (cost.how, cost.name) == ("unknown", "my_kernel")
     estimate = ', backend_config={"cost_estimate":{"flops":"5000000000"}}'
     (cost,) = schedule.read(kernel.replace("ESTIMATE", estimate), {}, CHIP)
-    assert (cost.how, cost.seconds) == ("kernel", 5e9 / 1e12)  # half of a peak of 2e12
+    assert (cost.how, cost.seconds) == ("kernel", 5e9 / 5e11)
 
 
 ATTENTION = """HloModule m, is_scheduled=true
@@ -197,11 +200,11 @@ ENTRY %main (p: s32[4], q: bf16[2,8,256,128]) -> bf16[2,8,256,128] {
 
 
 def test_attention_kernels_count_by_their_shapes():
-    """Two products of positions by positions forward, five backward, half of each masked, at half of the peak."""
+    """Two products of positions by positions forward, five backward, half of each masked, at attention's rate."""
     product = 2 * 2 * 8 * 256 * 256 * 128 / 2
     text = ATTENTION.replace("CALL", "tpu_custom_call")
     (cost,) = schedule.read(text, {}, dataclasses.replace(CHIP, memory_bytes_per_s=1e15))
-    assert (cost.how, cost.flops, cost.seconds) == ("kernel", 2 * product, 2 * product / 1e12)
+    assert (cost.how, cost.flops, cost.seconds) == ("kernel", 2 * product, 2 * product / 5e11)
     (backward,) = schedule.read(text.replace("splash_mha_fwd_residuals", "splash_mha_dkv_no_residuals"), {}, CHIP)
     assert backward.flops == 5 * product
     triton = text.replace("splash_mha_fwd_residuals", "pallas_call").replace(
@@ -212,3 +215,19 @@ def test_attention_kernels_count_by_their_shapes():
     assert [cost.flops for cost in found.values()] == [2 * product, 5 * product]
     (other,) = schedule.read(triton.replace("NAME", "mha_preprocess_backward"), {}, CHIP)
     assert other.how == "unknown"
+
+
+def test_a_gpus_rates_are_what_was_measured_and_a_tpus_are_its_peaks():
+    """Products, attention and memory at the shares of `ceilings.csv`, each below the peak."""
+    for name in ("a100:8", "h100:8", "h200:8", "b200:8"):
+        kind = targets.parse(name).device_kind
+        chip, peak = work.chip(kind), hardware.find(kind)
+        product, attention = (links.ceiling(peak.name, f"{each}_share") for each in ("product", "attention"))
+        assert 0.5 < product < 1.0 and 0.1 < attention < product
+        assert dict(chip.products)["bfloat16"] == pytest.approx(product * chip.peak_flop_per_s)
+        assert chip.attention_flop_per_s == pytest.approx(attention * chip.peak_flop_per_s)
+        memory = links.ceiling(peak.name, "memory_share")
+        assert chip.memory_bytes_per_s == pytest.approx((memory or 1.0) * peak.memory_bytes_per_s)
+    tpu = work.chip(targets.parse("v5e:2x4").device_kind)
+    assert dict(tpu.products)["bfloat16"] == tpu.peak_flop_per_s
+    assert tpu.attention_flop_per_s == tpu.peak_flop_per_s / 2

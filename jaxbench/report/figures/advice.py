@@ -28,9 +28,11 @@ def draw(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) ->
     if not lines:
         return None
     families: dict[str, list[dict[str, Any]]] = {}
+    both = len({line["grade"] for line in lines}) > 1
     for line in sorted(lines, key=lambda line: line["devices"]):
         who = f"{line['target'].partition(':')[0]}, {line['provider']}, {line['strategy']}"
-        families.setdefault(" ".join(filter(None, (who, line["arm"]))), []).append(line)
+        grade = ", at best" if both and line["grade"] != "estimated" else ""
+        families.setdefault(" ".join(filter(None, (who, line["arm"]))) + grade, []).append(line)
     unit, scale = clock(lines)
     sheet = Sheet(1, 1, heights=[3.4])
     axes = sheet.panels[0, 0]

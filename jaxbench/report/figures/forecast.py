@@ -15,10 +15,10 @@ from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, devic
 
 VIEWS = ()  # `jaxbench forecast` draws it
 CAPTION = (
-    "Forecasts. Top: a hatched band goes from everything hidden to nothing hidden, widened by the error of the method; "
-    "a dashed line is a bound that a step cannot beat; grey hollow marks are published results. Below: the memory of a "
-    "step on one device (dotted: a device's capacity), and the bytes that it sends in a step. Filled marks were "
-    "compiled, hollow ones reckoned from compiled ones."
+    "Forecasts. Top: a hatched band holds what published runs took over their forecasts; a dashed line is a bound that "
+    "a step cannot beat; grey hollow marks are published results. Below: the memory of a step on one device (dotted: a "
+    "device's capacity), and the bytes that it sends in a step. Filled marks were compiled, hollow ones reckoned from "
+    "compiled ones."
 )
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
 _HATCHES = ("////", "\\\\\\\\", "....", "xxxx")
@@ -121,7 +121,7 @@ def _published(axes: Axes, records: Sequence[ForecastRecord]) -> list[Line2D]:
 def _notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) -> list[str]:
     sentences = []
     if any(record.high_s for record in records):
-        sentences.append("hatched: a forecast, from everything hidden to nothing hidden, widened by the method's error")
+        sentences.append("hatched: a forecast, as wide as published runs missed theirs")
     if any(record.low_s and record.high_s is None for record in records):
         sentences.append("dashed, with marks that point down: at best, a bound")
     if any(record.status == "ok" and record.basis != COMPILED for record in records):
