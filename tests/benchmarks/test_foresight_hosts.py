@@ -34,9 +34,24 @@ def test_the_forecast_is_the_step_of_one_and_what_the_card_says_of_the_messages(
     for one in (fast, slow):
         assert one.forecast.communication_s == pytest.approx(SENT_S, rel=1e-3)  # each message's alpha is counted once
         assert one.forecast.scheduled_s == pytest.approx(one.forecast.work_s + SENT_S, rel=1e-3)
-        assert one.over == pytest.approx(one.forecast.scheduled_s / one.step_s.value)
+        assert one.over(one.forecast) == pytest.approx(one.forecast.scheduled_s / one.step_s.value)
     assert slow.step_s.value > 1.9 * fast.step_s.value
+    assert slow.judged is slow.forecast  # a share of a batch is not the step of one host
     assert slow.held == (slow.forecast.low_s <= slow.step_s.value <= slow.forecast.high_s)
+
+
+def test_the_neighbour_at_work_is_in_the_forecast_that_is_judged(tmp_path: Path) -> None:
+    """Both at work take 1 / 0.8 of the time of one alone; all that is sent is seen."""
+    step_s = fabricate_losses.BASE_S / 0.8
+    lost = {2: Loss(machine=0.8, communication=step_s / (step_s + SENT_S), collectives=SENT_S / step_s)}
+    folder = tmp_path / "100mbit"
+    fabricate_losses.folder(folder / "cnn", lost, noise=0.0005, drift=0.0, sent=(BYTES,), scalings=("weak",))
+    card = fabricate_cases.card(links=[{**LINK, "alpha_s": 1e-4, "beta_bytes_per_s": 1e8, "bus_bytes_per_s": 1e8}])
+    store.write_json(folder / "machine.json", card)
+    (one,) = foresight_hosts.read(tmp_path)
+    assert one.judged is one.beside
+    assert one.over(one.beside) == pytest.approx(1, abs=0.01)
+    assert one.over(one.forecast) == pytest.approx(1 - 0.2 * step_s / (step_s + SENT_S), abs=0.01)
 
 
 def test_a_missing_card_is_named(tmp_path: Path) -> None:
