@@ -129,9 +129,10 @@ def of_target(
             reckoned.append(reckon.at_depth(shallow, other, (low, high), blocks, target.platform))
     if target.platform != "tpu":
         return reckoned
-    folder = workdir / f"{_name(target)}-memory"
-    placed = _placed(config, asked, target)
-    sizes, unknown = forecast_memory.needs(experiment, placed, target, folder, console)
+    wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
+    placed = _placed(config, asked, wide, forecast_memory.COUNTS)
+    folder = workdir / f"{_name(wide)}-memory"
+    sizes, unknown = forecast_memory.needs(experiment, placed, wide, folder, console)
     return [forecast_memory.replaced(each, sizes, unknown) if each.status == "ok" else each for each in reckoned]
 
 
@@ -139,12 +140,13 @@ def _name(target: Target) -> str:
     return target.text.replace(":", "-")
 
 
-def _placed(config: ConfigDict, asked: ForecastRequest, target: Target) -> ConfigDict:
-    """A copy of the config with the device counts that are compiled."""
+def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tuple[int, int]) -> ConfigDict:
+    """A copy of the config with the device counts that are compiled: `base`, if others are reckoned from them."""
     config = copy.deepcopy(config)
+    counts = base if asked.counts else (target.devices,)
     with config.unlocked():
         if asked.counts or config.mesh.devices == "auto":
-            config.mesh.devices = ",".join(map(str, _base_counts(target) if asked.counts else (target.devices,)))
+            config.mesh.devices = ",".join(map(str, counts))
     return config
 
 
@@ -161,7 +163,7 @@ def _compiled(
     """The points of one target and depth: compiled now, or before by the same command. on: where they are to run."""
     from jaxbench.runner import compile_only  # here: only this asks for jax
 
-    config = _placed(config, asked, target)
+    config = _placed(config, asked, target, _base_counts(target))
     if depth:
         _require_layers(config)
         with config.unlocked():

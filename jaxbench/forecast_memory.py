@@ -3,8 +3,9 @@
 
 A line through two depths is wrong there. With room to spare, the compiler's schedule gathers parameters early and sums
 gradients late; a shallow model has room to spare, and the line repeats for each block what is only held once. So the
-model itself is compiled for a device of which the compiler believes that it has no memory: it schedules to save memory
-and refuses, before the long part of its work, with what the program needs.
+model itself is compiled for a device of which the compiler believes that it has no memory, with the options with which
+published runs gather parameters: it schedules to save memory and refuses, before the long part of its work, with what
+the program needs.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from jaxbench.analysis import compiled
 from jaxbench.catalog.targets import Target
 from jaxbench.forecast import reckon
 from jaxbench.forecast.estimate import SAVES_MEMORY
+from jaxbench.levers.compiler import COMPILER
 from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.store import RunFolder
 
-_NO_MEMORY = {"xla_tpu_max_hbm_size_mib": "1"}
+_OPTIONS = {"xla_tpu_max_hbm_size_mib": "1", **COMPILER.of({COMPILER.name: "async_all_gather"})}
+COUNTS = (16, 256)  # the devices that are asked where other counts are reckoned; a smaller slice gathers all at once
 NOTE = (
     "Memory is what the compiler needs for all blocks when it saves memory; with room to spare it takes more. If it "
     f"refuses the step on the device, set {SAVES_MEMORY}."
@@ -39,7 +42,7 @@ def needs(
     UserError."""
     from jaxbench.runner import compile_only  # here: only this asks for jax
 
-    compile_only.run(experiment, config, target.text, folder, console, options=_NO_MEMORY)
+    compile_only.run(experiment, config, target.text, folder, console, options=_OPTIONS)
     found: Needs = {}
     unknown = []
     for row in compiled.rows(RunFolder(folder)):

@@ -16,7 +16,7 @@ from jaxbench.forecast.work import Chip, Cost
 from jaxbench.records.forecasts import AT_BEST, COMPILED, ForecastRecord
 
 # A TPU's compiler, whose schedule otherwise takes more memory where it expects room.
-SAVES_MEMORY = "--config.lever.compiler=xla_tpu_scheduler_percent_shared_memory_limit=50"
+SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
 SLOW = "no answer within"  # of the message of a compiler that took longer than its limit
 _HOW = {
     "cycles": "the compiler's cycles", "roofline": "the roofline of products", "memory": "bytes at the memory's rate",

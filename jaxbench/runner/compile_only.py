@@ -44,7 +44,7 @@ def run(
     console: Console,
     *,
     keep: bool = False,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
 

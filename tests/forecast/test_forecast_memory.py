@@ -50,7 +50,8 @@ def needs(monkeypatch, tmp_path):
 def test_memory_is_the_compilers_at_two_counts_and_reckoned_at_others(needs, count):
     found, unknown = needs()
     assert not unknown
-    assert Refusing.options == {"xla_tpu_max_hbm_size_mib": "1"}
+    assert Refusing.options["xla_tpu_max_hbm_size_mib"] == "1"
+    assert Refusing.options["xla_tpu_enable_async_collective_fusion_fuse_all_gather"] is True
     made = forecast_memory.replaced(at(count), found, unknown)
     assert made.peak_bytes == pytest.approx((8 + 204 / count) * GIB, rel=1e-6)
     assert made.low_s == at(count).low_s

@@ -133,9 +133,9 @@ def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[i
         for size, shape in shapes.items() if len(shown) else ():
             parameters = 1e9 * float(size.removesuffix("B"))
             same = any(abs(record.parameters / parameters - 1) < _AS_LARGE for record in records)
-            style: dict[str, Any] = dict(marker=shape, linestyle="none", markerfacecolor="white")
+            style: dict[str, Any] = dict(marker=shape, linestyle="none", markerfacecolor="white" if same else "none")
             style |= {"color": "black" if same else marks.GREY, "markersize": 6 if same else 4}
-            axes.plot(shown[across], shown[f"mfu_{size}"], zorder=4 if same else 3, **style)
+            axes.plot(shown[across], shown[f"mfu_{size}"], zorder=3 if same else 4, **style)
             drawn.append(marks.style_handle(f"{size}, {found.project.partition(' ')[0]}", **style))
     return drawn
 
@@ -151,5 +151,7 @@ def _notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) -> list[s
     if any(record.status == "ok" and record.basis != COMPILED for record in records):
         sentences.append("hollow marks: reckoned from compiled points, not compiled")
     if cited:
-        sentences.append("black: published for a model as large on these devices; grey: for others, as published")
+        sentences.append(
+            "black: published for a model as large; grey: for others; as published, with masked attention counted"
+        )
     return sentences
