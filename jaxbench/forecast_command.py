@@ -17,6 +17,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 from rich.console import Console
 
+from jaxbench import forecast_memory
 from jaxbench.analysis import compiled, machine_card, points, scaling, spread
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
@@ -126,7 +127,27 @@ def of_target(
             reckoned.append(other or shallow)
         else:
             reckoned.append(reckon.at_depth(shallow, other, (low, high), blocks, target.platform))
-    return reckoned
+    if target.platform != "tpu":
+        return reckoned
+    wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
+    placed = _placed(config, asked, wide, forecast_memory.COUNTS)
+    folder = workdir / f"{_name(wide)}-memory"
+    sizes, unknown = forecast_memory.needs(experiment, placed, wide, folder, console)
+    return [forecast_memory.replaced(each, sizes, unknown) if each.status == "ok" else each for each in reckoned]
+
+
+def _name(target: Target) -> str:
+    return target.text.replace(":", "-")
+
+
+def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tuple[int, int]) -> ConfigDict:
+    """A copy of the config with the device counts that are compiled: `base`, if others are reckoned from them."""
+    config = copy.deepcopy(config)
+    counts = base if asked.counts else (target.devices,)
+    with config.unlocked():
+        if asked.counts or config.mesh.devices == "auto":
+            config.mesh.devices = ",".join(map(str, counts))
+    return config
 
 
 def _compiled(
@@ -142,15 +163,12 @@ def _compiled(
     """The points of one target and depth: compiled now, or before by the same command. on: where they are to run."""
     from jaxbench.runner import compile_only  # here: only this asks for jax
 
-    config = copy.deepcopy(config)
-    counts = _base_counts(target) if asked.counts else (target.devices,)
-    with config.unlocked():
-        if asked.counts or config.mesh.devices == "auto":
-            config.mesh.devices = ",".join(map(str, counts))
-        if depth:
-            _require_layers(config)
+    config = _placed(config, asked, target, _base_counts(target))
+    if depth:
+        _require_layers(config)
+        with config.unlocked():
             config.model.layers = depth
-    folder = workdir / (target.text.replace(":", "-") + (f"-{depth}-blocks" if depth else ""))
+    folder = workdir / (_name(target) + (f"-{depth}-blocks" if depth else ""))
     compile_only.run(experiment, config, target.text, folder, console, keep=True)
     return [_read(row, folder, config.experiment, on, asked) for row in compiled.rows(RunFolder(folder))]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxbench.levers.compiler import every_set
+from jaxbench.records import refusal
 from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord
 from jaxbench.records.store import RunFolder
 
@@ -55,6 +56,11 @@ class CompiledRow:
             return False
         known = self.record is not None and self.record.peak_bytes is not None
         return self.record.peak_bytes <= self.memory_bytes if known else None  # type: ignore[union-attr,operator]
+
+    @property
+    def needed_bytes(self) -> int | None:
+        """The memory of a step on one device, also of one that the compiler refused for it; None: unknown."""
+        return self.record.peak_bytes if self.record is not None else refusal.needed_bytes(self.reason)
 
     @property
     def right(self) -> bool | None:

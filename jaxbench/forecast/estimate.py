@@ -16,6 +16,8 @@ from jaxbench.forecast.work import Chip, Cost
 from jaxbench.records.forecasts import AT_BEST, COMPILED, ESTIMATED, ForecastRecord
 
 _SHORT = ", shorter than in any published run: what lies between kernels is not counted, so this is a bound."
+# A TPU's compiler, whose schedule otherwise takes more memory where it expects room.
+SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
 SLOW = "no answer within"  # of the message of a compiler that took longer than its limit
 _HOW = {
     "cycles": "the compiler's cycles", "roofline": "the roofline of products", "memory": "bytes at the memory's rate",
@@ -31,15 +33,23 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
         point=row.name, target=target.text, experiment=experiment, device_kind=target.device_kind,
         strategy=point["strategy"], scaling=point["scaling"], arm=point["arm"], devices=point["devices"],
         global_batch=point["global_batch"], basis=COMPILED, status="slow" if SLOW in row.reason else status,
-        reason=row.why if record is None else "", memory_bytes=row.memory_bytes,
+        reason=_reason(row, target), peak_bytes=row.needed_bytes, memory_bytes=row.memory_bytes,
     )  # fmt: skip
     if record is None:
         return forecast
     wrong = (f"Its communication is not what its strategy must send: {row.why}.",) if row.right is False else ()
     return dataclasses.replace(
-        forecast, peak_bytes=record.peak_bytes, collectives=record.collectives, parameters=record.parameters,
+        forecast, collectives=record.collectives, parameters=record.parameters,
         flops=record.flops, notes=wrong,
     )  # fmt: skip
+
+
+def _reason(row: CompiledRow, target: Target) -> str:
+    """Why there is no program; "" if there is."""
+    if row.record is not None:
+        return ""
+    hint = f" Try {SAVES_MEMORY}, which makes the compiler save memory."
+    return row.why + (hint if target.platform == "tpu" and row.status == "too large" else "")
 
 
 def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:

@@ -91,11 +91,18 @@ def fill_csv(records: Sequence[ForecastRecord]) -> str:
 
 def _title(records: Sequence[ForecastRecord]) -> str:
     names = ", ".join(dict.fromkeys(record.experiment for record in records))
-    return (
-        f"Forecast of {names}: nothing was run"
-        if any(r.basis != "measured" for r in records)
-        else f"Forecast of {names}"
-    )
+    sizes = {record.parameters for record in records if record.parameters}
+    size = f" of {_count(max(sizes))} parameters" if sizes and max(sizes) < 1.01 * min(sizes) else ""
+    run = ": nothing was run" if any(record.basis != "measured" for record in records) else ""
+    return f"Forecast of {names}{size}{run}"
+
+
+def _count(number: int) -> str:
+    """ "16.2 billion" """
+    for unit, word in ((1e9, " billion"), (1e6, " million")):
+        if number >= unit:
+            return f"{number / unit:.3g}{word}"
+    return f"{number:,}"
 
 
 def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Picture], answer: str) -> Page:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,19 @@ from jaxbench.runner.run import absolute
 LIMIT_S = 900.0  # of one compilation
 
 
-def run(experiment: str, config: ConfigDict, text: str, workdir: Path, console: Console, *, keep: bool = False) -> None:
+def run(
+    experiment: str,
+    config: ConfigDict,
+    text: str,
+    workdir: Path,
+    console: Console,
+    *,
+    keep: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> None:
     """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
 
-    keep: the compiled texts too, in the files of `text_file`.
+    keep: the compiled texts too, in the files of `text_file`. options: further options of the compiler, for all points.
     """
     target = targets.parse(text)
     target_lib.require(target)
@@ -55,10 +64,11 @@ def run(experiment: str, config: ConfigDict, text: str, workdir: Path, console: 
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         setup = {"experiment": absolute(experiment), "config": config_lib.plain(config), "worker": f"compile/{text}"}
+        asked = {"options": dict(options)} if options else {}
         with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
             for devices in sorted({_devices(point) for point in todo}):
                 group = [point for point in todo if _devices(point) == devices]
-                _Compiler(folder, target.part(devices), setup, progress, keep=keep).compile(group)
+                _Compiler(folder, target.part(devices), setup, progress, asked, keep=keep).compile(group)
     finally:
         folder.close()
 
@@ -111,9 +121,17 @@ class _Compiler:
     """The process that compiles for one device count of a target, restarted when a compiler kills it."""
 
     def __init__(
-        self, folder: RunFolder, target: Target, setup: dict[str, Any], progress: SweepProgress, *, keep: bool
+        self,
+        folder: RunFolder,
+        target: Target,
+        setup: dict[str, Any],
+        progress: SweepProgress,
+        asked: dict[str, Any],
+        *,
+        keep: bool,
     ):
-        self._folder, self._target, self._progress, self._keep = folder, target, progress, keep
+        """asked: what a request says besides the point."""
+        self._folder, self._target, self._progress, self._asked, self._keep = folder, target, progress, asked, keep
         self._setup = {
             **setup, "platform": target.platform, "target": target.text, "devices": target.devices,
             "environment": target_lib.environment(target),
@@ -126,7 +144,7 @@ class _Compiler:
 
     def _request(self, point: plan.Placed) -> dict[str, Any]:
         text = {"text": str(text_file(self._folder.path, point.point).resolve())} if self._keep else {}
-        return {"do": "compile_for", "point": point.to_json(), **text}
+        return {"do": "compile_for", "point": point.to_json(), **text, **self._asked}
 
     def compile(self, points: Sequence[plan.Placed]) -> None:
         worker = self._worker()

@@ -102,13 +102,15 @@ class Compiler:
             "whole_bytes": (passport.peak_bytes or 0) + (program.parts - 1) * (passport.temp_bytes or 0),
         }
 
-    def compile_for(self, placed: dict[str, Any], text: str = "") -> CompiledRecord:
+    def compile_for(
+        self, placed: dict[str, Any], text: str = "", options: dict[str, Any] | None = None
+    ) -> CompiledRecord:
         """Compiles a point for a target, and checks its collectives. Raises StageError.
 
-        text: the file that receives the compiled text, compressed; "": none.
+        text: the file that receives the compiled text, compressed; "": none. options: further ones of the compiler.
         """
         point = Point(**placed)
-        workload, program, compiled = self.compile(point)
+        workload, program, compiled = self.compile(point, options)
         if text:
             Path(text).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
         passport = compiled.passport

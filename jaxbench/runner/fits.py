@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 
+from jaxbench.records import refusal
 from jaxbench.runner.client import WorkerError
 
 REFUSED = "RESOURCE_EXHAUSTED"
-# "Ran out of memory in memory space hbm. Used 18.84G of 15.75G hbm." Letters mean powers of 1024. The size of a single
-# allocation is not read, as it is only a part of the step's memory.
-_USED = re.compile(r"Used ([\d.]+)([KMGT]?)i?B? of [\d.]+[KMGT]?i?B? hbm")
 _SPACE = re.compile(r"memory space (\w+)")
-_UNITS = {letter: 1024**power for power, letter in enumerate(["", "K", "M", "G", "T"])}
 
 
 def refused(error: WorkerError) -> bool:
@@ -30,5 +27,4 @@ def refused(error: WorkerError) -> bool:
 
 def needed_bytes(error: WorkerError) -> int | None:
     """The memory that the refused step needs; None where the message does not say."""
-    match = _USED.search(str(error))
-    return round(float(match[1]) * _UNITS[match[2]]) if match else None
+    return refusal.needed_bytes(str(error))

@@ -128,8 +128,8 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "profile":
         return {"record": schema.to_json(bench.profile(request["point"], request["folder"]))}
     if request["do"] == "compile_for":
-        text = {"text": request["text"]} if "text" in request else {}
-        return {"record": schema.to_json(bench.compile_for(request["point"], **text))}
+        more = {name: request[name] for name in ("text", "options") if name in request}
+        return {"record": schema.to_json(bench.compile_for(request["point"], **more))}
     if request["do"] == "compile":
         return bench.compile_only(request["point"])
     if request["do"] == "prepare_again":

@@ -81,6 +81,17 @@ def test_a_compiler_that_takes_too_long_is_an_answer():
     assert estimate.exact(large, "gpt", target).fits is False
 
 
+def test_a_refusal_says_how_much_it_needs_and_on_a_tpu_what_saves_memory():
+    point = {"point": "fsdp/weak/8", "strategy": "fsdp", "scaling": "weak", "arm": "", "devices": 8, "global_batch": 8}
+    says = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.00G of 15.75G hbm."
+    for text, hint in (("v5e:2x4", True), ("h100:8", False)):
+        row = CompiledRow(point=point, target=text, record=None, reason=says, memory_bytes=10**9)
+        made = estimate.exact(row, "gpt", targets.parse(text))
+        assert (made.fits, made.peak_bytes) == (False, 20 * 2**30)
+        assert (estimate.SAVES_MEMORY in made.reason) is hint
+        assert "the smallest need is 21.5 GB" in forecast_command.smallest_need([made])
+
+
 def test_table_file_and_page_show_three_grades(tmp_path):
     tpu = compiled_tpu(8)
     target = targets.parse("v5e:2x4")

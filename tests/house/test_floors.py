@@ -59,6 +59,7 @@ ROOF = {
     "compare_commands",
     "first_run",
     "forecast_command",
+    "forecast_memory",
     "machine_command",
     "new",
     "other_commit",

@@ -158,3 +158,16 @@ def test_a_dry_run_says_that_a_point_does_not_fit():
 
 def test_no_setting_makes_a_device_larger():
     assert study.limit(9, {"device_memory_bytes": 7}) == study.limit(0, {"device_memory_bytes": 7})
+
+
+@pytest.mark.parametrize(
+    ("says", "bytes_"),
+    [
+        ("Ran out of memory in memory space hbm. Used 18.84G of 15.75G hbm.", round(18.84 * GIB)),
+        ("the total memory required for HLO temporaries (8.80G) exceeds available HBM (1.00M).", round(8.8 * GIB)),
+        ("Out of memory while trying to allocate 4294967296 bytes.", None),
+        ("Ran out of memory in memory space vmem. Used 17M of 16M vmem.", None),
+    ],
+)
+def test_a_refusal_often_says_how_much_it_needs(says, bytes_):
+    assert fits.needed_bytes(WorkerError(f"RESOURCE_EXHAUSTED: {says}", stage="compile")) == bytes_

@@ -6,7 +6,8 @@ A forecast is never drawn like a measurement: it has a band or a dashed bound, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from jaxbench.catalog import published
 from jaxbench.records.forecasts import COMPILED, ForecastRecord
@@ -15,12 +16,14 @@ from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, devic
 
 VIEWS = ()  # `jaxbench forecast` draws it
 CAPTION = (
-    "Forecasts. Top: a hatched band holds what published runs took over their forecasts; a dashed line is a bound that "
-    "a step cannot beat; grey hollow marks are published results. Below: the memory of a step on one device (dotted: a "
-    "device's capacity), and the bytes that it sends in a step. Filled marks were compiled, hollow ones reckoned from "
-    "compiled ones."
+    "Forecasts. Top: the tinted band goes from all communication hidden to none, the hatched one is widened by the "
+    "error of the method; a dashed line is a bound that a step cannot beat; hollow marks are published results, black "
+    "of a model as large, grey of others. Below: the memory of a step on one device, with what a device has, and the "
+    "bytes that it sends in a step. Filled marks were compiled, hollow ones reckoned from compiled ones."
 )
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
+_AS_LARGE = 0.1  # a published model is as large as one whose parameters differ by less
+_MARGIN = 1.25  # of the axis of devices, beyond the first and the last
 _HATCHES = ("////", "\\\\\\\\", "....", "xxxx")
 Family = tuple[str, str, str, str]
 
@@ -41,8 +44,8 @@ def draw(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
         _line(memory, [(record, (record.peak_bytes or 0) / 1e9) for record in line], place)
         _line(wire, [(record, record.wire_bytes / 1e9) for record in line], place)
     _capacities(memory, records)
-    cited = [] if efficient else _published(top, records)
     counts = sorted({record.devices for line in families.values() for record in line})
+    cited = [] if efficient else _published(top, records, counts)
     entitle(top, y="efficiency, %" if efficient else "model FLOP utilisation, %")
     entitle(memory, y="memory, GB")
     entitle(wire, y="sent in a step, GB")
@@ -50,6 +53,7 @@ def draw(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
         log_axis(axes, "y", show=plain, max_ticks=4)
     for axes in (top, memory, wire):
         devices_axis(axes, counts, label="devices" if axes is wire else "")
+        axes.set_xlim(counts[0] / _MARGIN, counts[-1] * _MARGIN)
     top.set_ylim(0, 1.08 * top.dataLim.y1)
     handles = [
         marks.handle(place, " ".join(filter(None, family)), between=":") for place, family in enumerate(families)
@@ -71,21 +75,35 @@ def _state(record: ForecastRecord) -> str:
 
 
 def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: bool) -> None:
-    """The band of one family, or its bound."""
+    """The band of one family, with what it was widened from, or its bound."""
     colour, _ = marks.series_style(place)
     known = [record for record in line if record.low_s]
     at: list[float] = [record.devices for record in known]
-    most = [100 * _height(record, record.low_s, known, efficient) for record in known]
+
+    def heights(seconds: Callable[[ForecastRecord], float | None]) -> list[float]:
+        return [100 * _height(record, seconds(record), known, efficient) for record in known]
+
+    most = heights(lambda record: record.low_s)
     if all(record.high_s for record in known) and known:
-        least = [100 * _height(record, record.high_s, known, efficient) for record in known]
+        ends = [most, heights(lambda r: r.high_s), heights(_hidden_s), heights(_bare_s)]
         if len(at) == 1:  # a band needs a width
-            at, most, least = [at[0] / 1.1, at[0] * 1.1], most * 2, least * 2
-        axes.fill_between(
-            at, least, most, facecolor="none", edgecolor=colour, hatch=_HATCHES[place % len(_HATCHES)], linewidth=0.7
-        )
+            at, ends = [at[0] / 1.1, at[0] * 1.1], [2 * end for end in ends]
+        hatch = _HATCHES[place % len(_HATCHES)]
+        axes.fill_between(at, ends[1], ends[0], facecolor="none", edgecolor=colour, hatch=hatch, linewidth=0.5)
+        axes.fill_between(at, ends[3], ends[2], facecolor=colour, alpha=0.25, linewidth=0)
     elif known:
         axes.plot(at, most, color=colour, linestyle=(0, (5, 2)), linewidth=1.0)
         axes.plot(at, most, color=colour, linestyle="none", marker=7, markersize=4.5)  # no higher
+
+
+def _hidden_s(record: ForecastRecord) -> float | None:
+    """Seconds with everything hidden, before the band is widened."""
+    return None if record.low_s is None else record.low_s / (1 - record.error)
+
+
+def _bare_s(record: ForecastRecord) -> float | None:
+    """Seconds with nothing hidden, before the band is widened."""
+    return None if record.high_s is None else record.high_s / (1 + record.error)
 
 
 def _height(record: ForecastRecord, seconds: float | None, line: Sequence[ForecastRecord], efficient: bool) -> float:
@@ -105,27 +123,35 @@ def _capacities(axes: Axes, records: Sequence[ForecastRecord]) -> None:
                       fontsize=6, ha="right", va="bottom", color=marks.GREY)  # fmt: skip
 
 
-def _published(axes: Axes, records: Sequence[ForecastRecord]) -> list[Line2D]:
-    """Published utilisation of the same kind of device, of whatever model it was: as it was published."""
+def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[int]) -> list[Line2D]:
+    """Published utilisation on the same kind of device, at the counts that are shown: as it was published."""
     drawn = []
-    for kind in dict.fromkeys(record.device_kind for record in records):
-        if kind in _PUBLISHED:
-            table, across, shapes = _PUBLISHED[kind]
-            found = published.read(table)
-            for size, shape in shapes.items():
-                marks.published(axes, found.frame[across], found.frame[f"mfu_{size}"], shape=shape)
-                drawn.append(marks.published_handle(shape, f"{size}, {found.project.partition(' ')[0]}"))
+    for kind in dict.fromkeys(record.device_kind for record in records if record.device_kind in _PUBLISHED):
+        table, across, shapes = _PUBLISHED[kind]
+        found = published.read(table)
+        shown = found.frame[found.frame[across].between(counts[0], counts[-1])]
+        for size, shape in shapes.items() if len(shown) else ():
+            parameters = 1e9 * float(size.removesuffix("B"))
+            same = any(abs(record.parameters / parameters - 1) < _AS_LARGE for record in records)
+            style: dict[str, Any] = dict(marker=shape, linestyle="none", markerfacecolor="white" if same else "none")
+            style |= {"color": "black" if same else marks.GREY, "markersize": 6 if same else 4}
+            axes.plot(shown[across], shown[f"mfu_{size}"], zorder=3 if same else 4, **style)
+            drawn.append(marks.style_handle(f"{size}, {found.project.partition(' ')[0]}", **style))
     return drawn
 
 
 def _notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) -> list[str]:
     sentences = []
     if any(record.high_s for record in records):
-        sentences.append("hatched: a forecast, as wide as published runs missed theirs")
+        sentences.append(
+            "tinted: a forecast, from all communication hidden to none; hatched: widened by the method's error"
+        )
     if any(record.low_s and record.high_s is None for record in records):
         sentences.append("dashed, with marks that point down: at best, a bound")
     if any(record.status == "ok" and record.basis != COMPILED for record in records):
         sentences.append("hollow marks: reckoned from compiled points, not compiled")
     if cited:
-        sentences.append("grey: published results of other models on these devices, as published")
+        sentences.append(
+            "black: published for a model as large; grey: for others; as published, with masked attention counted"
+        )
     return sentences

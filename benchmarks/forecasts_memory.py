@@ -1,0 +1,94 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Published training runs on TPUs fitted their devices: do their forecasts say so?
+
+    python -m benchmarks.forecasts_memory                # asks the compiler for what the results lack, a minute a run
+    python -m benchmarks.forecasts_memory --only=16b     # asks again for these rows; the others stay as they were
+
+Each row of `jaxbench/catalog/published/forecast_configurations.csv` on a TPU that is not left out is asked of its
+compiler, as `make forecast` with `--depths` does (docs/METRICS.md, Forecasts). Results go to
+`docs/figures/forecasts/memory.csv`. The exit code is 1 where a run is said not to fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import forecasts
+from jaxbench import commandline, config, discovery, forecast_memory
+from jaxbench.catalog import targets
+from jaxbench.errors import UserError
+from jaxbench.machine import start
+
+FILE = "memory.csv"
+Memory = tuple[int, int]  # bytes that a step needs on a device, and that a device has
+
+
+def runs() -> list[dict[str, str]]:
+    """The published runs on TPUs that can be forecast."""
+    rows = forecasts.configurations()
+    return [row for row in rows if not row["left_out"] and targets.parse(row["target"]).platform == "tpu"]
+
+
+def asked(row: dict[str, str], folder: Path, console: Console) -> Memory:
+    """What the compiler says of a run. Raises UserError if it does not say."""
+    start.only_cpu_here()
+    composed = config.compose("gpt", discovery.load_experiment("gpt"), discovery.load_preset("auto"))
+    made, target = commandline.changed(composed, forecasts.words(row)), targets.parse(row["target"])
+    with made.unlocked():
+        made.mesh.devices = str(target.devices)
+    found, unknown = forecast_memory.needs("gpt", made, target, folder / row["id"] / "memory", console)
+    sizes = [size for by_count in found.values() for size in by_count.values()]
+    if not sizes or not target.memory_bytes:
+        raise UserError(f"{row['id']}: {' '.join(unknown) or 'the memory of its device is not known'}.")
+    return sizes[0], target.memory_bytes
+
+
+def write(found: dict[str, Memory], path: Path) -> None:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["id", "needed_bytes", "memory_bytes"])
+    writer.writerows([name, *sizes] for name, sizes in found.items())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(out.getvalue(), encoding="utf-8")
+
+
+def read(path: Path) -> dict[str, Memory]:
+    """Written results; {} without a file."""
+    if not path.exists():
+        return {}
+    lines = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+    return {line["id"]: (int(line["needed_bytes"]), int(line["memory_bytes"])) for line in lines}
+
+
+def show(found: dict[str, Memory], console: Console) -> None:
+    table = Table("run", "needs", "a device has", "fits", title="Memory of published runs, which all fitted")
+    for name, (needed, has) in found.items():
+        table.add_row(name, f"{needed / 1e9:.1f} GB", f"{has / 1e9:.1f} GB", "yes" if needed <= has else "NO")
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workdir", type=Path, default=Path("results/accountability"), help="keeps what was said")
+    parser.add_argument("--results", type=Path, default=forecasts.RESULTS, help="memory.csv")
+    parser.add_argument("--only", default=None, help="ask again for rows whose id contains this; '' for none")
+    flags = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False)
+    known = read(flags.results / FILE)
+    for row in runs():
+        if row["id"] not in known if flags.only is None else flags.only and flags.only in row["id"]:
+            known[row["id"]] = asked(row, flags.workdir, console)
+            write(known, flags.results / FILE)
+    show(known, console)
+    raise SystemExit(int(any(needed > has for needed, has in known.values())))
+
+
+if __name__ == "__main__":
+    main()

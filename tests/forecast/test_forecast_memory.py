@@ -1,0 +1,71 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The memory of a deep model on a TPU is what its compiler says that refuses it, not a line through two depths."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from experiment_cases import composed
+from fabricate_forecasts import at
+from rich.console import Console
+
+from jaxbench import forecast_memory
+from jaxbench.catalog import targets
+from jaxbench.forecast.estimate import SAVES_MEMORY
+from jaxbench.machine import target as target_lib
+from jaxbench.runner import compile_only
+from jaxbench.runner.client import WorkerError
+
+GIB = 2**30
+
+
+class Refusing:
+    """A TPU's compiler that believes in no memory: it needs 8 GiB, and 204 more shared among the devices."""
+
+    options: dict[str, str] = {}
+    says = "RESOURCE_EXHAUSTED: the total memory required for HLO temporaries ({}G) exceeds available HBM (1.00M)."
+
+    def __init__(self, setup, log):
+        pass
+
+    def ask(self, request, limit_s):
+        Refusing.options = request["options"]
+        raise WorkerError(self.says.format(8 + 204 / request["point"]["devices"]), stage="compile")
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def needs(monkeypatch, tmp_path):
+    monkeypatch.setattr(compile_only, "Worker", Refusing)
+    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    config = composed("gpt", **{"mesh.devices": "4,8", "scaling": "weak", "strategy": "fsdp"})
+    console = Console(file=io.StringIO())
+    return lambda: forecast_memory.needs("gpt", config, targets.parse("v5e:16x16"), tmp_path / "memory", console)
+
+
+@pytest.mark.parametrize("count", [4, 8, 16, 256])
+def test_memory_is_the_compilers_at_two_counts_and_reckoned_at_others(needs, count):
+    found, unknown = needs()
+    assert not unknown
+    assert Refusing.options["xla_tpu_max_hbm_size_mib"] == "1"
+    assert Refusing.options["xla_tpu_enable_async_collective_fusion_fuse_all_gather"] is True
+    made = forecast_memory.replaced(at(count), found, unknown)
+    assert made.peak_bytes == pytest.approx((8 + 204 / count) * GIB, rel=1e-6)
+    assert made.low_s == at(count).low_s
+    assert SAVES_MEMORY in made.notes[-1]
+
+
+def test_memory_is_unknown_where_the_compiler_does_not_say(needs, monkeypatch):
+    monkeypatch.setattr(Refusing, "says", "no answer within 900 s")
+    made = forecast_memory.replaced(at(16), *needs())
+    assert made.peak_bytes is None and made.fits is None
+    assert "Memory of fsdp/weak/4 is not known: no answer within 900 s" in " ".join(made.notes)
+
+
+def test_one_count_says_nothing_of_another():
+    found = {("fsdp", "weak", ""): {8: 10**9}}
+    assert forecast_memory.replaced(at(8), found, ()).peak_bytes == 10**9
+    assert forecast_memory.replaced(at(16), found, ()).peak_bytes is None
