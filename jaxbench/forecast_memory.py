@@ -11,6 +11,7 @@ the program needs.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,13 @@ COUNTS = (16, 256)  # the devices that are asked where other counts are reckoned
 NOTE = (
     "Memory is what the compiler needs for all blocks when it saves memory; with room to spare it takes more. If it "
     f"refuses the step on the device, set {SAVES_MEMORY}."
+)
+# Up to so many chips of a kind its compiler gathers the parameters of all blocks first, with these options too, as no
+# schedule has to: what it needs is an upper bound.
+_GATHERS_FIRST = {"v5p": math.inf, "v6e": 8}
+AT_MOST = (
+    "Memory is {size} GB at most: this compiler gathers the parameters of all blocks first, which a step need not do. "
+    "Whether it fits is not known."
 )
 Family = tuple[str, str, str]  # strategy, scaling, arm
 Needs = dict[Family, dict[int, int]]  # bytes by device count
@@ -55,12 +63,20 @@ def needs(
 
 
 def replaced(record: ForecastRecord, found: Needs, unknown: Sequence[str]) -> ForecastRecord:
-    """The forecast with the memory of its family: of its own count, or reckoned from two; None where it is unknown."""
+    """The forecast with the memory of its family: of its own count, or reckoned from two; None where it is unknown, or
+    an upper bound that a device does not have."""
     by_count = sorted(found.get((record.strategy, record.scaling, record.arm), {}).items())
     known = dict(by_count)
     if record.devices in known:
         size: int | None = known[record.devices]
     else:
         size = round(reckon.shared(by_count[0], by_count[1], record.devices)) if len(by_count) > 1 else None
+    if size is not None and record.memory_bytes and size > record.memory_bytes and _gathers_first(record):
+        note = AT_MOST.format(size=f"{size / 1e9:.3g}")
+        return dataclasses.replace(record, peak_bytes=None, notes=(*record.notes, note))
     notes = (NOTE,) if size is not None else tuple(unknown)
     return dataclasses.replace(record, peak_bytes=size, notes=(*record.notes, *notes))
+
+
+def _gathers_first(record: ForecastRecord) -> bool:
+    return record.devices <= _GATHERS_FIRST.get(record.target.partition(":")[0], 0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import pytest
@@ -63,6 +64,18 @@ def test_memory_is_unknown_where_the_compiler_does_not_say(needs, monkeypatch):
     made = forecast_memory.replaced(at(16), *needs())
     assert made.peak_bytes is None and made.fits is None
     assert "Memory of fsdp/weak/4 is not known: no answer within 900 s" in " ".join(made.notes)
+
+
+@pytest.mark.parametrize(
+    ("target", "devices", "gib", "fits"),
+    [("v5p:4x4x4", 64, 200, None), ("v6e:2x4", 8, 200, None), ("v5p:4x4x4", 64, 3, True),
+     ("v6e:4x4", 16, 200, False), ("v5e:2x4", 8, 200, False)],
+)  # fmt: skip
+def test_what_is_only_an_upper_bound_says_that_it_fits_and_never_that_it_does_not(target, devices, gib, fits):
+    record = dataclasses.replace(at(devices), target=target, memory_bytes=16 * GIB)
+    made = forecast_memory.replaced(record, {("fsdp", "weak", ""): {devices: gib * GIB}}, ())
+    assert made.fits is fits
+    assert ("GB at most" in made.notes[-1]) is (fits is None)
 
 
 def test_one_count_says_nothing_of_another():
