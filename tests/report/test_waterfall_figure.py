@@ -52,6 +52,13 @@ def test_the_steps_go_from_100_to_the_efficiency(tmp_path: Path) -> None:
     assert all(bar.get_hatch() for bar in axes.patches[:-1]), "colours survive black and white by their hatches"
 
 
+def test_a_gain_in_one_panel_is_not_cut_off_by_the_other(tmp_path: Path) -> None:
+    weak = {2: Loss(machine=0.75)}
+    figure = draw(found(tmp_path, losses={2: Loss(share=1.3, machine=0.7)}, weak=weak, scalings=("strong", "weak")))
+    for axes in figure.axes:
+        assert axes.get_ylim()[1] > 130 > max(top for _, top in bars(figure.axes[1]))
+
+
 def test_strong_and_weak_stand_side_by_side_and_strategies_below_each_other(tmp_path: Path) -> None:
     names = ("shard_map", "fsdp", "zero1", "pmap")
     figure = draw(found(tmp_path, strategies=names, scalings=("strong", "weak")))

@@ -80,7 +80,8 @@ def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
     axes.grid(False, axis="x")
     spare = max(0.0, _LEAST - start) / 2  # so that the bars of one device count are no wider than those of many
     axes.set_xlim(-1 - spare, start - _GAP + spare)
-    axes.set_ylim(0, max(112.0, axes.dataLim.y1 * 1.06))
+    together = axes.get_shared_y_axes().get_siblings(axes)  # those with a gain may be higher than this one
+    axes.set_ylim(0, max(112.0, *(1.06 * each.dataLim.y1 for each in together)))
     if not members:
         axes.text(0.5, 0.5, "not explained", transform=axes.transAxes, ha="center", color=GREY)
 
