@@ -83,7 +83,7 @@ def sent_again(grads: Any) -> Any:
 
     def again(grad: jax.Array) -> jax.Array:
         # Other numbers each time: equal sums would be one.
-        sums = [jax.lax.pmean(time * grad * grad, axis)[0, 0] for time in range(1, 1 + TIMES)]
+        sums = [jax.lax.pmean(factor * grad * grad, axis)[0, 0] for factor in range(1, 1 + TIMES)]
         return grad + 0 * sum(sums)
 
     return jax.tree.map(again, grads) if axis else grads

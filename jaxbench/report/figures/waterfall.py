@@ -26,8 +26,8 @@ ORDER = 1
 CAPTION = (
     "Each step from 100 % down is what one factor loses, with its interval and its points of efficiency; the grey bar "
     "is what is left, the measured efficiency. Smaller share: a device with less work does it less efficiently. Shared "
-    "machine: all devices at once are slower than one alone, without communication. Communication: what of it is not "
-    "hidden behind computation."
+    "machine: all devices at once are slower than one alone, without communication. Pipeline bubble: stages wait for "
+    "each other. Communication: what of it is not hidden behind computation."
 )
 MOST = 3  # families of one scaling: more rows than this do not fit a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
