@@ -46,16 +46,18 @@ def follow(launch: Launch, link: Child, mine: Mapping[str, Any]) -> int:
     """
     link.send(dict(mine))
     try:
-        code, _ = link.end()
+        last = link.read()
+        link.end()
     except KeyboardInterrupt:
-        link.close()
         return 130
-    if code < 0:
+    finally:
+        link.close()
+    if last is None:
         raise UserError(
             f"process 0, which leads this launch from {launch.host}, is gone, so process {launch.process} ended: start "
             "the same command again to continue."
         )
-    return code
+    return last["exit"]
 
 
 class Crew:

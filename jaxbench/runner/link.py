@@ -7,7 +7,8 @@ ends when stdin does. Its first line on stdout is {"joined": true}.
 
 That of process 0 carries messages: {"to": p, "message": ...} from the app, {"from": p, "message": ...} to it, or
 {"from": p, "lost": true} when process p was not heard of for LOST_S. That of another process takes one line from its
-app, {"hello": ..., "experiment": ..., "logs": a folder}; then it does what process 0 says:
+app, {"hello": ..., "experiment": ..., "logs": a folder}; then it does what process 0 says, and at the end says
+{"exit": code} to its app:
 
     {"do": "start", "child": c, "setup": ...}      starts a worker; its answers are sent as {"child": c, "answer": ...},
                                                    its end as {"child": c, "ended": code, "how": ..., "log": ...}
@@ -98,8 +99,8 @@ def lead(channel: Channel, processes: int, requests: Iterator[str], answers: Tex
         channel.send(asked["to"], asked["message"])
 
 
-def obey(channel: Channel, requests: Iterator[str]) -> int:
-    """Does what process 0 says, until it says with which exit code to end; returns that."""
+def obey(channel: Channel, requests: Iterator[str], answers: TextIO) -> None:
+    """Does what process 0 says, until it says with which exit code to end."""
 
     def beat() -> None:
         while True:
@@ -124,8 +125,9 @@ def obey(channel: Channel, requests: Iterator[str]) -> int:
             children[number].kill()
     for child in children.values():
         child.kill()
+    # first to the app: process 0 takes the service away as soon as it has the farewell, at which JAX ends this process
+    _say(answers, {"exit": asked["code"] if asked else 1})
     channel.send(0, {"bye": True})
-    return asked["code"] if asked else 1
 
 
 def _report(channel: Channel, number: int, child: Child) -> None:
@@ -154,7 +156,8 @@ def main() -> None:
     _say(answers, {"joined": True})
     if place["process"] == 0:
         lead(channel, place["processes"], requests, answers)
-    os._exit(obey(channel, requests))  # without JAX's own farewell, which waits for all
+    obey(channel, requests, answers)
+    os._exit(0)  # without JAX's own farewell, which waits for all
 
 
 if __name__ == "__main__":

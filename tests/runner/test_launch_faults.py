@@ -19,8 +19,10 @@ from launched import alive, children_of, ended, is_measuring, started, until
 
 from jaxbench.errors import UserError
 from jaxbench.machine import world
+from jaxbench.machine.launch import Launch
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
+from jaxbench.runner import crew
 from jaxbench.runner.child import Child
 
 LONG = "--config.measure.rounds=200"
@@ -85,6 +87,20 @@ def test_a_disk_that_is_full_when_a_worker_starts_is_one_sentence(small_disk):
     full = r"cannot write '.*cpu1.log' \(No space left on device\): make room and continue"
     with pytest.raises(UserError, match=full):
         Child({}, small_disk / "logs" / "cpu1.log")
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(tmp_path, told):
+    """JAX aborts a link when the coordination service is gone, which is at once after its farewell."""
+    say = "print('{\"exit\": 2}', flush=True)\n" if told else ""
+    (tmp_path / "aborted.py").write_text(f"import os\n{say}os.abort()\n")
+    link = Child({"environment": {"PYTHONPATH": str(tmp_path)}}, tmp_path / "log", "aborted")
+    launch = Launch(address="127.0.0.1:1", processes=2, process=1)
+    if told:
+        assert crew.follow(launch, link, {}) == 2
+    else:
+        with pytest.raises(UserError, match="^process 0, which leads this launch from 127.0.0.1, is gone"):
+            crew.follow(launch, link, {})
 
 
 @pytest.mark.full
