@@ -6,7 +6,7 @@
 
 A row of `jaxbench/catalog/published/forecast_configurations.csv` is a run of `gpt`. Two shallow models are compiled
 for its target (`--depths`), and a line through them is the forecast. Nothing is fitted to a row, nor to its family: the
-band that judges a row is widened by the largest miss of the platform's *other* families. Results go to
+band that judges a row is widened by what the platform's *other* families missed (`widening`). Results go to
 `docs/figures/forecasts/accountability.csv`, and the figure beside it; without a compiler (`--only=`) it judges those.
 
 The goals: a median error of 10 % for TPUs and 20 % for GPUs, and nine published values of ten in their band. The exit
@@ -19,6 +19,7 @@ import argparse
 import csv
 import dataclasses
 import io
+import math
 import statistics
 import sys
 import time
@@ -28,6 +29,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from scipy import stats
 
 from benchmarks import forecasts_figure
 from jaxbench import commandline, config, discovery, forecast_command
@@ -86,9 +88,21 @@ class Judged:
 
 
 def others(rows: Sequence[Judged], row: Judged) -> float:
-    """The share by which a row's band is widened: the largest miss of the platform's other families, of a forecast."""
-    misses = [miss(each) for each in rows if each.platform == row.platform and each.family != row.family]
-    return max(misses, default=0.0)
+    """The share by which a row's band is widened, from the platform's other families."""
+    return widening([miss(each) for each in rows if each.platform == row.platform and each.family != row.family])
+
+
+def widening(misses: Sequence[float]) -> float:
+    """The share by which a band is widened so that it holds one more run with a chance of 90 %.
+
+    A further miss is larger than the largest of n with a chance of 1 / (n + 1), whatever their distribution. Fewer than
+    nine say too little for that: then it is at least Student's, of n misses about no miss at all.
+    """
+    count, largest = len(misses), max(misses, default=0.0)
+    if count == 0 or count + 1 >= round(1 / (1 - IN_BAND)):
+        return largest
+    width = stats.t.ppf((1 + IN_BAND) / 2, count) * math.sqrt(statistics.fmean(each**2 for each in misses))
+    return max(largest, float(width))
 
 
 def miss(row: Judged) -> float:

@@ -46,5 +46,5 @@ def draw(rows: Sequence[Judged], bands: Mapping[str, tuple[float, float]]) -> Fi
         log_axis(axes, side, show=seconds_tick)
     axes.set_xlim(*edge)
     axes.set_ylim(*edge)
-    notes = ["bar: the band, widened by the other families' largest miss; a GPU's begins where everything is hidden"]
+    notes = ["bar: the band, widened by what other families missed; a GPU's begins where everything is hidden"]
     return sheet.finish("Forecasts of published training runs", [*handles, marks.guide_handle("equal")], notes)

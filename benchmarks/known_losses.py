@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.known_losses_expected import BUILT_IN, DEVICES, MICRO_BATCHES, WAIT_S, Passes, lines
+from benchmarks.known_losses_expected import BUILT_IN, DEVICES, MICRO_BATCHES, WAIT_S, Alone, lines
+from benchmarks.known_losses_model import WAITS
 from jaxbench.analysis import points, scaling, waterfall
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.waterfall import Waterfall
@@ -85,12 +87,23 @@ def shown(value: Estimate | None) -> str:
     return f"{value.value:.3f}" + (f" [{value.lo:.3f}, {value.hi:.3f}]" if value.has_interval else "")
 
 
-def passes_alone() -> Passes:
-    """Seconds of the passes over memory in a plain loop."""
-    command = [sys.executable, "-m", "benchmarks.known_losses_passes"]
+def alone(what: str, *more: str) -> list[tuple[float, ...]]:
+    """What `benchmarks.known_losses_alone` prints."""
+    command = [sys.executable, "-m", "benchmarks.known_losses_alone", what, *more]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found = [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
-    return [(whole, half, both) for whole, half, both in found]
+    return [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
+
+
+def measured(name: str, rounds: int, folder: Path) -> tuple[Waterfall, Alone]:
+    """A run with this loss, and what the loss takes by itself, before and after it."""
+    if name not in (*WAITS, "memory"):
+        return measure(name, rounds, folder), Alone()
+    asked = ("passes",) if name == "memory" else ("wait", f"--wait_s={WAIT_S}")
+    before, found = alone(*asked), measure(name, rounds, folder)
+    both = [*before, *alone(*asked)]
+    if name == "memory":
+        return found, Alone(passes=[(whole, half, each) for whole, half, each in both])
+    return found, Alone(wait_s=statistics.mean(seconds for (seconds,) in both))
 
 
 def fill(table: Table, names: list[str], rounds: int, folder: Path, console: Console) -> None:
@@ -101,11 +114,9 @@ def fill(table: Table, names: list[str], rounds: int, folder: Path, console: Con
             plain = measure("none", rounds, folder / "none")
     for name in names:
         with console.status(name):
-            before = None if name in MICRO_BATCHES else plain
-            around = [*passes_alone()] if name == "memory" else []
-            found = measure(name, rounds, folder / name)
-            passes = [*around, *passes_alone()] if around else []
-        for factor, *values, said in lines(name, found, before, passes):
+            found, takes = measured(name, rounds, folder / name)
+        before = None if name in MICRO_BATCHES else plain
+        for factor, *values, said in lines(name, found, before, takes):
             table.add_row(name, factor, *map(shown, values), said)
             name = ""
         table.add_section()

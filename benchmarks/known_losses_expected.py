@@ -2,9 +2,9 @@
 """What the factors of a step with a known loss must be, and whether they are (`benchmarks.known_losses`).
 
 The loss is added to the times of a step without it, and the factors follow by their definitions (docs/METRICS.md,
-Waterfall). How long a loss takes by itself is known: a wait by its seconds, gradients that are sent again by their
-collectives alone, passes over memory by the same passes in a plain loop. A bubble is its closed form, and at most as
-much more as all messages of the step take alone.
+Waterfall). How long a loss takes by itself is known: gradients that are sent again by their collectives alone, a wait
+and passes over memory by the same in a plain loop. A bubble is its closed form, and at most as much more as all
+messages of the step take alone.
 """
 
 from __future__ import annotations
@@ -42,10 +42,18 @@ BUILT_IN: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 MICRO_BATCHES = {"few": 2, "many": 8}
 Factors = dict[str, Estimate]
-Passes = Sequence[
-    tuple[float, float, float]
-]  # seconds by repeat: of the whole, of a half, and of a half on each device
 Line = tuple[str, Estimate | None, Estimate | None, Estimate, str]  # factor, without the loss, must be, found, verdict
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Seconds of what is built in, in a plain loop (`benchmarks.known_losses_alone`).
+
+    wait_s: of a wait of WAIT_S. passes: by repeat, of all examples, of a half, and of a half on each device.
+    """
+
+    wait_s: float = WAIT_S
+    passes: Sequence[tuple[float, float, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -78,16 +86,18 @@ class Times:
             NOT_EXPLAINED: (self.local + self.seen) / self.step,
         }
 
-    def with_loss(self, name: str, found: Times) -> Times:
+    def with_loss(self, name: str, found: Times, wait_s: float = WAIT_S) -> Times:
         """The times with a loss built in. found: those that were measured with it."""
         if name == "again":  # its squares are work of each device, with or without communication
             more = found.communication - self.communication
             return replace(found, step=found.local + self.seen + more + max(self.step - self.local - self.seen, 0))
         if name == "fixed":
-            one, alone, local = (seconds + WAIT_S for seconds in (self.one, self.alone, self.local))
-            return replace(self, one=one, alone=alone, local=local, step=self.step + WAIT_S)
-        local = min(max(found.local, self.local), self.local + WAIT_S) if name == "late" else self.local
-        return replace(self, local=local, step=self.step + WAIT_S)
+            one, alone, local = (seconds + wait_s for seconds in (self.one, self.alone, self.local))
+            return replace(self, one=one, alone=alone, local=local, step=self.step + wait_s)
+        if name == "heard":  # only the whole step has it, so the others of its run say more than those of another one
+            return replace(found, step=found.local + max(self.step - self.local, 0) + wait_s)
+        local = min(max(found.local, self.local), self.local + wait_s)
+        return replace(self, local=local, step=self.step + wait_s)
 
     def with_passes(self, whole: float, half: float, both: float) -> Times:
         one, alone, local, step = self.one + whole, self.alone + half, self.local + both, self.step + both
@@ -98,7 +108,7 @@ def factors_of(measured: Waterfall | None) -> Factors:
     return {factor.name: factor.value for factor in measured.factors} if measured else {}
 
 
-def expected(name: str, plain: Waterfall | None, found: Waterfall, passes: Passes = ()) -> Factors:
+def expected(name: str, plain: Waterfall | None, found: Waterfall, alone: Alone) -> Factors:
     """What the factors must be; those of which nothing is known are left out."""
     exact = Estimate(value=1.0)
     if name in MICRO_BATCHES:
@@ -109,12 +119,14 @@ def expected(name: str, plain: Waterfall | None, found: Waterfall, passes: Passe
     assert plain is not None
     before = Times.of(plain)
     noise = {each: times(value, Estimate(value=value.value), -1) for each, value in factors_of(plain).items()}
-    if passes:
-        every = [before.with_passes(*seconds).factors() for seconds in passes]
+    if name == "memory":
+        every = [before.with_passes(*seconds).factors() for seconds in alone.passes]
         values = {each: interval(sorted(one[each] for one in every)) for each in every[0]}
     else:
-        added = before.with_loss(name, Times.of(found))
-        values = {each: Estimate(value=value) for each, value in added.factors().items()}
+        added = before.with_loss(name, Times.of(found), alone.wait_s).factors()
+        if name == "heard":
+            added = {**before.factors(), NOT_EXPLAINED: added[NOT_EXPLAINED]}
+        values = {each: Estimate(value=value) for each, value in added.items()}
     return {each: times(value, noise.get(each, exact)) for each, value in values.items()}
 
 
@@ -160,9 +172,9 @@ def _as_expected(found: Estimate, wanted: Estimate) -> bool:
     return ratio.lo <= 1 <= ratio.hi or abs(found.value - wanted.value) <= NEAR
 
 
-def lines(name: str, measured: Waterfall, plain: Waterfall | None, passes: Passes = ()) -> list[Line]:
+def lines(name: str, measured: Waterfall, plain: Waterfall | None, alone: Alone = Alone()) -> list[Line]:
     """The factors of one run into which the loss was built, and then all others."""
-    wanted, found, before = expected(name, plain, measured, passes), factors_of(measured), factors_of(plain)
+    wanted, found, before = expected(name, plain, measured, alone), factors_of(measured), factors_of(plain)
     made: list[Line] = []
     for into in BUILT_IN[name]:
         own = product(before, into), product(wanted, into), product(found, into)

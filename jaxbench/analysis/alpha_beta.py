@@ -1,8 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """t(S) = alpha + S / beta: the start-up time and the bandwidth of one collective or one link (Hockney 1994).
 
-The fit is relative least squares, the sum of ((model - t) / t)^2, so that every size has the same weight: in plain
-least squares the largest payload alone would decide, and alpha would be noise. It is linear in (alpha, 1/beta).
+The fit is least squares of ln(line / t), so that every size has the same weight, and a line that is twice the time is
+as far off as one that is half of it. In plain least squares the largest payload alone would decide, and alpha would be
+noise; in those of (line - t) / t a line that is too short is never further off than 1, and so the line becomes too
+short.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from jaxbench.analysis.case_rows import CaseRow, bus_factor
 from jaxbench.analysis.cases import CasePoint
@@ -21,6 +24,7 @@ from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 from jaxbench.records.place import CasePlace
 
 MIN_SIZES = 3
+SEARCHES = 40  # each leaves two thirds of an interval of log-odds: 1e-7 of its half a unit
 POOR = 0.25  # from this misfit on, the line does not describe the times
 
 
@@ -136,10 +140,10 @@ def _open_ended(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
 
 
 def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Relative least squares with alpha >= 0 and 1/beta >= 0, exactly and for all draws at once.
+    """Least squares of ln(line / t) with alpha >= 0 and 1/beta >= 0, for all draws at once.
 
-    With two parameters the bounded optimum is the unbounded one if that is in bounds, otherwise the better of the two
-    lines with one term.
+    For a given share of alpha in the time of the largest size, the best line has the geometric mean of the times. So
+    one number is searched for: on a grid of the share's log-odds, which contains 0 and 1, then between its neighbours.
 
     Args:
       sizes: (sizes,) bytes, not all the same.
@@ -149,17 +153,23 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
       (draws, 2): alpha in seconds, 1/beta in seconds per byte.
     """
     unit = sizes.max()
-    constant, slope = 1 / times, (sizes / unit) / times  # the columns of a system whose right-hand side is 1 everywhere
-    aa, ab, bb = (constant * constant).sum(axis=1), (constant * slope).sum(axis=1), (slope * slope).sum(axis=1)
-    a, b = constant.sum(axis=1), slope.sum(axis=1)
-    determinant = aa * bb - ab * ab
-    free = np.stack([bb * a - ab * b, aa * b - ab * a], axis=1) / determinant[:, None]
-    flat = np.stack([a / aa, np.zeros_like(a)], axis=1)
-    steep = np.stack([np.zeros_like(b), b / bb], axis=1)
-    # The residual of a line with one term is sizes - gain, where the gain is a^2/aa or b^2/bb.
-    edge = np.where((a * a / aa > b * b / bb)[:, None], flat, steep)
-    best = np.where((free >= 0).all(axis=1)[:, None], free, edge)
-    return best / np.array([1.0, unit])
+    logs = np.log(times)
+
+    def distances(odds: np.ndarray) -> np.ndarray:
+        """(draws, sizes): ln(t / line) but for the line's factor. odds: (draws,), or (1,) for all."""
+        share = special.expit(odds)[:, None]
+        return logs - np.log(share + special.expit(-odds)[:, None] * (sizes / unit))
+
+    grid = np.concatenate([[-np.inf], np.arange(-24, 18, 0.25), [np.inf]])
+    best = np.stack([distances(odds[None]).var(axis=1) for odds in grid]).argmin(axis=0)
+    low, high = (grid[np.clip(best + step, 1, len(grid) - 2)] for step in (-1, 1))
+    for _ in range(SEARCHES):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        lower = distances(left).var(axis=1) <= distances(right).var(axis=1)
+        low, high = np.where(lower, low, left), np.where(lower, right, high)
+    odds = np.where(np.isinf(grid[best]), grid[best], (low + high) / 2)
+    factor = np.exp(distances(odds).mean(axis=1))
+    return np.stack([factor * special.expit(odds), factor * special.expit(-odds) / unit], axis=1)
 
 
 def sentences(fits: list[AlphaBetaFit]) -> list[str]:

@@ -50,13 +50,25 @@ def test_the_intervals_cover_the_truth_about_as_often_as_they_say(tmp_path: Path
 
 
 @given(st.floats(1e-6, 1e-3), st.floats(1e8, 1e12), st.integers(0, 2**31))
-def test_the_closed_form_is_the_bounded_least_squares_of_a_solver(alpha: float, beta: float, seed: int) -> None:
+def test_no_solver_finds_a_line_that_is_nearer(alpha: float, beta: float, seed: int) -> None:
     sizes = np.array(SIZES, dtype=float)
-    times = (alpha + sizes / beta) * np.random.default_rng(seed).lognormal(0, 0.5, (1, len(sizes)))
-    unit = sizes.max()
-    expected, _ = optimize.nnls(np.stack([1 / times[0], sizes / unit / times[0]], axis=1), np.ones(len(sizes)))
-    found = alpha_beta.solve(sizes, times)[0] * np.array([1, unit])
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-12 * expected.max())
+    times = (alpha + sizes / beta) * np.random.default_rng(seed).lognormal(0, 0.5, len(sizes))
+
+    def distances(logs: np.ndarray) -> np.ndarray:
+        return np.log((np.exp(logs[0]) + sizes * np.exp(logs[1])) / times)
+
+    solved = optimize.least_squares(distances, np.log([alpha, 1 / beta]))
+    ((alpha_s, inverse),) = alpha_beta.solve(sizes, times[None])
+    found = np.log((alpha_s + sizes * inverse) / times)
+    assert (found**2).sum() <= (solved.fun**2).sum() * (1 + 1e-6)
+
+
+def test_twice_and_half_the_time_are_equally_far() -> None:
+    """Times that vary by a factor in both directions about a constant: the line lies at that, not below."""
+    sizes = np.array([1.0, 2.0, 4.0, 8.0])
+    ((alpha_s, inverse),) = alpha_beta.solve(sizes, np.array([[2.0, 0.5, 0.5, 2.0]]))
+    line = alpha_s + sizes * inverse
+    assert np.exp(np.log(line).mean()) == pytest.approx(1)
 
 
 def test_a_term_that_would_be_negative_is_zero() -> None:

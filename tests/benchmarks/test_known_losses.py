@@ -11,7 +11,7 @@ import pytest
 from fabricate_losses import Loss
 
 from benchmarks import known_losses, known_losses_expected
-from benchmarks.known_losses_expected import Times
+from benchmarks.known_losses_expected import Alone, Times
 from jaxbench.analysis import points, scaling, waterfall
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
@@ -67,6 +67,13 @@ def test_what_a_wait_adds_to_each_time() -> None:
         assert (late.local, late.step) == pytest.approx((counted, 0.028))
 
 
+def test_a_wait_of_the_whole_step_is_added_to_the_parts_of_its_own_run() -> None:
+    plain = Times(one=0.03, alone=0.016, local=0.017, communication=0.001, step=0.018)
+    faster = dataclasses.replace(plain, local=0.015, step=0.027)
+    heard = plain.with_loss("heard", faster, 0.011)
+    assert (heard.local, heard.step) == pytest.approx((0.015, 0.027))
+
+
 def test_passes_over_memory_must_cost_what_they_cost_by_themselves(tmp_path: Path) -> None:
     plain = made(tmp_path / "plain", PLAIN)
     alone_s, whole_s, half_s, both_s = fab.BASE_S / 2 / PLAIN.share, 0.09, 0.03, 0.05
@@ -75,7 +82,7 @@ def test_passes_over_memory_must_cost_what_they_cost_by_themselves(tmp_path: Pat
     passes = [(whole_s * x, half_s * x, both_s * x) for x in (0.98, 0.99, 1.0, 1.01, 1.02)]
     for loss, verdict in ((right, "FOUND"), (fab.less(right, machine=0.5), "MISSED")):
         found = made(tmp_path / verdict, loss)
-        share, machine, *_ = known_losses_expected.lines("memory", found, plain, passes)
+        share, machine, *_ = known_losses_expected.lines("memory", found, plain, Alone(passes=passes))
         assert (share[0], share[-1], machine[0], machine[-1]) == ("smaller share", "FOUND", "shared machine", verdict)
 
 

@@ -207,23 +207,20 @@ def test_a_folder_that_another_leader_has_is_refused_once(tmp_path):
 
 
 @pytest.mark.full
-def test_a_coordinator_that_does_not_answer_is_one_sentence(tmp_path):
-    address = world.free_address()
-    code, out, err = ended(started(tmp_path, address, 1), 150)
-    assert code == 2 and out == ""
-    assert re.fullmatch(f"jaxbench: not all of 2 processes came to {address} within .*\n", err), err
-
-
-@pytest.mark.full
-def test_a_port_that_is_taken_ends_all(tmp_path):
+def test_a_follower_whose_process_0_is_not_there_or_found_its_port_taken_is_told_so(tmp_path):
+    """Both at once: a follower waits for a minute."""
+    absent = world.free_address()
+    (tmp_path / "lonely").mkdir()
+    lonely = started(tmp_path / "lonely", absent, 1)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         follower, leader = started(tmp_path, address, 1), started(tmp_path, address, 0)
         code, _, err = ended(leader)
-        assert code == 2 and re.fullmatch(f"jaxbench: the port {address[10:]} of 127.0.0.1, .*, is taken .*\n", err), (
-            err
-        )
-        code, _, err = ended(follower, 150)
-        assert code == 2 and re.fullmatch("jaxbench: not all of 2 processes came to .*\n", err), err
+        assert code == 2
+        assert re.fullmatch(f"jaxbench: the port {address[10:]} of 127.0.0.1, .*, is taken .*\n", err), err
+        for process, where in ((lonely, absent), (follower, address)):
+            code, out, err = ended(process, 150)
+            assert code == 2 and out == ""
+            assert re.fullmatch(f"jaxbench: not all of 2 processes came to {where} within .*\n", err), err

@@ -5,20 +5,13 @@ from __future__ import annotations
 
 import pytest
 from doorway import jaxbench
-from experiment_cases import composed, measure
-from thin import thin
 
-from jaxbench import commandline
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 
 
-@pytest.fixture(params=thin(["here", "as typed"], 1))
-def records(request, tmp_path):
-    def here(name: str, *changes: str) -> list[schema.PointRecord]:
-        config = commandline.changed(composed(name), [f"--config.{change}" for change in changes])
-        return measure(name, config)
-
+@pytest.fixture
+def records(tmp_path):
     def typed(name: str, *changes: str) -> list[schema.PointRecord]:
         """The last record of each point, in the order of the plan; each passed its checks, and there is a figure."""
         folder = tmp_path / name
@@ -29,7 +22,7 @@ def records(request, tmp_path):
         assert found and all(check.ok for record in found.values() for check in record.checks)
         return list(found.values())
 
-    return here if request.param == "here" else typed
+    return typed
 
 
 @pytest.mark.full

@@ -23,7 +23,7 @@ def last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
 
 
-TREES = ("--config.model.table=digits", "--config.model.trees=40", "--config.model.depth=3", "--config.train.batch=128")
+TREES = ("--config.model.table=digits", "--config.model.trees=12", "--config.model.depth=3", "--config.train.batch=128")
 FOREST = ("--config.model.count=4", "--config.model.depth=4", "--config.model.rounds=10", "--config.train.batch=112")
 
 

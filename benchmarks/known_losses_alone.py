@@ -1,12 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How long the passes of `benchmarks.known_losses_model` take by themselves, in a plain loop.
+"""How long what `benchmarks.known_losses_model` builds in takes by itself, in a plain loop.
 
-Prints a line for each set of processes, medians of its repeats: seconds over all examples on one device, over half of
-them on it, and over half of them on each of two devices at once. As in a run of the suite, one device is a process of
-its own with one thread, and processes keep the memory that they have. Where in memory that lies differs from process to
-process, and with it the time.
+  passes: a line for each set of processes, medians of its repeats: seconds over all examples on one device, over half
+          of them on it, and over half of them on each of two devices at once. As in a run of the suite, one device is a
+          process of its own with one thread, and processes keep the memory that they have. Where in memory that lies
+          differs from process to process, and with it the time.
+  wait:   a line: the median seconds that a step with a wait of --wait_s takes more than the same without. That is more
+          than the wait, because a step calls Python for it and the system wakes a thread a little late.
 
-Run: python -m benchmarks.known_losses_passes [--processes=4] [--repeats=7]
+Run: python -m benchmarks.known_losses_alone passes|wait [--processes=4] [--repeats=7] [--wait_s=0.01]
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import os
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
@@ -48,6 +51,20 @@ def seconds(rows: int) -> float:
     return time.perf_counter() - begun
 
 
+def waits(wait_s: float, repeats: int) -> float:
+    """Median seconds of a step with a wait less those of one without, measured in turns."""
+    gradients = jax.block_until_ready({"layer0": jnp.zeros((model.WIDTH, model.WIDTH))})
+    steps = {when: jax.jit(partial(model.waited, when, wait_s)) for when in ("fixed", "late")}  # one device waits not
+    times: dict[str, list[float]] = {when: [] for when in steps}
+    for _ in range(WARM_UP + repeats):
+        for when, step in steps.items():
+            begun = time.perf_counter()
+            jax.block_until_ready(step(gradients))
+            times[when].append(time.perf_counter() - begun)
+    waited, plain = (statistics.median(each[WARM_UP:]) for each in times.values())
+    return waited - plain
+
+
 def medians(repeats: int) -> list[float]:
     """Of one set of processes."""
     rows, spawn = model.get_config().batch, get_context("spawn")
@@ -62,10 +79,16 @@ def medians(repeats: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("passes", "wait"))
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--wait_s", type=float, default=0.01)
     args = parser.parse_args()
     os.environ |= KEEP_MEMORY
+    if args.what == "wait":
+        start.start_fake_cpu(1)
+        print(f"{waits(args.wait_s, 10 * args.repeats):.6f}")
+        return
     for _ in range(args.processes):
         print(*(f"{each:.6f}" for each in medians(args.repeats)))
 
