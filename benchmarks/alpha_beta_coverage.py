@@ -13,6 +13,7 @@ import argparse
 
 import numpy as np
 
+from benchmarks.interval_coverage import bootstrapped
 from jaxbench.analysis import alpha_beta
 from jaxbench.analysis.intervals import Draws, estimate
 
@@ -34,16 +35,12 @@ def simulate(random: np.random.Generator, process: np.ndarray) -> np.ndarray:
 
 def covered(times: np.ndarray, draws: Draws) -> tuple[bool, bool]:
     """Whether the intervals of alpha and of 1/beta contain the truth."""
-    rounds = times.shape[1]
-    owners, values, drawn = np.repeat(np.arange(rounds), BLOCKS), [], []
-    for number, size in enumerate(times):
-        value, inside = draws.centre(size.ravel(), owners, draws.units)
-        values.append(value)
-        drawn.append(inside * draws.differing(str(number), draws.units))
+    values, drawn = zip(*(bootstrapped(str(i), size, draws) for i, size in enumerate(times)), strict=True)
     (fit,) = alpha_beta.solve(SIZES, np.array(values)[None])
     refits = alpha_beta.solve(SIZES, np.stack(drawn, axis=1))
-    found = [estimate(float(value), refits[:, column], rounds=rounds) for column, value in enumerate(fit)]
-    alpha_s, inverse = found
+    alpha_s, inverse = (
+        estimate(float(value), refits[:, column], rounds=times.shape[1]) for column, value in enumerate(fit)
+    )
     return alpha_s.lo <= ALPHA_S <= alpha_s.hi, inverse.lo <= 1 / BETA <= inverse.hi
 
 

@@ -59,15 +59,17 @@ def simulate(random: np.random.Generator, kind: str, effect: float, process: np.
     return np.exp(own + shared[:, :, None] + blocks) * np.where(random.random((2, rounds, 1)) < 0.05, slow, 1.0)
 
 
+def bootstrapped(name: str, times: np.ndarray, draws: Draws) -> tuple[float, np.ndarray]:
+    """(the median of one point, its draws), made as a run's are made. times: (rounds, blocks)."""
+    owners = np.repeat(np.arange(len(times)), times.shape[1])
+    value, inside = draws.centre(times.ravel(), owners, draws.units)
+    return value, inside * draws.differing(name, draws.units)
+
+
 def interval(times: np.ndarray, draws: Draws) -> Estimate:
     """Of the ratio of both points, made as a run's efficiency is made."""
-    rounds = times.shape[1]
-    owners, drawn, values = np.repeat(np.arange(rounds), BLOCKS), [], []
-    for name, point in zip("ab", times, strict=True):
-        value, inside = draws.centre(point.ravel(), owners, draws.units)
-        values.append(value)
-        drawn.append(inside * draws.differing(name, draws.units))
-    return estimate(values[0] / values[1], drawn[0] / drawn[1], rounds=rounds)
+    (a, of_a), (b, of_b) = (bootstrapped(name, point, draws) for name, point in zip("ab", times, strict=True))
+    return estimate(a / b, of_a / of_b, rounds=times.shape[1])
 
 
 def coverage(kind: str, effect: float, processes: int, rounds: int, runs: int) -> float:

@@ -54,7 +54,8 @@ def seconds(rows: int) -> float:
 def waits(wait_s: float, repeats: int) -> float:
     """Median seconds of a step with a wait less those of one without, measured in turns."""
     gradients = jax.block_until_ready({"layer0": jnp.zeros((model.WIDTH, model.WIDTH))})
-    steps = {when: jax.jit(partial(model.waited, when, wait_s)) for when in ("fixed", "late")}  # one device waits not
+    # On one device "late" calls Python and never waits.
+    steps = {when: jax.jit(partial(model.waited, when, wait_s)) for when in ("fixed", "late")}
     times: dict[str, list[float]] = {when: [] for when in steps}
     for _ in range(WARM_UP + repeats):
         for when, step in steps.items():
