@@ -18,9 +18,9 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET RUN TARGET WORKDIR,\
+$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET QUARTER RUN TARGET WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
-export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH JOBS NAME PRESET PYTHON RUN TARGET VENV WORKDIR
+export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH JOBS NAME PRESET PYTHON QUARTER RUN TARGET VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal
 
@@ -98,8 +98,8 @@ list: $(runtime)  ## list the experiments and presets
 test: $(develop)  ## test every guarantee once, in a few minutes; K=word: all tests with this word in their name
 	@$(pytest) $(if $(K),-m "" -k "$$K")
 
-test-all: $(develop)  ## run all tests (strategies x models x settings), half an hour on two cores
-	@$(pytest) -m ""
+test-all: $(develop)  ## run all tests (strategies x models x settings), half an hour on two cores; QUARTER=1..4: of the products only this quarter
+	@$(pytest) -m "" $(if $(QUARTER),--quarter="$$QUARTER")
 
 test-cluster: $(develop)  ## test what needs Slurm, Open MPI or Ray, where they are installed; says which were not tried
 	@$(pytest) -m cluster -rs --numprocesses=0
@@ -213,7 +213,7 @@ except ValueError as error:
 words = sys.argv[1:]
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch
-ours = "A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME JOBS PRESET PYTHON RUN TARGET VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
+ours = "A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME JOBS PRESET PYTHON QUARTER RUN TARGET VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
 for name in ours.split():
     os.environ.pop(name, None)
 os.execv(sys.executable, [sys.executable, "-m", *words, *args])

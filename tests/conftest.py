@@ -6,6 +6,7 @@ import os
 
 import pytest
 from doorway import UNOPTIMISED
+from thin import QUARTERS, in_quarter
 
 from jaxbench.machine.start import start_fake_cpu
 from jaxbench.report.drawing import canvas
@@ -15,6 +16,17 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {UNOPTIMISED}".str
 start_fake_cpu(8, pin=False, concurrent_collectives=12)
 # Drawing is most of the time of the tests of pages, which show one of a figure's three formats.
 EVERY_FORMAT, canvas.FORMATS = canvas.FORMATS, ("svg",)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quarter", type=int, choices=QUARTERS, help="of the tests marked full, run only this quarter")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if quarter := config.getoption("--quarter"):
+        left_out = [item for item in items if item.get_closest_marker("full") and not in_quarter(item.nodeid, quarter)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture

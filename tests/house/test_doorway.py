@@ -103,6 +103,7 @@ def test_variables_become_flags(call) -> None:
     assert call("list")[1] == ["list"]
     assert call("test", "K=house", "JOBS=2")[1][-4:] == ["-m", "", "-k", "house"]  # a word: of all tests
     assert call("test-all")[1] == [*call("test")[1], "-m", ""]
+    assert call("test-all", "QUARTER=3")[1] == [*call("test-all")[1], "--quarter=3"]
 
 
 def test_hosted_checks_are_those_of_the_repository() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from thin import covering, thin
+from house.tree import ROOT
+from thin import QUARTERS, covering, thin
 
 from jaxbench import config, levers, parallel
 
@@ -44,3 +47,32 @@ def test_a_thinned_product_shows_every_value() -> None:
 def test_the_marker_is_the_one_that_pyproject_leaves_out(pytestconfig: pytest.Config) -> None:
     assert "-m=not full" in pytestconfig.getini("addopts")
     assert (Path(__file__).parents[1] / "thin.py").read_text().count("pytest.mark.full") == 1
+
+
+def collected(*options: str) -> set[str]:
+    """The ids of the tests of three files that pytest would run."""
+    files = [f"tests/parallel/{name}.py" for name in ("test_schedule", "test_reduction", "test_optimizers")]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", *options, *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return {line for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_four_quarters_hold_each_full_case_once_and_every_quick_test_always() -> None:
+    quick, everything = collected(), collected("-m", "")
+    full = everything - quick
+    quarters = [collected("-m", "", f"--quarter={number}") for number in QUARTERS]
+    assert len(full) > 20 and all(quick <= each for each in quarters)
+    assert sum(len(each - quick) for each in quarters) == len(full) and set().union(*quarters) == everything
+    assert max(len(each - quick) for each in quarters) < len(full) / 2
+
+
+def test_four_commits_in_a_row_run_all_quarters() -> None:
+    """.ci/run counts commits, and needs the whole history for it."""
+    script = (ROOT / ".ci" / "run").read_text()
+    formula = next(line for line in script.splitlines() if line.startswith("quarter="))
+    counted = formula.replace("$(git rev-list --count --first-parent HEAD)", "$count")
+    shown = subprocess.check_output(
+        ["bash", "-c", f'for count in 628 629 630 631; do {counted}; echo "$quarter"; done'], text=True
+    )
+    assert "$count" in counted and sorted(map(int, shown.split())) == list(QUARTERS)
+    assert "fetch-depth: 0" in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
