@@ -47,6 +47,8 @@ def _arguments(case: Any) -> tuple[Any, ...]:
 
 
 def in_quarter(name: str, quarter: int) -> bool:
-    """Whether the test of this id belongs to this quarter of the products. A checksum deals the tests out, so that a new
-    test moves no other one, and every process of a run deals alike."""
+    """Whether the test of this id belongs to this quarter of the products.
+
+    A checksum deals the tests out: a new test moves no other one, and every process of a run deals alike.
+    """
     return QUARTERS[zlib.crc32(name.encode()) % len(QUARTERS)] == quarter
