@@ -18,9 +18,9 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET RUN TARGET WORKDIR,\
+$(foreach name,A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET RUN TARGET WORKDIR,\
   $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
-export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH JOBS NAME PRESET PYTHON RUN TARGET VENV WORKDIR
+export A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH JOBS NAME PRESET PYTHON RUN TARGET VENV WORKDIR
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal
 
@@ -58,8 +58,8 @@ first-run: $(runtime)  ## run everything once at a small size and write one page
 paper: need-id $(runtime)  ## does what a paper claims hold on this machine? make paper ID=rajbhandari2020 [PRESET=paper], or ID=list
 	@$(app) paper "$$ID" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-gallery: $(runtime)  ## write all papers that were run as one page, and docs/GALLERY.md
-	@$(app) gallery $(if $(WORKDIR),--workdir="$$WORKDIR")
+gallery: $(runtime)  ## write all papers that were run as one page and as GALLERY.md; DOCS=docs overwrites that of the documentation
+	@$(app) gallery $(if $(WORKDIR),--workdir="$$WORKDIR") $(if $(DOCS),--docs="$$DOCS")
 
 report: need-run $(runtime)  ## rebuild the figures and pages of a run: make report RUN=results/...
 	@$(app) report --run="$$RUN"

@@ -3,36 +3,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.scaling import Row
+from jaxbench.first_run.document import ASKED, BROKEN, DONE, STOPPED
 from jaxbench.records.store import MANIFEST
 from jaxbench.report import build
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.findings import Findings, TrainingFindings
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.verdicts import claim as verdicts
 
 F = TypeVar("F", bound=Findings)
+_UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "broke off"}
 
 
 class NotTestable(Exception):
     """Why this machine or this version cannot test a claim, as a sentence."""
 
+    verdict = verdicts.NOT_TESTABLE
+
+
+class NotMeasured(NotTestable):
+    """The run of a claim did not end: the same command continues with it."""
+
+    verdict = verdicts.NOT_MEASURED
+
+
+class Diverged(NotTestable):
+    """The trainings of a claim diverged, so what they ended with says nothing."""
+
+    verdict = verdicts.DIVERGED
+
 
 class Evidence:
-    """The run folders of one paper. folder: of the paper."""
+    """The run folders of one paper. folder: of the paper. runs: how they ended, as in paper.json, if that is known."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, runs: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
+        self.folder, self._runs = folder, runs
         self._read: dict[str, Findings] = {}
 
-    def path(self, run: str) -> Path:
-        """The folder of a run. Raises NotTestable without one."""
-        if not (self.folder / run / MANIFEST).is_file():
-            raise NotTestable(f"The run '{run}' has no records yet.")
+    def path(self, run: str, file: str = MANIFEST) -> Path:
+        """The folder of a run that has `file`. Raises NotMeasured if the run did not end, NotTestable if it cannot."""
+        name = run.partition("/")[0]  # a run of `machine` holds several
+        there = (self.folder / run / file).is_file()
+        about = self._runs.get(name, {"outcome": DONE if there else ASKED})
+        if why := _UNFINISHED.get(about["outcome"]):
+            raise NotMeasured(f"The run '{name}' {why}: the same command continues with it.")
+        if not there:
+            raise NotTestable(f"The run '{run}' has no records. {about['said']}".strip())
         return self.folder / run
 
     def training(self, run: str) -> TrainingFindings:

@@ -87,10 +87,11 @@ class PublishedSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class Ours:
-    """A series that was measured here."""
+    """A series that was measured here. crosses: what its crossed-out marks mean, if not what they mean elsewhere."""
 
     label: str
     marks: Sequence[Mark]
+    crosses: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +121,8 @@ class Paper:
     """Attributes:
     id: the name of its file.
     citation: authors, title, year and number, with those of further papers of the same claims.
-    title: of the page. tables: ids of the published series in the catalogue.
+    title: of page and figure: what is measured, not what the paper claims of it.
+    tables: ids of the published series in the catalogue.
     """
 
     id: str

@@ -21,7 +21,11 @@ from jaxbench.papers.evidence import Evidence, NotTestable
 
 NAME, RUN = "targets.csv", "targets"
 WORDS = ("run", "time_to_target", "--config.mesh.devices=1")
-COLUMNS = ("model", "batch", "devices", "seed", "learning_rate", "rule", "steps", "reached", "accuracy", "noise_scale")
+COLUMNS = (
+    "model", "batch", "devices", "seed", "learning_rate", "rule", "steps", "reached", "accuracy", "noise_scale",
+    "diverged",
+)  # fmt: skip
+LEARNT = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,19 +35,20 @@ class TrainingsByBatch:
     Attributes:
       steps: {batch: (seeds,)} to the target; without the batches of which a training did not reach it.
       accuracy: {batch: (seeds,)} of all trainings, as a share.
+      diverged: {batch: how many of its trainings}: the loss was not finite, or the accuracy is below LEARNT times that
+        of the smallest batch. Such a network has not learnt the task, so it says nothing of what a batch costs.
       noise: (trainings,) gradient noise scale in examples; unknown ones are left out.
     """
 
     steps: dict[int, np.ndarray]
     accuracy: dict[int, np.ndarray]
+    diverged: dict[int, int]
     noise: np.ndarray
 
 
 def read(found: Evidence, rule: str) -> TrainingsByBatch:
     """The trainings under a rule for the learning rate. Raises NotTestable without any, UserError if damaged."""
-    path = found.folder / RUN / NAME
-    if not path.is_file():
-        raise NotTestable("No such run yet: it needs the trainings of the experiment 'time_to_target'.")
+    path = found.path(RUN, NAME) / NAME
     import pandas as pd  # here: few papers need it
 
     try:
@@ -59,9 +64,12 @@ def read(found: Evidence, rule: str) -> TrainingsByBatch:
     rows = rows.assign(reached=rows["reached"].astype(str).str.lower().isin(["true", "1", "1.0"]))
     groups = {int(batch): group for batch, group in sorted(rows.groupby("batch"))}
     noise = rows["noise_scale"].to_numpy(dtype=float)
+    least = LEARNT * rows[rows["batch"] == rows["batch"].min()]["accuracy"].mean()
+    blown = rows["diverged"].notna() | ~(rows["accuracy"] >= least)  # an unknown accuracy is none
     return TrainingsByBatch(
         steps={batch: g["steps"].to_numpy(dtype=float) for batch, g in groups.items() if g["reached"].all()},
         accuracy={batch: g["accuracy"].to_numpy(dtype=float) for batch, g in groups.items()},
+        diverged={batch: int(blown[g.index].sum()) for batch, g in groups.items()},
         noise=noise[np.isfinite(noise) & (noise > 0)],
     )
 

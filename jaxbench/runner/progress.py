@@ -76,6 +76,7 @@ class ProgressLine:
             transient=True,
         )
         self._task = self._bar.add_task("starting", total=total, left="")
+        self.said = "starting"  # the current task and the time left, for `heartbeat`
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -96,7 +97,9 @@ class ProgressLine:
 
     def show(self, text: str) -> None:
         """Names the current task."""
-        self._bar.update(self._task, description=text, left=f"about {format_s(self.left_s())} left", refresh=True)
+        left = f"about {format_s(self.left_s())} left"
+        self.said = f"{text}, {left}"
+        self._bar.update(self._task, description=text, left=left, refresh=True)
 
     def advance(self) -> None:
         """One more is done."""

@@ -82,7 +82,7 @@ PAPER = Paper(
     id="chen2016",
     citation="T. Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174; V. Korthikanti et "
     "al., Reducing Activation Recomputation in Large Transformer Models, 2022, arXiv:2205.05198",
-    title="Activation memory as the square root of the depth, for little time",
+    title="Activation memory over depth, and the time that recomputation costs",
     tables=(CHEN, KORTHIKANTI),
     runs=(
         Run(

@@ -83,7 +83,7 @@ PAPER = Paper(
     id="krizhevsky2014",
     citation="A. Krizhevsky, One Weird Trick for Parallelizing Convolutional Neural Networks, 2014, arXiv:1404.5997; "
     "TensorFlow benchmarks, May 2017",
-    title="Convolutions by data, dense layers by model parallelism",
+    title="Speed-up of AlexNet, and its rate with dense layers split by data or by tensor",
     tables=(TABLE,),
     runs=(
         Run(

@@ -53,7 +53,7 @@ PAPER = Paper(
     id="li2020",
     citation="S. Li et al., PyTorch Distributed: Experiences on Accelerating Data Parallel Training, 2020, "
     "arXiv:2006.15704",
-    title="Buckets have a best size, and overlap hides the all-reduce",
+    title="Step time by the number of all-reduces of a gradient, and how much of them overlaps",
     tables=(),
     runs=(
         Run(

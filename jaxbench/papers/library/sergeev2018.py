@@ -82,7 +82,7 @@ PAPER = Paper(
     id="sergeev2018",
     citation="A. Sergeev and M. Del Balso, Horovod: fast and easy distributed deep learning in TensorFlow, 2018, "
     "arXiv:1802.05799; TensorFlow benchmarks, May 2017",
-    title="Images per second against the ideal, and what a heavy gradient costs",
+    title="Speed-up and efficiency of a residual network and of VGG over devices",
     tables=(TENSORFLOW, HOROVOD),
     runs=(
         Run(

@@ -55,7 +55,7 @@ PAPER = Paper(
     id="shoeybi2019",
     citation="M. Shoeybi et al., Megatron-LM: Training Multi-Billion Parameter Language Models Using Model "
     "Parallelism, 2019, arXiv:1909.08053",
-    title="Tensor parallelism scales, with four all-reduces a block",
+    title="Weak-scaling efficiency of tensor parallelism, and its all-reduces in a block",
     tables=(WEAK, STRONG),
     runs=(
         Run(

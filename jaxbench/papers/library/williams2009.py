@@ -120,7 +120,7 @@ PAPER = Paper(
     citation="S. Williams, A. Waterman and D. Patterson, Roofline, Communications of the ACM 52(4), 2009; R. Hockney, "
     "The communication challenge for MPP, Parallel Computing 20(3), 1994; G. Amdahl, 1967; J. Gustafson, 1988; "
     "N. Gunther, 1993",
-    title="The laws that a machine's numbers should follow",
+    title="Times of kernels and all-reduces, and speed-up, against five laws",
     tables=(),
     runs=(
         Run(name="machine", minutes=3, words=("machine",)),
