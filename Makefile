@@ -85,7 +85,7 @@ card: need-run $(runtime)  ## write a run as one document under cards/: make car
 cards: $(runtime)  ## show all cards as one table and one figure: make cards FILTER="experiment=cnn devices=8"
 	@$(app) cards $$FILTER
 
-repro: $(runtime)  ## measure a card again: is the result within its interval? make repro CARD=cards/....json
+repro: $(runtime)  ## measure a card again: is the result within 20 %? make repro CARD=cards/....json
 	@$(app) repro --card="$$CARD" $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 doctor: $(runtime)  ## is this machine fit to measure on?

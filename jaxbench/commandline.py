@@ -43,7 +43,7 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("across", "", "compare: the config fields that may differ between the runs.")
 flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
-flags.DEFINE_float("margin", 0.02, "compare, ab: the largest relative difference that counts as the same.")
+flags.DEFINE_float("margin", 0.02, "The largest relative difference that counts as the same: compare, ab; repro (0.2).")
 flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine card, for its links.")
@@ -116,7 +116,7 @@ VERBS = {
     "calibrate": Verb("experiment", ("preset", "workdir", "share_machine"), configured=True, answers=True),
     "card": Verb("", ("run",)),
     "cards": Verb("..."),
-    "repro": Verb("", ("card", "workdir", "share_machine"), answers=True),
+    "repro": Verb("", ("card", "margin", "workdir", "share_machine"), answers=True),
     "doctor": Verb(),
     "list": Verb(),
     "help": Verb("..."),
