@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.scaling import Row
 from jaxbench.papers.evidence import Evidence
+from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
 
 
@@ -137,6 +139,17 @@ class Paper:
     def minutes(self) -> float:
         """Expected on two cores, at the default size."""
         return sum(run.minutes for run in self.runs)
+
+
+def curve(rows: Sequence[Row], label: str, value: Callable[[Row], Estimate], *, scaling: str = "weak") -> Ours:
+    """A number of the rows of one kind of scaling over their devices."""
+    rows = [row for row in rows if row.point.scaling == scaling]
+    return Ours(label=label, marks=marks.of(rows, lambda row: row.point.devices, value))
+
+
+def percent(row: Row) -> Estimate:
+    """The efficiency in per cent."""
+    return row.efficiency.times(100)
 
 
 def exact(value: float) -> Estimate:

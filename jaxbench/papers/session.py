@@ -68,8 +68,8 @@ def paper(
         signal.signal(signal.SIGTERM, interrupt)
         try:
             for number, run in enumerate(todo, 1):
-                about = f"run {number} of {len(todo)}, {run.name}"
-                with heartbeat(console, partial(_said, about, _log(folder, run)), terminal=True):
+                log = folder / "logs" / f"{run.name}.txt"
+                with heartbeat(console, partial(_said, f"run {number} of {len(todo)}", log), terminal=True):
                     _measure(run, preset, folder, document, launch, clock)
                 documents.judge(document, asked, Evidence(folder, document["runs"]))
                 _show_run(console, run.name, document)
@@ -94,13 +94,9 @@ def dry_run(id: str, preset: str, console: Console) -> None:
         console.print(f"jaxbench {' '.join(run.at(preset))}", highlight=False, soft_wrap=True)
 
 
-def _log(folder: Path, run: Run) -> Path:
-    return folder / "logs" / f"{run.name}.txt"
-
-
-def _said(about: str, log: Path) -> str:
+def _said(run: str, log: Path) -> str:
     """ "run 1 of 2, cnn: " and the newest line of its log, which says what is left of it."""
-    return f"{about}: {launch_lib.last_line(log) if log.exists() else 'starting'}"
+    return f"{run}, {log.stem}: {launch_lib.last_line(log) if log.exists() else 'starting'}"
 
 
 def _measure(
@@ -114,7 +110,7 @@ def _measure(
         return
     command = (*words, f"--workdir={folder / run.name}")
     try:
-        ended = launch(command, _log(folder, run), LIMIT_S[preset])
+        ended = launch(command, folder / "logs" / f"{run.name}.txt", LIMIT_S[preset])
     except KeyboardInterrupt:
         message = "Interrupted. The same command continues with it."
         documents.record(document, run.name, outcome=STOPPED, seconds=clock() - start, message=message)

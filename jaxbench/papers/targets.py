@@ -18,6 +18,7 @@ from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.targets import fit_knee
 from jaxbench.errors import UserError
 from jaxbench.papers.evidence import Evidence, NotTestable
+from jaxbench.verdicts.ratio import of_seeds
 
 NAME, RUN = "targets.csv", "targets"
 WORDS = ("run", "time_to_target", "--config.mesh.devices=1")
@@ -35,8 +36,8 @@ class TrainingsByBatch:
     Attributes:
       steps: {batch: (seeds,)} to the target; without the batches of which a training did not reach it.
       accuracy: {batch: (seeds,)} of all trainings, as a share.
-      diverged: {batch: how many of its trainings}: the loss was not finite, or the accuracy is below LEARNT times that
-        of the smallest batch. Such a network has not learnt the task, so it says nothing of what a batch costs.
+      diverged: {batch: how many of its trainings}: the loss was not finite, or the accuracy is below LEARNT times the
+        best batch's. Such a network has not learnt the task, so it says nothing of what a batch costs.
       noise: (trainings,) gradient noise scale in examples; unknown ones are left out.
     """
 
@@ -64,7 +65,7 @@ def read(found: Evidence, rule: str) -> TrainingsByBatch:
     rows = rows.assign(reached=rows["reached"].astype(str).str.lower().isin(["true", "1", "1.0"]))
     groups = {int(batch): group for batch, group in sorted(rows.groupby("batch"))}
     noise = rows["noise_scale"].to_numpy(dtype=float)
-    least = LEARNT * rows[rows["batch"] == rows["batch"].min()]["accuracy"].mean()
+    least = LEARNT * rows.groupby("batch")["accuracy"].mean().max()
     blown = rows["diverged"].notna() | ~(rows["accuracy"] >= least)  # an unknown accuracy is none
     return TrainingsByBatch(
         steps={batch: g["steps"].to_numpy(dtype=float) for batch, g in groups.items() if g["reached"].all()},
@@ -84,22 +85,14 @@ def student(values: np.ndarray) -> Estimate:
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> Estimate:
-    """The mean of `a` less that of `b`, with Welch's 95 % interval (Welch 1947, doi:10.1093/biomet/34.1-2.28)."""
-    value = float(np.mean(a) - np.mean(b))
-    if min(len(a), len(b)) < 2:
-        return Estimate(value=value)
-    parts = [float(np.var(side, ddof=1)) / len(side) for side in (a, b)]
-    total = sum(parts)
-    if total == 0:
-        return Estimate(value=value, lo=value, hi=value)
-    df = total**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (a, b), strict=True))
-    half = float(special.stdtrit(df, 0.975)) * math.sqrt(total)
-    return Estimate(value=value, lo=value - half, hi=value + half)
+    """The mean of `a` less that of `b`, with Welch's 95 % interval."""
+    found = of_seeds(b, a)
+    return Estimate(value=found.log, lo=found.log - found.half(0.05), hi=found.log + found.half(0.05))
 
 
 def ratio(a: np.ndarray, b: np.ndarray) -> Estimate:
     """The geometric mean of `a` over that of `b`, with Welch's interval of the logarithms."""
-    return exponential(difference(np.log(a), np.log(b)))
+    return of_seeds(np.log(b), np.log(a)).estimate()
 
 
 def exponential(logarithm: Estimate) -> Estimate:

@@ -100,7 +100,7 @@ def headlines(card: dict[str, Any]) -> list[str]:
 
 
 def _poor(link: Mapping[str, Any]) -> bool:
-    """Whether the line describes nothing, so that no bandwidth follows from it. Older cards do not say."""
+    """As `AlphaBetaFit.poor`. Older cards do not say."""
     return (link.get("misfit") or 0.0) >= POOR
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers import targets
-from jaxbench.papers.evidence import Diverged, Evidence, NotTestable, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run
-from jaxbench.report.drawing import marks
+from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve, percent
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.verdicts.claim import DIVERGED
 
 ERROR = "goyal_error_vs_batch"
 KEPT, FAR = 32, 256  # times the smallest batch: the paper's 8,192 over 256, and its 65,536 over 256
@@ -40,10 +40,8 @@ def _lost(found: Evidence, *, most: int, least: int = 2) -> Reading:
         raise NotTestable(f"No batch is {least} to {most} times the smallest, {small}.")
     for batch in (small, large):
         if count := trainings.diverged[batch]:
-            raise Diverged(
-                f"{count} of {len(accuracy[batch])} trainings at batch {batch} diverged "
-                f"({_error(targets.student(accuracy[batch])).value:.3g} % error): its learning rate is too high here."
-            )
+            how = f"diverged ({100 - 100 * accuracy[batch].mean():.3g} % error): its learning rate is too high here."
+            raise NotTestable(f"{count} of {len(accuracy[batch])} trainings at batch {batch} {how}", DIVERGED)
     return Reading(targets.difference(accuracy[small], accuracy[large]).times(100), f"batch {large} against {small}")
 
 
@@ -60,8 +58,7 @@ def _error(value: Estimate) -> Estimate:
 
 
 def throughput(found: Evidence) -> Sequence[Ours]:
-    rows = [row for row in found.training("cnn").rows if row.point.scaling == "weak"]
-    return [Ours(label="cnn here", marks=marks.of(rows, lambda r: r.point.devices, lambda r: r.efficiency.times(100)))]
+    return [curve(found.training("cnn").rows, "cnn here", percent)]
 
 
 def published_error() -> Sequence[PublishedSeries]:

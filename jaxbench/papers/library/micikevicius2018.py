@@ -20,7 +20,7 @@ WHOLE, HALF, UNSCALED = "default", "float16", "float16_unscaled"
 
 def accuracy(found: Evidence, precision: str) -> np.ndarray:
     """(seeds,) the share of test images that each training of the precision gets right. Raises NotTestable."""
-    places = [found.levers(f"seed{seed}").places[0] for seed in SEEDS]
+    places = [found.place(f"seed{seed}") for seed in SEEDS]
     values = np.array([arm_of(place, precision).outcome("final_accuracy") for place in places])
     if not np.isfinite(values).all():
         raise NotTestable(f"The trainings in {precision} ended without an accuracy.")
