@@ -147,11 +147,6 @@ def curve(rows: Sequence[Row], label: str, value: Callable[[Row], Estimate], *, 
     return Ours(label=label, marks=marks.of(rows, lambda row: row.point.devices, value))
 
 
-def percent(row: Row) -> Estimate:
-    """The efficiency in per cent."""
-    return row.efficiency.times(100)
-
-
 def exact(value: float) -> Estimate:
     """A number without noise, which is its own interval."""
     return Estimate(value=value, lo=value, hi=value)

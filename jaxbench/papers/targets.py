@@ -2,7 +2,7 @@
 """What trainings to a target say about the batch: accuracy, steps, the knee and the gradient noise scale.
 
 They are read from `targets.csv` of a run of the experiment `time_to_target`: one line a training, with the columns of
-`COLUMNS`. A training that did not reach its target is a lower bound of its steps, so it is never used as a number of
+`NEEDED`. A training that did not reach its target is a lower bound of its steps, so it is never used as a number of
 steps: a batch of which a training did not reach the target has no number of steps.
 """
 
@@ -22,10 +22,7 @@ from jaxbench.verdicts.ratio import of_seeds
 
 NAME, RUN = "targets.csv", "targets"
 WORDS = ("run", "time_to_target", "--config.mesh.devices=1")
-COLUMNS = (
-    "model", "batch", "devices", "seed", "learning_rate", "rule", "steps", "reached", "accuracy", "noise_scale",
-    "diverged",
-)  # fmt: skip
+NEEDED = ("model", "batch", "devices", "seed", "rule", "steps", "reached", "accuracy", "noise_scale", "diverged")
 LEARNT = 0.5
 
 
@@ -56,7 +53,7 @@ def read(found: Evidence, rule: str) -> TrainingsByBatch:
         table = pd.read_csv(path)
     except ValueError as error:
         raise UserError(f"'{path}' is damaged ({error}): delete it, and the run makes it again.") from error
-    if missing := [name for name in COLUMNS if name not in table]:
+    if missing := [name for name in NEEDED if name not in table]:
         raise UserError(f"'{path}' is damaged, it has no column '{missing[0]}': the run makes it again.")
     rows = table[(table["rule"] == rule) & (table["model"] == table["model"].min())]
     rows = rows[rows["devices"] == rows["devices"].min()]

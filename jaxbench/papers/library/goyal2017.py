@@ -9,7 +9,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve, percent
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.verdicts.claim import DIVERGED
 
@@ -58,7 +58,7 @@ def _error(value: Estimate) -> Estimate:
 
 
 def throughput(found: Evidence) -> Sequence[Ours]:
-    return [curve(found.training("cnn").rows, "cnn here", percent)]
+    return [curve(found.training("cnn").rows, "cnn here", lambda row: row.efficiency.times(100))]
 
 
 def published_error() -> Sequence[PublishedSeries]:

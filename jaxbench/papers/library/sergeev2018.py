@@ -10,7 +10,7 @@ import numpy as np
 from jaxbench.analysis.intervals import estimate
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve, percent
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve
 
 TENSORFLOW, HOROVOD = "tf_dgx1_p100_synth", "horovod_efficiency"
 MODELS = {"resnet18": "ResNet-50", "vgg16": "VGG16"}  # ours: theirs, in the TensorFlow benchmarks
@@ -49,7 +49,7 @@ def published_speedups() -> Sequence[PublishedSeries]:
 
 
 def efficiencies(found: Evidence) -> Sequence[Ours]:
-    return [curve(found.training(name).rows, f"{name} here", percent) for name in MODELS]
+    return [curve(found.training(name).rows, f"{name} here", lambda row: row.efficiency.times(100)) for name in MODELS]
 
 
 def published_efficiencies() -> Sequence[PublishedSeries]:

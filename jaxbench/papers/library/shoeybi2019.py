@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve, exact, percent
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve, exact
 
 WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
 DEPTHS = (2, 4)
@@ -34,7 +34,7 @@ def _tensor_sums(found: Evidence, depth: int) -> int:
 
 
 def measured(found: Evidence) -> Sequence[Ours]:
-    return [curve(found.training("weak").rows, "gpt here", percent)]
+    return [curve(found.training("weak").rows, "gpt here", lambda row: row.efficiency.times(100))]
 
 
 def published_weak() -> Sequence[PublishedSeries]:
