@@ -18,9 +18,10 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-$(foreach name,A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET QUARTER RUN TARGET WORKDIR,\
-  $(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
-export A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH JOBS NAME PRESET PYTHON QUARTER RUN TARGET VENV WORKDIR
+variables := A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET QUARTER RUN TARGET WORKDIR
+$(foreach name,$(variables),$(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
+export $(variables) JOBS PYTHON VENV
+export VARIABLES := $(variables) JOBS PYTHON VENV
 app = exec "$$VENV/bin/python" -c "$$WITH_ARGS" jaxbench
 pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS" --maxprocesses=8 --dist=worksteal
 
@@ -58,8 +59,8 @@ first-run: $(runtime)  ## run everything once at a small size and write one page
 paper: need-id $(runtime)  ## does what a paper claims hold on this machine? make paper ID=rajbhandari2020 [PRESET=paper], or ID=list
 	@$(app) paper "$$ID" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-gallery: $(runtime)  ## write all papers that were run as one page, and docs/GALLERY.md
-	@$(app) gallery $(if $(WORKDIR),--workdir="$$WORKDIR")
+gallery: $(runtime)  ## write all papers that were run as one page and as GALLERY.md; DOCS=docs overwrites that of the documentation
+	@$(app) gallery $(if $(WORKDIR),--workdir="$$WORKDIR") $(if $(DOCS),--docs="$$DOCS")
 
 report: need-run $(runtime)  ## rebuild the figures and pages of a run: make report RUN=results/...
 	@$(app) report --run="$$RUN"
@@ -85,7 +86,7 @@ card: need-run $(runtime)  ## write a run as one document under cards/: make car
 cards: $(runtime)  ## show all cards as one table and one figure: make cards FILTER="experiment=cnn devices=8"
 	@$(app) cards $$FILTER
 
-repro: $(runtime)  ## measure a card again: is the result within its interval? make repro CARD=cards/....json
+repro: $(runtime)  ## measure a card again: is the result within 20 %? make repro CARD=cards/....json
 	@$(app) repro --card="$$CARD" $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 doctor: $(runtime)  ## is this machine fit to measure on?
@@ -213,8 +214,7 @@ except ValueError as error:
 words = sys.argv[1:]
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch
-ours = "A ACROSS ARGS B CARD ENGINE EXP FILTER FROM ID K LAUNCH NAME JOBS PRESET PYTHON QUARTER RUN TARGET VENV WORKDIR MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS"
-for name in ours.split():
+for name in [*os.environ.get("VARIABLES", "").split(), *"VARIABLES MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS".split()]:
     os.environ.pop(name, None)
 os.execv(sys.executable, [sys.executable, "-m", *words, *args])
 endef

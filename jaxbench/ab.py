@@ -12,6 +12,7 @@ and makes the plan and the settings of both arms.
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import signal
 import time
@@ -36,7 +37,7 @@ from jaxbench.records import schema
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import run as runner
 from jaxbench.runner.client import WorkerError
-from jaxbench.runner.progress import format_s
+from jaxbench.runner.progress import format_s, heartbeat
 from jaxbench.runner.workers import Workers, note_workers
 from jaxbench.verdicts import comparable, sequential
 from jaxbench.verdicts.judge import CANNOT_TELL, Answers
@@ -197,17 +198,22 @@ def run(
 
 
 def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> AbOutcome:
-    begun, longest, pairs = clock(), 0.0, min(arm.pairs for arm in arms)
+    begun, longest, pairs, text, warned = clock(), 0.0, min(arm.pairs for arm in arms), "", False
     # Refreshed by hand: a refreshing thread would run on the cores that are measured.
-    with Live(console=console, auto_refresh=False, transient=True) as line:
+    with Live(console=console, auto_refresh=False, transient=True) as line, heartbeat(console, lambda: text):
         while True:
             start = clock()
             if pairs:
-                outcome = _outcome(arms, pairs, budget, start - begun + longest)
+                outcome = _outcome(arms, pairs, budget, start - begun, longest)
                 if outcome.why:
                     return outcome
-            left = format_s(max(0.0, budget.seconds - (start - begun)))
-            text = f"pair {pairs + 1}, next verdict after pair {sequential.next_look(pairs)}, at most {left} left"
+            look = sequential.next_look(pairs) or 0
+            left_s = (look - pairs) * longest
+            if start - begun + left_s > budget.seconds and not warned:
+                console.print(f"The budget ends before: {_needs(pairs, longest)}.", highlight=False, soft_wrap=True)
+                warned = True
+            left = f"in {format_s(left_s)}" if longest else f"budget {format_s(budget.seconds)}"
+            text = f"pair {pairs + 1}, next verdict after pair {look}, {left}"
             line.update(Text(text), refresh=True)
             _pair(arms, pairs, order)
             pairs += 1
@@ -216,8 +222,8 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
             longest = max(longest, clock() - start)
 
 
-def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float) -> AbOutcome:
-    """The outcome of the first `pairs`; an interrupted pair is ignored. seconds: as in `_ended`."""
+def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longest: float) -> AbOutcome:
+    """The outcome of the first `pairs`; an interrupted pair is ignored. seconds, longest: as in `_ended`."""
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
     if any(arm.checkout for arm in arms):  # a commit may change the model, which is then said
@@ -227,18 +233,27 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float) -> Ab
     left, right = (sequential.first(side, pairs) for side in (pair.a, pair.b))
     answers = sequential.judge(left, right, budget.metric, margin=budget.margin)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
-    return AbOutcome(answers, across, pair.left_out, software, _ended(answers, pairs, seconds, budget))
+    return AbOutcome(answers, across, pair.left_out, software, _ended(answers, pairs, seconds, longest, budget))
 
 
-def _ended(answers: Answers, pairs: int, seconds: float, budget: Budget) -> str:
-    """Why no further pair is measured; "" if one is. seconds: from the start to the expected end of the next pair."""
+def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:
+    """Why no further pair is measured; "" if one is. seconds: since the start. longest: of a pair."""
     if pairs in sequential.LOOKS and answers.overall.verdict != CANNOT_TELL:
         return f"the verdict was reached after {pairs} pairs"
     if sequential.next_look(pairs) is None:
         return f"{pairs} pairs is the maximum"
-    if seconds > budget.seconds:
-        return f"the budget of {format_s(budget.seconds)} is spent after {pairs} pairs"
+    if seconds + longest > budget.seconds:
+        spent = f"no further pair fits into the budget of {format_s(budget.seconds)} after {pairs}"
+        return f"{spent}; {_needs(pairs, longest)}, and the same WORKDIR continues"
     return ""
+
+
+def _needs(pairs: int, longest: float) -> str:
+    """ "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"."""
+    look = sequential.next_look(pairs) or 0
+    wanted = 60 * math.ceil(look * longest / 60)
+    needed = f"the next verdict needs {look}, {format_s(wanted)}"
+    return f"one pair takes {format_s(longest)}, {needed}: add --budget_s={wanted}"
 
 
 def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:

@@ -43,10 +43,11 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("across", "", "compare: the config fields that may differ between the runs.")
 flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
-flags.DEFINE_float("margin", 0.02, "compare, ab: the largest relative difference that counts as the same.")
+flags.DEFINE_float("margin", 0.02, "The largest relative difference that counts as the same: compare, ab; repro (0.2).")
 flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine card, for its links.")
+flags.DEFINE_string("docs", None, "gallery: the folder of a documentation that gets GALLERY.md and its figures.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
 flags.DEFINE_bool("elastic", False, "train in several processes: when one is lost, the others go on by themselves.")
 flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent one is lost.")
@@ -103,7 +104,7 @@ VERBS = {
     "machine": Verb("", ("preset", "workdir", "share_machine")),
     "first-run": Verb("", ("workdir", "dry_run", "share_machine")),
     "paper": Verb("paper, or list", ("preset", "workdir", "dry_run", "share_machine")),
-    "gallery": Verb("", ("workdir",)),
+    "gallery": Verb("", ("workdir", "docs")),
     "report": Verb("", ("run",)),
     "launch": Verb("engine", ("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run")),
     "compare": Verb("", ("a", "b", "across", "metric", "margin", "workdir"), answers=True),
@@ -115,7 +116,7 @@ VERBS = {
     "calibrate": Verb("experiment", ("preset", "workdir", "share_machine"), configured=True, answers=True),
     "card": Verb("", ("run",)),
     "cards": Verb("..."),
-    "repro": Verb("", ("card", "workdir", "share_machine"), answers=True),
+    "repro": Verb("", ("card", "margin", "workdir", "share_machine"), answers=True),
     "doctor": Verb(),
     "list": Verb(),
     "help": Verb("..."),

@@ -223,10 +223,12 @@ def card(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 def repro(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
     """jaxbench repro --card=FILE."""
     from jaxbench.cards import repro as again
+    from jaxbench.cards.agreement import MARGIN
 
     if not flag.card:
         raise UserError("jaxbench repro needs --card=FILE, the file of a result card.")
-    return again.repro(Path(flag.card), workdir, console)
+    margin = margin_of(flag) if flag["margin"].present else MARGIN
+    return again.repro(Path(flag.card), workdir, console, margin=margin)
 
 
 def _answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:

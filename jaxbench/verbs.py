@@ -154,7 +154,8 @@ def gallery(console: Console) -> int:
     from jaxbench.papers import gallery as papers
     from jaxbench.papers import session
 
-    papers.gallery(Path(FLAGS.workdir) if FLAGS.workdir else session.FOLDER, console)
+    docs = Path(FLAGS.docs) if FLAGS.docs else None
+    papers.gallery(Path(FLAGS.workdir) if FLAGS.workdir else session.FOLDER, console, docs)
     return 0
 
 

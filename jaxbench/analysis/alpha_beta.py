@@ -39,7 +39,7 @@ class AlphaBetaFit:
         interval if some draws do not grow with the size, since it would have no upper end.
       half_bytes: alpha x beta, the payload at which both terms are equal (Hockney's n_1/2).
       bus_factor: busbw / algbw of the group; NaN for transfers and for one device.
-      misfit: the largest absolute relative residual. residuals: (payload_bytes, (line - measured) / measured).
+      misfit: the largest absolute relative residual. residuals: (payload_bytes, (measured - line) / measured).
       why_not: a clause; "" when there is a fit.
     """
 
@@ -51,6 +51,11 @@ class AlphaBetaFit:
     misfit: float = math.nan
     residuals: tuple[tuple[int, float], ...] = ()
     why_not: str = ""
+
+    @property
+    def poor(self) -> bool:
+        """Whether the line misses a time so far that alpha and beta describe nothing."""
+        return self.misfit >= POOR
 
     @property
     def name(self) -> str:
@@ -115,7 +120,7 @@ def _solved(fit: AlphaBetaFit, rows: list[CaseRow]) -> AlphaBetaFit:
     sizes = np.array([row.point.payload_bytes for row in rows], dtype=np.float64)
     times = np.array([row.timing.step_s.value for row in rows])
     ((alpha, inverse),) = solve(sizes, times[None])
-    residuals = (alpha + sizes * inverse) / times - 1
+    residuals = 1 - (alpha + sizes * inverse) / times
     if not inverse > 0:
         return dataclasses.replace(fit, why_not="no bandwidth term: time does not grow with size")
     draws = np.stack([row.timing.step_draws for row in rows], axis=1)
@@ -189,10 +194,13 @@ def _sentence(fit: AlphaBetaFit) -> str:
     text = f"{fit.name}: t(S) = {alpha} + S / ({beta})"
     if fit.alpha_s.value > 0:
         text += f", both terms equal at {payload(fit.half_bytes.value)}"
-    side = "above" if residual > 0 else "below"
-    text += f"; residuals of at most {100 * abs(residual):.2g} % ({side} the time at {payload(size)})"
-    if fit.misfit >= POOR:
-        text += ": the line does not describe these times"
+    side = "below" if residual > 0 else "above"
+    text += f"; residuals of at most {100 * abs(residual):.2g} % (the line is {side} the time at {payload(size)})"
+    if fit.poor:
+        most, off = fit.residuals[-1]
+        rate = most * (1 - off) / fit.seconds_at(np.array(most))
+        text += f": the line does not describe these times, and beta is no bandwidth; {payload(most)} went at "
+        text += per_second(float(rate))
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
         text += "; some draws do not grow with size, so the bandwidth has no upper limit"
     if fit.place.oversubscribed:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from jaxbench.analysis import ceilings, paired_ratio
-from jaxbench.analysis.alpha_beta import POOR, AlphaBetaFit, group_of
+from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing
 from jaxbench.analysis.headline import devices as devices_word
@@ -171,7 +171,7 @@ def _collectives(rows: list[CaseRow], fits: list[AlphaBetaFit]) -> list[str]:
 
 def _small_payload(rows: list[CaseRow], shown: CaseRow, fit: AlphaBetaFit | None) -> str:
     """The cost of a small payload in the group of `shown`. The alpha of a line that misses the times means nothing."""
-    if fit is not None and fit.misfit < POOR:
+    if fit is not None and not fit.poor:
         return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
     group = [row for row in rows if group_of(row.point) == group_of(shown.point)]
     smallest = min(group, key=lambda row: row.point.payload_bytes or 0)

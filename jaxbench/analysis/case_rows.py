@@ -47,6 +47,11 @@ class CaseRow(Rates):
         """Whether the row may support a headline, a fit or the machine's card."""
         return self.gate == "passed" and self.point.honest
 
+    @property
+    def launch_bound(self) -> bool:
+        """Whether a large part of its time is the start of a call, so that its rate says nothing of the work."""
+        return any(gate.launch_bound for gate in self.gates)
+
 
 def analyse(
     points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None, spread: Spread = ASSUMED

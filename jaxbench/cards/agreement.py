@@ -1,10 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a new run agrees with a card: the step time and efficiency of each point are within or outside.
+"""Whether a new run agrees with a card: the step time and efficiency of each point are within a margin, or outside.
 
 Each question is a ratio, new over card, with the interval of `jaxbench.verdicts`, which covers the spread of rounds and
-of processes. Within: the interval contains 1. A table asks several questions, so its intervals hold jointly with 95 %
-(Bonferroni): 19 of 20 reproduced cards have no point outside, however many points they have. An interval that would
-hide a factor of `BLIND` is no answer.
+of processes, and `judge.decide` answers it. Within: the whole interval is within the margin, so a larger difference
+would have been seen. Consistent: the interval contains 1 and reaches beyond the margin, which proves nothing. A table
+asks several questions, so its intervals hold jointly with 95 % (Bonferroni): 19 of 20 reproduced cards have no point
+outside, however many points they have.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.spread import Spread
+from jaxbench.verdicts import judge, samples
 from jaxbench.verdicts import ratio as ratios
-from jaxbench.verdicts import samples
 from jaxbench.verdicts.comparable import FinishedRun
+from jaxbench.verdicts.judge import CANNOT_TELL
 from jaxbench.verdicts.ratio import Drawn, Ratio
 
 ALPHA = 0.05  # chance that anything in a table is outside by chance
-BLIND = 2.0
-WITHIN, OUTSIDE, CANNOT_TELL, NOT_JUDGED = "within", "outside", "cannot tell", ""
+MARGIN = 0.2  # a smaller difference counts as reproduced
+WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
+_VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
 Any_ = MeasuredPoint | CasePoint
 
 
@@ -58,9 +61,10 @@ class PointAgreement:
 
 
 def agree(
-    card: FinishedRun, now: FinishedRun, spreads: tuple[Spread, Spread], *, same_machine: bool
+    card: FinishedRun, now: FinishedRun, spreads: tuple[Spread, Spread], *, same_machine: bool, margin: float = MARGIN
 ) -> list[PointAgreement]:
-    """All points of both runs, those of the card first. spreads: of the card's machine and of this one.
+    """All points of both runs, those of the card first. spreads: of the card's machine and of this one. margin: as in
+    `judge`.
 
     same_machine: only then step times are judged; efficiencies are in any case.
     """
@@ -76,12 +80,12 @@ def agree(
         if name not in times:
             answers.append(_absent(name, mine.get(name), theirs.get(name)))
             continue
-        time = _question(times[name], alpha, [math.exp(side[name].value) for side in drawn])
+        time = _question(times[name], alpha, margin, [math.exp(side[name].value) for side in drawn])
         if not same_machine:
             time = dataclasses.replace(time, verdict=NOT_JUDGED)
         share = Question()
         if name in shares:
-            share = _question(shares[name], alpha, [side[name].efficiency.value for side in rows])
+            share = _question(shares[name], alpha, margin, [side[name].efficiency.value for side in rows])
         answers.append(PointAgreement(point=name, time=time, efficiency=share))
     return answers
 
@@ -140,29 +144,27 @@ def _over(base: Drawn, point: Drawn) -> Drawn:
     return Drawn(value=base.value - point.value, draws=base.draws - point.draws, df=min(base.df, point.df))
 
 
-def _question(quotient: Ratio, alpha: float, values: list[float]) -> Question:
+def _question(quotient: Ratio, alpha: float, margin: float, values: list[float]) -> Question:
     half = quotient.half(alpha)
     card, now = values
     if not math.isfinite(half):
         return Question(verdict=CANNOT_TELL, card=card, now=now, why="one side has only 1 round: measure at least 2")
     ratio = quotient.estimate(alpha) if half < 700 else Estimate(value=math.exp(quotient.log))  # else exp overflows
-    if abs(quotient.log) > half:
-        return Question(verdict=OUTSIDE, card=card, now=now, ratio=ratio)
-    if half > math.log(BLIND):
-        why = f"too few rounds: the interval would hide a factor of {BLIND:g}"
-        return Question(verdict=CANNOT_TELL, card=card, now=now, ratio=ratio, why=why)
-    return Question(verdict=WITHIN, card=card, now=now, ratio=ratio)
+    unclear = CONSISTENT if abs(quotient.log) <= half else CANNOT_TELL
+    verdict = _VERDICTS.get(judge.decide(quotient, alpha, margin), unclear)
+    why = "it differs, but by more or by less than the margin" if verdict == CANNOT_TELL else ""
+    return Question(verdict=verdict, card=card, now=now, ratio=ratio, why=why)
 
 
 def exit_code(answers: list[PointAgreement]) -> int:
     """0 all within, 1 some outside, 2 some inconclusive, 3 nothing could be judged."""
     verdicts = [verdict for answer in answers for verdict in answer.verdicts]
-    judged = [verdict for verdict in verdicts if verdict in (WITHIN, OUTSIDE)]
+    judged = [verdict for verdict in verdicts if verdict in (WITHIN, OUTSIDE, CONSISTENT)]
     if OUTSIDE in verdicts:
         return 1
     if not judged and not any(q.verdict for a in answers for q in (a.time, a.efficiency)):
         return 3
-    return 2 if CANNOT_TELL in verdicts else 0
+    return 2 if {CANNOT_TELL, CONSISTENT} & {*verdicts} else 0
 
 
 def widest(answers: list[PointAgreement]) -> Mapping[str, float]:
@@ -170,7 +172,8 @@ def widest(answers: list[PointAgreement]) -> Mapping[str, float]:
     reaches: dict[str, float] = {}
     for name in ("time", "efficiency"):
         questions = [getattr(answer, name) for answer in answers]
-        reach = [q.ratio.hi / q.ratio.value - 1 for q in questions if q.verdict == WITHIN and q.ratio.has_interval]
+        known = [q.ratio for q in questions if q.verdict in (WITHIN, CONSISTENT) and q.ratio.has_interval]
+        reach = [ratio.hi / ratio.value - 1 for ratio in known]
         if reach:
             reaches[name] = max(reach)
     return reaches

@@ -12,24 +12,25 @@ from rich.text import Text
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.spread import Spread
 from jaxbench.cards import agreement
-from jaxbench.cards.agreement import CANNOT_TELL, OUTSIDE, WITHIN, PointAgreement, Question
+from jaxbench.cards.agreement import CANNOT_TELL, CONSISTENT, OUTSIDE, WITHIN, PointAgreement, Question
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import printable
 from jaxbench.report.numbers import milliseconds, ratio
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill
 
-_STYLES = {WITHIN: "ok", OUTSIDE: "no", CANNOT_TELL: "unchecked"}
+_STYLES = {WITHIN: "ok", OUTSIDE: "no", CONSISTENT: "unchecked", CANNOT_TELL: "unchecked"}
 _WORDS = {
-    0: "Reproduced: every number is within its interval.",
-    1: "Not reproduced: some numbers are outside their intervals.",
-    2: "Inconclusive: nothing is outside its interval, but not everything could be judged.",
+    0: "Reproduced: every number is within {margin} of the card's.",
+    1: "Not reproduced: some numbers differ by more than {margin} from the card's.",
+    2: "Inconclusive: no number is outside, but not every number could be judged.",
     3: "Not comparable: no number of the card could be judged.",
 }
 
 
 def show(
-    card: Card, answers: list[PointAgreement], spreads: tuple[Spread, Spread], console: Console, *, same_machine: bool
-) -> None:
+    card: Card, answers: list[PointAgreement], spreads: tuple[Spread, Spread], console: Console, *, same_machine: bool,
+    margin: float,
+) -> None:  # fmt: skip
     console.print()
     console.print(Text(f"{printable(card.path.name)}, run again", style="bold"))
     console.print(fill(_COLUMNS, answers).terminal(console.width))
@@ -39,8 +40,12 @@ def show(
                 console.print(Text(printable(f"{answer.point}: {what}{', ' if what else ''}{why}.")), soft_wrap=True)
     code = agreement.exit_code(answers)
     counts = Counter(verdict for answer in answers for verdict in answer.verdicts)
-    counted = ", ".join(f"{counts[word]} {word}" for word in (WITHIN, OUTSIDE, CANNOT_TELL) if counts[word])
-    console.print(Text(_WORDS[code] + (f" ({counted})" if counted else ""), style="bold"))
+    counted = ", ".join(f"{counts[word]} {word}" for word in _STYLES if counts[word])
+    words = _WORDS[code].format(margin=f"{100 * margin:g} %")
+    if code == 2 and not counts[CANNOT_TELL]:
+        seen = " and ".join(_widest(answers))
+        words = f"Consistent, but only differences above {seen} would have been seen; the margin is {100 * margin:g} %."
+    console.print(Text(words + (f" ({counted})" if counted else ""), style="bold"))
     for sentence in _remarks(answers, spreads, same_machine=same_machine):
         console.print(Text(sentence, style="dim"), soft_wrap=True)
 
@@ -81,13 +86,16 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _remarks(answers: list[PointAgreement], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:
-    widest = agreement.widest(answers)
-    sentences = ["Intervals of now / card hold jointly with 95 %; within: the interval contains 1."]
+def _widest(answers: list[PointAgreement]) -> list[str]:
+    """ "13 % in a step time", "2 % in an efficiency": the largest differences that could be missed."""
     names = {"time": "a step time", "efficiency": "an efficiency"}
-    hidden = [f"{100 * share:.0f} % in {names[name]}" for name, share in widest.items()]
-    if hidden:
-        sentences.append(f"Within can hide differences of up to {' and '.join(hidden)}; more rounds or processes help.")
+    return [f"{100 * share:.0f} % in {names[name]}" for name, share in agreement.widest(answers).items()]
+
+
+def _remarks(answers: list[PointAgreement], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:
+    sentences = ["Intervals hold jointly with 95 %; within: the whole interval is; consistent: it contains 1."]
+    if hidden := _widest(answers):
+        sentences.append(f"This can hide differences of up to {' and '.join(hidden)}; more rounds or processes help.")
     sources = dict.fromkeys(f"{100 * spread.sd:.1f} %, {spread.source}" for spread in spreads)
     sentences.append(f"Spread between processes of one program: {'; '.join(sources)}.")
     return sentences if same_machine else [*sentences, "Step times of another kind of machine are not judged."]

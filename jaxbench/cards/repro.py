@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench repro`: runs a card's config again and says whether each point is within its interval."""
+"""`jaxbench repro`: runs a card's config again and says whether each point is within a margin of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from jaxbench.verdicts.comparable import FinishedRun, NotComparable
 NOT_COMPARABLE = 3
 
 
-def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str = "") -> int:
+def repro(
+    card_path: Path, workdir: Path, console: Console, *, experiment: str = "", margin: float = agreement.MARGIN
+) -> int:
     """Repeats the card's run in `workdir` and compares. An earlier run of the same config there is continued.
 
     experiment: the file of the experiment, if it is not one of jaxbench's and has been moved.
@@ -50,10 +52,10 @@ def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str =
     for sentence in (*other_machine(card, here), *_other_source(card, name), *notes):
         console.print(Text(sentence, style="yellow"), soft_wrap=True)
     runner.run(name, config, workdir, console, stopping.look)
-    return compare(card, then, workdir, console)
+    return compare(card, then, workdir, console, margin)
 
 
-def compare(card: Card, then: FinishedRun, workdir: Path, console: Console) -> int:
+def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, margin: float = agreement.MARGIN) -> int:
     """Compares a finished run with the card and prints the table. then: the card's own run. Returns the exit code."""
     try:
         now = comparable.read(workdir)
@@ -68,8 +70,8 @@ def compare(card: Card, then: FinishedRun, workdir: Path, console: Console) -> i
     same = not identity.hardware(then.manifest, now.manifest)
     named = str(card.data["name"].get("experiment", ""))
     spreads = calibration.spread_of(then.manifest, named), calibration.spread_of(now.manifest, named)
-    answers = agreement.agree(then, now, spreads, same_machine=same)
-    agreement_table.show(card, answers, spreads, console, same_machine=same)
+    answers = agreement.agree(then, now, spreads, same_machine=same, margin=margin)
+    agreement_table.show(card, answers, spreads, console, same_machine=same, margin=margin)
     for sentence in comparable.software(then, now):
         console.print(Text(f"A is the card, B this run. {sentence}.", style="dim"), soft_wrap=True)
     return agreement.exit_code(answers)

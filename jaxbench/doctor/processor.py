@@ -70,7 +70,7 @@ def others(before: Times, after: Times, wall_s: float, allowed: set[int] | None,
 @check("steal", "what a hypervisor takes")
 def steal(before: Times, after: Times, wall_s: float, boot_s: float) -> Result | None:
     """Now, and since boot: a neighbour on the host may pause during the second that is watched."""
-    if not after:
+    if not any(time.steal_s for time in after.values()):  # a hypervisor that reports has taken some since boot
         return None
     taken, since_boot = ([times[cpu].steal_s for cpu in after if cpu in times] for times in (before, after))
     now, ever = (sum(since_boot) - sum(taken)) / wall_s / len(after), sum(since_boot) / boot_s / len(after)

@@ -23,7 +23,8 @@ class LoadCounters:
       cpu_s: processor time of this process, all threads, in user and system mode.
       switches: how often the system took a CPU from a thread of this process (involuntary context switches).
       busy_s, steal_s: summed over the CPUs that this process may use: the seconds in which any process ran, and in
-        which the hypervisor ran another machine. None where the system does not say.
+        which the hypervisor ran another machine. None where the system does not say; steal_s also while it has been
+        0 on every CPU since the system started: there is no hypervisor, or it does not report what it takes.
       cpus: how many CPUs this process may use.
     """
 
@@ -88,4 +89,6 @@ def _system() -> tuple[float | None, float | None, int]:
     if not allowed <= times.keys():
         return None, None, len(allowed)
     mine = [times[cpu] for cpu in allowed]
-    return sum(time.busy_s for time in mine), sum(time.steal_s for time in mine), len(allowed)
+    reported = any(time.steal_s for time in times.values())
+    steal_s = sum(time.steal_s for time in mine) if reported else None
+    return sum(time.busy_s for time in mine), steal_s, len(allowed)

@@ -171,12 +171,17 @@ def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any
         "switches": tuple(b.switches - a.switches for a, b in samples),
         "cpus": samples[0][0].cpus,
     }
-    times = [(a.busy_s, b.busy_s, a.steal_s, b.steal_s) for a, b in samples]
-    if all(value is not None for values in times for value in values):
-        busy, steal = zip(*((b - a, d - c) for a, b, c, d in times), strict=True)  # type: ignore[operator]
+    if busy := _between([(a.busy_s, b.busy_s) for a, b in samples]):
         found["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, found["cpu_s"], strict=True))
+    if steal := _between([(a.steal_s, b.steal_s) for a, b in samples]):
         found["steal_s"] = steal
     return found
+
+
+def _between(readings: Sequence[tuple[float | None, float | None]]) -> tuple[float, ...]:
+    """The difference of each pair; () if any reading is unknown."""
+    known = [(a, b) for a, b in readings if a is not None and b is not None]
+    return tuple(b - a for a, b in known) if len(known) == len(readings) else ()
 
 
 @contextmanager

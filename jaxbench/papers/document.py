@@ -75,7 +75,7 @@ def judged(claim: Claim, found: Evidence) -> Document:
     try:
         reading = claim.read(found)
     except NotTestable as reason:
-        entry |= {"verdict": verdicts.NOT_TESTABLE, "why": str(reason)}
+        entry |= {"verdict": reason.verdict, "why": str(reason)}
     except UserError as error:
         entry |= {"verdict": verdicts.NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
     else:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxbench.catalog import published
+from jaxbench.papers import document as documents
 from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Panel, Paper, PublishedSeries
 from jaxbench.report.drawing import canvas, marks, notes
@@ -17,13 +18,16 @@ FOLDER, NAME = "figures", "paper"
 _MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
 
 
-def write(paper: Paper, found: Evidence) -> None:
-    """Draws the figure into the folder of the paper."""
-    canvas.write(canvas.render(lambda: draw(paper, found)), found.folder / FOLDER, NAME)
+def write(paper: Paper, found: Evidence, claims: Sequence[Mapping[str, Any]]) -> None:
+    """Draws the figure into the folder of the paper. claims: as judged, in the paper's document."""
+    canvas.write(canvas.render(lambda: draw(paper, found, claims)), found.folder / FOLDER, NAME)
 
 
-def draw(paper: Paper, found: Evidence) -> Figure:
-    """One panel for each of the paper's, side by side. A panel without measurements says why."""
+def draw(paper: Paper, found: Evidence, claims: Sequence[Mapping[str, Any]]) -> Figure:
+    """One panel for each of the paper's, side by side. A panel without measurements says why.
+
+    The title names what is measured, and never what the paper claims: the verdicts below the panels answer that.
+    """
     sheet = Sheet(1, len(paper.panels), heights=2.4)
     handles: dict[str, Any] = {}
     ours: dict[str, int] = {}  # a series has one look in all panels
@@ -36,7 +40,7 @@ def draw(paper: Paper, found: Evidence) -> Figure:
                 marks.line(axes, series.marks, place=place, between="none" if panel.names else "-")
                 handles[series.label] = marks.handle(place, series.label)
                 states = {mark.state for mark in series.marks}
-                remarks += [meaning for state, meaning in _MEANINGS.items() if state in states]
+                remarks += [series.crosses or meaning for state, meaning in _MEANINGS.items() if state in states]
             _dashed(axes, panel, panel.laws(found), handles)
         except NotTestable as reason:
             remarks.append(f"{panel.title}: nothing measured here. {reason}")
@@ -45,7 +49,14 @@ def draw(paper: Paper, found: Evidence) -> Figure:
     remarks += [notes.cited("; ".join(sources))] if sources else []
     if len(handles) > len(ours) and not sources:
         remarks.append("dashed grey: formulas, not measured")
-    return sheet.finish(paper.title, list(handles.values()), [*remarks, "error bars: 95 % intervals"])
+    verdicts = "; ".join(f"{claim['name']}: {_verdict(claim)}" for claim in claims)
+    return sheet.finish(paper.title, list(handles.values()), [verdicts, *remarks, "error bars: 95 % intervals"])
+
+
+def _verdict(claim: Mapping[str, Any]) -> str:
+    """ "holds here (0.93 [0.91, 0.95], claimed at least 0.9)"."""
+    number = documents.number(claim)
+    return f"{claim['verdict']} ({number}, claimed {claim['limit']})" if number else str(claim["verdict"])
 
 
 def _dashed(axes: Axes, panel: Panel, every: Sequence[PublishedSeries], handles: dict[str, Any]) -> None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench gallery`: every paper that was run, as one page, and as docs/GALLERY.md in a checkout."""
+"""`jaxbench gallery`: every paper that was run, as one page and as GALLERY.md."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from jaxbench.papers import figure, page
 from jaxbench.records.store import write_atomic
 
 PAGE, MARKDOWN, FIGURES = "gallery.html", "GALLERY.md", "figures/papers"
-DOCS = Path("docs")
 TITLE = "Papers as claims"
 
 
-def gallery(folder: Path, console: Console, docs: Path = DOCS) -> None:
-    """Writes gallery.html into `folder`, and GALLERY.md with its figures into `docs` where that folder exists.
+def gallery(folder: Path, console: Console, docs: Path | None = None) -> None:
+    """Writes gallery.html into `folder`, and GALLERY.md with its figures into `docs`, else into `folder` too.
 
     Raises:
-      UserError: the folder has no paper, or one that cannot be read.
+      UserError: the folder has no paper, or one that cannot be read; there is no folder `docs`.
     """
+    if docs is not None and not docs.is_dir():
+        raise UserError(f"--docs={docs} is not a folder: give one that exists, such as docs.")
     files = sorted(folder.glob(f"*/{documents.NAME}"))
     if not files:
         raise UserError(f"'{folder}' has no paper yet: run one first, such as make paper ID=rajbhandari2020.")
@@ -32,15 +33,14 @@ def gallery(folder: Path, console: Console, docs: Path = DOCS) -> None:
     entries = [page.entry(file.parent, paper) for file, paper in zip(files, papers, strict=True)]
     write_atomic(folder / PAGE, page.render(TITLE, entries, papers, made_from=f"{len(papers)} paper.json"))
     console.print(f"Page of {len(papers)} papers: {folder / PAGE}", highlight=False, soft_wrap=True)
-    if not (docs / "METRICS.md").is_file():
-        return
+    docs = docs or folder
     (docs / FIGURES).mkdir(parents=True, exist_ok=True)
     for file, paper in zip(files, papers, strict=True):
         drawn = file.parent / figure.FOLDER / f"{figure.NAME}.png"
         if drawn.is_file():
             write_atomic(docs / FIGURES / f"{_name(paper)}.png", drawn.read_bytes())
     write_atomic(docs / MARKDOWN, "\n".join(markdown(papers)) + "\n")
-    console.print(f"For the documentation: {docs / MARKDOWN}", highlight=False, soft_wrap=True)
+    console.print(f"For a documentation: {docs / MARKDOWN}", highlight=False, soft_wrap=True)
 
 
 def markdown(papers: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -49,7 +49,7 @@ def markdown(papers: Sequence[Mapping[str, Any]]) -> list[str]:
         f"# {TITLE}",
         "",
         page.ABOUT,
-        "Made by `make gallery`; the verdicts are defined in [METRICS.md](METRICS.md#claims).",
+        "Made by `make gallery`; METRICS.md (Claims) defines the verdicts.",
         "",
         *page.overview(papers).markdown(_escaped),
         "",

@@ -16,7 +16,7 @@ from jaxbench.records.store import write_atomic
 from jaxbench.report import card_table, first_run_tables, page
 from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
-from jaxbench.verdicts.claim import FAILS, HOLDS, NOT_TESTABLE, VERDICTS
+from jaxbench.verdicts.claim import DIVERGED, FAILS, HOLDS, NOT_MEASURED, NOT_TESTABLE, VERDICTS
 from jaxbench.verdicts.judge import CANNOT_TELL
 
 PAGE = "paper.html"
@@ -25,6 +25,8 @@ _COUNTED = {
     HOLDS: ("holds here", "hold here"),
     FAILS: ("does not hold here", "do not hold here"),
     CANNOT_TELL: ("cannot be decided", "cannot be decided"),
+    DIVERGED: ("diverged", "diverged"),
+    NOT_MEASURED: ("is not measured yet", "are not measured yet"),
     NOT_TESTABLE: ("is not testable here", "are not testable here"),
 }
 ABOUT = (
@@ -102,7 +104,7 @@ def overview(papers: Sequence[Mapping[str, Any]]) -> Table:
         words = [claim["verdict"] for claim in paper["claims"]]
         numbers = (str(words.count(verdict) or "") for verdict in VERDICTS)
         rows.append((str(paper["id"]), str(paper["title"]), *numbers))
-    return plain({"paper": TEXT, "what it claims": FOLD} | dict.fromkeys(VERDICTS, ""), rows)
+    return plain({"paper": TEXT, "what it measures": FOLD} | dict.fromkeys(VERDICTS, ""), rows)
 
 
 def claims(found: Sequence[Mapping[str, Any]]) -> Table:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.scaling import Row
 from jaxbench.papers.evidence import Evidence
+from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
 
 
@@ -87,10 +89,11 @@ class PublishedSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class Ours:
-    """A series that was measured here."""
+    """A series that was measured here. crosses: what its crossed-out marks mean, if not what they mean elsewhere."""
 
     label: str
     marks: Sequence[Mark]
+    crosses: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +123,8 @@ class Paper:
     """Attributes:
     id: the name of its file.
     citation: authors, title, year and number, with those of further papers of the same claims.
-    title: of the page. tables: ids of the published series in the catalogue.
+    title: of page and figure: what is measured, not what the paper claims of it.
+    tables: ids of the published series in the catalogue.
     """
 
     id: str
@@ -135,6 +139,12 @@ class Paper:
     def minutes(self) -> float:
         """Expected on two cores, at the default size."""
         return sum(run.minutes for run in self.runs)
+
+
+def curve(rows: Sequence[Row], label: str, value: Callable[[Row], Estimate], *, scaling: str = "weak") -> Ours:
+    """A number of the rows of one kind of scaling over their devices."""
+    rows = [row for row in rows if row.point.scaling == scaling]
+    return Ours(label=label, marks=marks.of(rows, lambda row: row.point.devices, value))
 
 
 def exact(value: float) -> Estimate:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from jaxbench import discovery
 from jaxbench.errors import UserError
-from jaxbench.first_run import launch
+from jaxbench.first_run import launch as launch_lib
 from jaxbench.first_run.document import BROKEN, DONE, OUTCOMES, SKIPPED, STOPPED
 from jaxbench.first_run.launch import Ended
 from jaxbench.papers import document as documents
@@ -22,7 +23,7 @@ from jaxbench.papers.document import Document
 from jaxbench.papers.evidence import Evidence
 from jaxbench.papers.paper import Paper, Run
 from jaxbench.records.store import lock_folder
-from jaxbench.runner.progress import format_s
+from jaxbench.runner.progress import format_s, heartbeat
 from jaxbench.runner.run import interrupt
 from jaxbench.verdicts.claim import FAILS, HOLDS
 
@@ -43,7 +44,7 @@ def show_list(console: Console) -> None:
 
 
 def paper(
-    id: str, preset: str, folder: Path, console: Console, *, launch: Launch = launch.run,
+    id: str, preset: str, folder: Path, console: Console, *, launch: Launch = launch_lib.run,
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:  # fmt: skip
     """Runs what `folder` lacks, and writes paper.json, figure and page, even after an interrupt.
@@ -66,9 +67,11 @@ def paper(
         )
         signal.signal(signal.SIGTERM, interrupt)
         try:
-            for run in todo:
-                _measure(run, preset, folder, document, launch, clock)
-                documents.judge(document, asked, Evidence(folder))
+            for number, run in enumerate(todo, 1):
+                log = folder / "logs" / f"{run.name}.txt"
+                with heartbeat(console, partial(_said, f"run {number} of {len(todo)}", log), terminal=True):
+                    _measure(run, preset, folder, document, launch, clock)
+                documents.judge(document, asked, Evidence(folder, document["runs"]))
                 _show_run(console, run.name, document)
         finally:
             write(asked, folder, document)
@@ -79,9 +82,9 @@ def paper(
 
 def write(paper: Paper, folder: Path, document: Document) -> None:
     """Judges the claims, and writes paper.json, the figure and the page."""
-    found = Evidence(folder)
+    found = Evidence(folder, document["runs"])
     documents.judge(document, paper, found)
-    figure.write(paper, found)
+    figure.write(paper, found, document["claims"])
     page.write(folder, document)
 
 
@@ -89,6 +92,11 @@ def dry_run(id: str, preset: str, console: Console) -> None:
     """Prints the commands of a paper. Measures and writes nothing."""
     for run in library.load(id).runs:
         console.print(f"jaxbench {' '.join(run.at(preset))}", highlight=False, soft_wrap=True)
+
+
+def _said(run: str, log: Path) -> str:
+    """ "run 1 of 2, cnn: " and the newest line of its log, which says what is left of it."""
+    return f"{run}, {log.stem}: {launch_lib.last_line(log) if log.exists() else 'starting'}"
 
 
 def _measure(

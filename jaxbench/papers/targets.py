@@ -2,7 +2,7 @@
 """What trainings to a target say about the batch: accuracy, steps, the knee and the gradient noise scale.
 
 They are read from `targets.csv` of a run of the experiment `time_to_target`: one line a training, with the columns of
-`COLUMNS`. A training that did not reach its target is a lower bound of its steps, so it is never used as a number of
+`NEEDED`. A training that did not reach its target is a lower bound of its steps, so it is never used as a number of
 steps: a batch of which a training did not reach the target has no number of steps.
 """
 
@@ -18,10 +18,12 @@ from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.targets import fit_knee
 from jaxbench.errors import UserError
 from jaxbench.papers.evidence import Evidence, NotTestable
+from jaxbench.verdicts.ratio import of_seeds
 
 NAME, RUN = "targets.csv", "targets"
 WORDS = ("run", "time_to_target", "--config.mesh.devices=1")
-COLUMNS = ("model", "batch", "devices", "seed", "learning_rate", "rule", "steps", "reached", "accuracy", "noise_scale")
+NEEDED = ("model", "batch", "devices", "seed", "rule", "steps", "reached", "accuracy", "noise_scale", "diverged")
+LEARNT = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,26 +33,27 @@ class TrainingsByBatch:
     Attributes:
       steps: {batch: (seeds,)} to the target; without the batches of which a training did not reach it.
       accuracy: {batch: (seeds,)} of all trainings, as a share.
+      diverged: {batch: how many of its trainings}: the loss was not finite, or the accuracy is below LEARNT times the
+        best batch's. Such a network has not learnt the task, so it says nothing of what a batch costs.
       noise: (trainings,) gradient noise scale in examples; unknown ones are left out.
     """
 
     steps: dict[int, np.ndarray]
     accuracy: dict[int, np.ndarray]
+    diverged: dict[int, int]
     noise: np.ndarray
 
 
 def read(found: Evidence, rule: str) -> TrainingsByBatch:
     """The trainings under a rule for the learning rate. Raises NotTestable without any, UserError if damaged."""
-    path = found.folder / RUN / NAME
-    if not path.is_file():
-        raise NotTestable("No such run yet: it needs the trainings of the experiment 'time_to_target'.")
+    path = found.path(RUN, NAME) / NAME
     import pandas as pd  # here: few papers need it
 
     try:
         table = pd.read_csv(path)
     except ValueError as error:
         raise UserError(f"'{path}' is damaged ({error}): delete it, and the run makes it again.") from error
-    if missing := [name for name in COLUMNS if name not in table]:
+    if missing := [name for name in NEEDED if name not in table]:
         raise UserError(f"'{path}' is damaged, it has no column '{missing[0]}': the run makes it again.")
     rows = table[(table["rule"] == rule) & (table["model"] == table["model"].min())]
     rows = rows[rows["devices"] == rows["devices"].min()]
@@ -59,9 +62,12 @@ def read(found: Evidence, rule: str) -> TrainingsByBatch:
     rows = rows.assign(reached=rows["reached"].astype(str).str.lower().isin(["true", "1", "1.0"]))
     groups = {int(batch): group for batch, group in sorted(rows.groupby("batch"))}
     noise = rows["noise_scale"].to_numpy(dtype=float)
+    least = LEARNT * rows.groupby("batch")["accuracy"].mean().max()
+    blown = rows["diverged"].notna() | ~(rows["accuracy"] >= least)  # an unknown accuracy is none
     return TrainingsByBatch(
         steps={batch: g["steps"].to_numpy(dtype=float) for batch, g in groups.items() if g["reached"].all()},
         accuracy={batch: g["accuracy"].to_numpy(dtype=float) for batch, g in groups.items()},
+        diverged={batch: int(blown[g.index].sum()) for batch, g in groups.items()},
         noise=noise[np.isfinite(noise) & (noise > 0)],
     )
 
@@ -76,22 +82,14 @@ def student(values: np.ndarray) -> Estimate:
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> Estimate:
-    """The mean of `a` less that of `b`, with Welch's 95 % interval (Welch 1947, doi:10.1093/biomet/34.1-2.28)."""
-    value = float(np.mean(a) - np.mean(b))
-    if min(len(a), len(b)) < 2:
-        return Estimate(value=value)
-    parts = [float(np.var(side, ddof=1)) / len(side) for side in (a, b)]
-    total = sum(parts)
-    if total == 0:
-        return Estimate(value=value, lo=value, hi=value)
-    df = total**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (a, b), strict=True))
-    half = float(special.stdtrit(df, 0.975)) * math.sqrt(total)
-    return Estimate(value=value, lo=value - half, hi=value + half)
+    """The mean of `a` less that of `b`, with Welch's 95 % interval."""
+    found = of_seeds(b, a)
+    return Estimate(value=found.log, lo=found.log - found.half(0.05), hi=found.log + found.half(0.05))
 
 
 def ratio(a: np.ndarray, b: np.ndarray) -> Estimate:
     """The geometric mean of `a` over that of `b`, with Welch's interval of the logarithms."""
-    return exponential(difference(np.log(a), np.log(b)))
+    return of_seeds(np.log(b), np.log(a)).estimate()
 
 
 def exponential(logarithm: Estimate) -> Estimate:

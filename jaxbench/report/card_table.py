@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from jaxbench.analysis import quantities
+from jaxbench.analysis.alpha_beta import POOR
 from jaxbench.analysis.cases import between
 from jaxbench.analysis.headline import devices, seconds
 from jaxbench.report.findings import OVERSUBSCRIBED
@@ -59,7 +60,8 @@ def rows(card: dict[str, Any]) -> Iterator[Number]:
         along += f" of {held_by}" if held_by else ""
         alpha, alpha_ends = _value(link, "alpha_s", seconds)
         beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second)
-        value, ends = f"{alpha} + S / ({beta})", ", ".join(filter(None, (alpha_ends, beta_ends)))
+        missed = f", which misses a time by {100 * link['misfit']:.0f} %" if _poor(link) else ""
+        value, ends = f"{alpha} + S / ({beta}){missed}", ", ".join(filter(None, (alpha_ends, beta_ends)))
         what, of, oversubscribed = str(link["op"]), str(link["dtype"]), bool(link["oversubscribed"])
         yield Number(what, of, over + along, value, ends, by="collectives", oversubscribed=oversubscribed)
     for copy in card["transfers"]:
@@ -92,9 +94,14 @@ def headlines(card: dict[str, Any]) -> list[str]:
     parts = [
         f"{link['op']} {seconds(link['alpha_s'])} + S / ({quantities.per_second(link['beta_bytes_per_s'])})"
         for link in links
-        if link["devices"] == count and "x" not in str(link.get("mesh") or "")
+        if link["devices"] == count and not _poor(link) and "x" not in str(link.get("mesh") or "")
     ]
     return sentences + ([f"Collectives of S bytes on {devices(count)}: {'; '.join(parts)}."] if parts else [])
+
+
+def _poor(link: Mapping[str, Any]) -> bool:
+    """As `AlphaBetaFit.poor`. Older cards do not say."""
+    return (link.get("misfit") or 0.0) >= POOR
 
 
 def machine_name(machine: Mapping[str, Any]) -> str:

@@ -54,4 +54,5 @@ def taken(states: Sequence[load.Load]) -> str:
     values = {name: [v for state in states if math.isfinite(v := getattr(state, name))] for name in words}
     clauses = [f"{word} {100 * float(np.median(values[name])):.1f} %" for name, word in words.items() if values[name]]
     of_several = " (median over points)" if len(states) > 1 else ""
-    return f"{' and '.join(clauses)} of its CPUs' time{of_several}" if clauses else ""
+    unknown = "" if values["steal"] else "; what the hypervisor took is not reported"
+    return f"{' and '.join(clauses)} of its CPUs' time{of_several}{unknown}" if clauses else ""

@@ -14,7 +14,8 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.verdicts.judge import CANNOT_TELL
 
 HOLDS, FAILS, NOT_TESTABLE = "holds here", "does not hold here", "not testable here"
-VERDICTS = (HOLDS, FAILS, CANNOT_TELL, NOT_TESTABLE)
+NOT_MEASURED, DIVERGED = "not measured yet", "diverged"
+VERDICTS = (HOLDS, FAILS, CANNOT_TELL, DIVERGED, NOT_MEASURED, NOT_TESTABLE)
 
 
 def decide(found: Estimate, low: float, high: float) -> str:

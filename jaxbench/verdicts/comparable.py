@@ -62,7 +62,7 @@ class Pair:
     Attributes:
       a, b: with the same names of points.
       left_out: the points that are not compared.
-      software: a sentence for each difference of software, or of the model, which may explain a different time.
+      software: a sentence for each difference of software, or of the model beyond what is declared to differ.
     """
 
     a: Side
@@ -101,7 +101,8 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     of_models = models(a, b, tuple(field for field in across if field in differing))
     _require_used(across, {**differing, **of_models})
     implied = follows(name for name in differing if _covered(name, across))
-    _require_same({**differing, **{name: both for name, both in of_models.items() if name not in implied}}, across)
+    of_models = {name: both for name, both in of_models.items() if name not in implied}
+    _require_same({**differing, **of_models}, across)
     sides = [_by_name(run, across) for run in (a, b)]
     common, left_out = _matched(*sides)
     if not common:

@@ -138,3 +138,13 @@ def welch(parts: Sequence[tuple[float, float]]) -> float:
     total = sum(variance for variance, _ in parts)
     lost = sum(variance**2 / df for variance, df in parts if df > 0)
     return total**2 / lost if lost > 0 else math.inf
+
+
+def of_seeds(a: np.ndarray, b: np.ndarray) -> Ratio:
+    """Independent logarithms of each side -> mean of b less that of a, with Welch's degrees of freedom (Welch 1947,
+    doi:10.1093/biomet/34.1-2.28); se is NaN with fewer than two of a side."""
+    log = float(np.mean(b) - np.mean(a))
+    if min(len(a), len(b)) < 2:
+        return Ratio(log=log, se=math.nan, df=math.inf)
+    parts = [(float(np.var(side, ddof=1)) / len(side), len(side) - 1.0) for side in (a, b)]
+    return Ratio(log=log, se=math.sqrt(sum(variance for variance, _ in parts)), df=welch(parts))

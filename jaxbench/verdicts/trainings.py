@@ -17,7 +17,7 @@ import numpy as np
 from jaxbench.errors import UserError
 from jaxbench.records.learned import Learned, position
 from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, FASTER, SLOWER, decide
-from jaxbench.verdicts.ratio import Ratio, welch
+from jaxbench.verdicts.ratio import Ratio, of_seeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +72,7 @@ def compare(a: Sequence[Learned], b: Sequence[Learned], *, margin: float) -> tup
 def _answer(what: str, a: Sequence[Learned], b: Sequence[Learned], margin: float) -> Reached:
     sides = [np.log([_taken(one, what) for one in side]) for side in (a, b)]
     lost = [sum(one.at_target() is None for one in side) for side in (a, b)]
-    log = float(np.mean(sides[1]) - np.mean(sides[0]))
-    if min(map(len, sides)) > 1:
-        parts = [(float(np.var(side, ddof=1)) / len(side), len(side) - 1.0) for side in sides]
-        times = Ratio(log=log, se=math.sqrt(sum(variance for variance, _ in parts)), df=welch(parts))
-    else:
-        times = Ratio(log=log, se=math.nan, df=math.inf)
+    times = of_seeds(*sides)
     verdict = decide(times, ALPHA, margin)
     if any(lost):
         stands = {SLOWER} if not lost[0] else {FASTER} if not lost[1] else set()

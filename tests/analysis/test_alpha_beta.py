@@ -127,7 +127,9 @@ def test_a_law_that_does_not_hold_is_said_with_its_size(tmp_path: Path) -> None:
     (said,) = alpha_beta.sentences([fit])
     worst = max(fit.residuals, key=lambda r: abs(r[1]))
     assert fit.misfit == abs(worst[1]) > 0.25 and worst[0] == SIZES[-1]
-    assert "(below the time at 64 MiB): the line does not describe these times" in said
+    assert worst[1] > 0, "measured less line: the call took longer"
+    assert "(the line is below the time at 64 MiB): the line does not describe these times" in said
+    assert fit.poor and "beta is no bandwidth; 64 MiB went at 1.6" in said, "5 / 3 GB/s"
 
 
 def test_oversubscribed_groups_are_fitted_and_flagged(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.console import Console
 from cards import card_cases
 from jaxbench.analysis.spread import ASSUMED
 from jaxbench.cards import layout, repro
-from jaxbench.cards.agreement import NOT_JUDGED, OUTSIDE, WITHIN, PointAgreement, agree, exit_code
+from jaxbench.cards.agreement import CANNOT_TELL, MARGIN, NOT_JUDGED, OUTSIDE, WITHIN, PointAgreement, agree, exit_code
 from jaxbench.records.store import RECORDS
 from jaxbench.verdicts.comparable import read
 
@@ -27,15 +28,16 @@ def card(tmp_path: Path) -> Path:
     return card_cases.made(card_cases.run(tmp_path / "then", **FACTS), tmp_path)
 
 
-def answers(card: Path, now: Path, *, same_machine: bool = True) -> dict[str, PointAgreement]:
-    found = agree(layout.read(card).run(), read(now), (ASSUMED, ASSUMED), same_machine=same_machine)
+def answers(card: Path, now: Path, *, same_machine: bool = True, margin: float = MARGIN) -> dict[str, PointAgreement]:
+    runs, spreads = (layout.read(card).run(), read(now)), (ASSUMED, ASSUMED)
+    found = agree(*runs, spreads, same_machine=same_machine, margin=margin)
     return {answer.point: answer for answer in found}
 
 
-def compared(card: Path, now: Path) -> tuple[int, str]:
+def compared(card: Path, now: Path, margin: float = MARGIN) -> tuple[int, str]:
     held = layout.read(card)
     console = Console(file=io.StringIO(), width=160, markup=False)
-    code = repro.compare(held, held.run(), now, console)
+    code = repro.compare(held, held.run(), now, console, margin)
     return code, console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -109,7 +111,24 @@ def test_one_sample_cannot_be_told(card: Path, tmp_path: Path) -> None:
     code, text = compared(card, card_cases.run(tmp_path / "now", **{**FACTS, "rounds": 1}))
     assert code == 2 and "Inconclusive" in text and "only 1 round" in text
     code, text = compared(card, card_cases.run(tmp_path / "two", **{**FACTS, "rounds": 2}, processes=1, drift=0.6))
-    assert code == 2 and "a factor of 2" in text
+    assert code == 2 and "Consistent, but only differences above" in text
+
+
+def test_a_wide_interval_around_one_is_no_reproduction(card: Path, tmp_path: Path) -> None:
+    """What could not have been seen was not reproduced: the margin decides."""
+    now = card_cases.run(tmp_path / "now", seed=1, **FACTS)
+    code, text = compared(card, now, 0.05)
+    assert code == 2 and "Reproduced" not in text
+    assert re.search(r"Consistent, but only differences above 1\d % in a step time .* the margin is 5 %", text), text
+    assert "4 within, 6 consistent" in text  # the efficiencies are narrow
+
+
+def test_a_small_difference_that_was_seen_is_within_a_larger_margin(card: Path, tmp_path: Path) -> None:
+    now = card_cases.run(tmp_path / "now", seed=1, law=amdahl(0.07), **FACTS)
+    found = {margin: answers(card, now, margin=margin)["shard_map/strong/4"].efficiency for margin in (0.02, 0.06, 0.1)}
+    assert found[0.02].ratio.hi < 1
+    assert [found[margin].verdict for margin in found] == [OUTSIDE, CANNOT_TELL, WITHIN]
+    assert "by more or by less than the margin" in found[0.06].why
 
 
 def test_failed_and_wrong_points(card: Path, tmp_path: Path) -> None:

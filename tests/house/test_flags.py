@@ -11,7 +11,7 @@ FLAGS = {"preset", "workdir", "dry_run", "target", "from", "run", "config"} | {
     "a", "b", "across", "metric", "margin", "budget_s", "name", "card", "share_machine", "elastic", "fault_timeout",
     "nodes", "devices", "processes_per_node", "minutes", "options",
     "targets", "counts", "depths", "link",
-    "tokens", "examples", "deadline", "prices", "price_per_hour",
+    "tokens", "examples", "deadline", "prices", "price_per_hour", "docs",
     "coordinator", "processes", "process",
 }  # fmt: skip
 

@@ -42,5 +42,10 @@ def test_the_allowed_cpus_are_summed(monkeypatch):
     monkeypatch.setattr(load.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
     sample = load.after()
     assert (sample.busy_s, sample.steal_s, sample.cpus) == (3.0, 0.75, 2) and sample.cpu_s > 0
+    times[0] = load.CpuTime(busy_s=1.0, steal_s=0.0)
+    monkeypatch.setattr(load.os, "sched_getaffinity", lambda pid: {0}, raising=False)
+    assert load.before().steal_s == 0  # the other CPU shows that this hypervisor reports
+    times[1] = load.CpuTime(busy_s=2.0, steal_s=0.0)
+    assert load.before().steal_s is None and load.before().busy_s == 1
     monkeypatch.setattr(load.os, "sched_getaffinity", lambda pid: {0, 5}, raising=False)
     assert load.before().busy_s is None

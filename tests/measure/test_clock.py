@@ -107,12 +107,12 @@ def test_a_host_transfer_in_the_timed_region_raises():
 class Loaded(FakeMachine):
     """Each step takes 0.2 s of processor time; others run 0.3 s and the hypervisor takes 0.1 s in each block."""
 
-    known = True
+    known = reports_steal = True
 
     def sample(self, blocks=0):
         self.blocks = getattr(self, "blocks", 0) + blocks
         busy, steal = 0.2 * self.steps + 0.3 * self.blocks, 0.1 * self.blocks
-        told = (busy, steal) if self.known else (None, None)
+        told = (busy if self.known else None, steal if self.known and self.reports_steal else None)
         return LoadCounters(cpu_s=0.2 * self.steps, switches=3 * self.blocks, busy_s=told[0], steal_s=told[1], cpus=2)
 
     def timer(self, **options):
@@ -133,6 +133,13 @@ def test_what_the_system_does_not_say_is_not_recorded():
     machine.known = False
     measured = machine.timer().round(machine.step, 0, None, 4)
     assert measured.others_s == measured.steal_s == () and len(measured.cpu_s) == 2
+
+
+def test_others_are_known_where_the_hypervisor_reports_nothing():
+    machine = Loaded()
+    machine.reports_steal = False
+    measured = machine.timer().round(machine.step, 0, None, 4)
+    assert measured.others_s == pytest.approx(2 * (0.3,)) and measured.steal_s == ()
 
 
 def test_one_process_decides_for_all_and_all_begin_a_block_together():

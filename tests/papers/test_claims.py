@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import fabricate_papers as made
 import numpy as np
 import pytest
 from fabricate_papers import Make, both, scaling
+from matplotlib.text import Text
 
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.papers import library, targets
+from jaxbench.papers import figure, library, targets
 from jaxbench.papers.document import judged
 from jaxbench.papers.evidence import Evidence
 from jaxbench.papers.paper import Claim
-from jaxbench.verdicts.claim import FAILS, HOLDS, NOT_TESTABLE, decide, why
+from jaxbench.report.drawing import canvas
+from jaxbench.verdicts.claim import DIVERGED, FAILS, HOLDS, NOT_MEASURED, NOT_TESTABLE, decide, why
 from jaxbench.verdicts.judge import CANNOT_TELL
 
 # By paper and claim: records where it holds, and where it does not.
@@ -102,7 +105,56 @@ def test_a_claim_holds_on_one_side_and_not_on_the_other(which: tuple[str, str], 
 @pytest.mark.parametrize("which", CLAIMS, ids=" ".join)
 def test_without_runs_no_claim_is_testable_and_it_says_why(which: tuple[str, str], tmp_path: Path) -> None:
     found = judged(CLAIMS[which], Evidence(tmp_path))
-    assert found["verdict"] == NOT_TESTABLE and found["why"].endswith(".") and found["value"] is None
+    expected = NOT_TESTABLE if which in NOWHERE else NOT_MEASURED
+    assert found["verdict"] == expected and found["why"].endswith(".") and found["value"] is None
+
+
+@pytest.mark.parametrize("outcome", ["not yet", "stopped", "broken"])
+def test_part_of_a_run_decides_nothing(outcome: str, tmp_path: Path) -> None:
+    """A run that was killed may have left some of its points, even enough for a number."""
+    scaling("cnn", 0.98)(tmp_path)
+    found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path, {"cnn": {"outcome": outcome, "said": ""}}))
+    assert found["verdict"] == NOT_MEASURED and "the same command continues" in found["why"]
+
+
+def test_a_refused_run_is_not_testable_and_says_why(tmp_path: Path) -> None:
+    runs = {"cnn": {"outcome": "refused", "said": "It needs two devices."}}
+    found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path, runs))
+    assert found["verdict"] == NOT_TESTABLE and "It needs two devices." in found["why"]
+
+
+@pytest.mark.parametrize("claim", ["kept accuracy", "lost accuracy"])
+@pytest.mark.parametrize("how", ["chance", "loss not finite", "unknown accuracy"])
+def test_a_diverged_training_is_evidence_of_nothing(claim: str, how: str, tmp_path: Path) -> None:
+    """At 90 % error a network has learnt nothing: its learning rate is too high, whatever its batch costs."""
+    made.trainings(made.halving, lambda batch: 0.1 if how == "chance" and batch > 64 else 0.97)(tmp_path)
+    table = tmp_path / targets.RUN / targets.NAME
+    if how == "loss not finite":
+        table.write_text(re.sub(r"(mlp,(?:256|1024),.*),\n", r"\1,17\n", table.read_text()))
+    if how == "unknown accuracy":
+        table.write_text(re.sub(r"(mlp,(?:256|1024),.*True,)[^,]*", r"\1", table.read_text()))
+    found = judged(CLAIMS["goyal2017", claim], Evidence(tmp_path))
+    assert found["verdict"] == DIVERGED and found["value"] is None
+    assert f"5 of 5 trainings at batch {256 if claim == 'kept accuracy' else 1024} diverged" in found["why"]
+
+
+def test_a_diverged_training_is_crossed_out_in_the_figure(tmp_path: Path) -> None:
+    made.trainings(made.halving, lambda batch: 0.1 if batch > 256 else 0.97)(tmp_path)
+    (series,) = library.load("goyal2017").panels[0].ours(Evidence(tmp_path))
+    assert {int(mark.at) for mark in series.marks if mark.state == "refused"} == {512, 1024}
+    assert "diverged" in series.crosses
+
+
+@pytest.mark.parametrize("id", library.names())
+def test_a_figure_prints_the_verdict_of_every_claim(id: str, tmp_path: Path) -> None:
+    """Its title cannot contradict the data, because it names what was measured only."""
+    found, paper = Evidence(tmp_path), library.load(id)
+    answers = [FAILS, CANNOT_TELL, HOLDS, DIVERGED]
+    claims = [judged(claim, found) | {"verdict": answers[at]} for at, claim in enumerate(paper.claims[:4])]
+    with canvas.style():
+        drawn = figure.draw(paper, found, claims)
+    text = " ".join(" ".join(each.get_text().split()) for each in drawn.findobj(Text))
+    assert paper.title in text and all(f"{claim['name']}: {claim['verdict']}" in text for claim in claims)
 
 
 def test_oversubscribed_points_prove_no_speed(tmp_path: Path) -> None:

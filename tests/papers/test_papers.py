@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from jaxbench.errors import UserError
 from jaxbench.first_run.launch import Ended
 from jaxbench.papers import document, gallery, library, session
 from jaxbench.records.store import lock_folder
+from jaxbench.runner import progress
 
 ID = "shoeybi2019"
 SCRIPT = "<script>alert(1)</script>"
@@ -69,8 +71,8 @@ def test_an_interrupt_leaves_a_page_and_the_same_command_continues(tmp_path: Pat
     found = document.read(tmp_path / document.NAME)
     outcomes = {name: about["outcome"] for name, about in found["runs"].items()}
     assert outcomes == {"weak": "done", "depth2": "stopped", "depth4": "not yet"}
-    assert [claim["verdict"] for claim in found["claims"]] == ["holds here", "not testable here"]
-    assert (tmp_path / "paper.html").is_file()
+    assert [claim["verdict"] for claim in found["claims"]] == ["holds here", "not measured yet"]
+    assert "was interrupted" in found["claims"][1]["why"] and (tmp_path / "paper.html").is_file()
     more = Stand()
     assert run(tmp_path, more)[0] and more.asked == ["depth2", "depth4"]
 
@@ -88,7 +90,7 @@ def test_a_run_that_this_version_lacks_is_left_out_and_said(tmp_path: Path, monk
     monkeypatch.setattr(discovery, "experiments", lambda: known)
     stand = Stand()
     ok, said = run(tmp_path, stand, "shallue2019")
-    assert ok and not stand.asked and "no experiment 'time_to_target'" in said and "No such run yet" in said
+    assert ok and not stand.asked and "no experiment 'time_to_target'" in said and "not testable here" in said
 
 
 def test_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -119,7 +121,6 @@ def test_a_damaged_table_of_targets_is_a_sentence(tmp_path: Path) -> None:
 def test_the_gallery_has_every_paper_and_escapes_what_runs_say(tmp_path: Path, every_format: None) -> None:
     folder, docs = tmp_path / "papers", tmp_path / "docs"
     docs.mkdir()
-    (docs / "METRICS.md").write_text("## Claims\n")
     run(folder / ID, Stand())
     run(folder / "li2020", Stand(buckets=Ended(-6, SCRIPT), overlap=Ended(-6, SCRIPT)), "li2020")
     console = Console(file=io.StringIO(), width=200)
@@ -139,6 +140,41 @@ def test_the_gallery_has_every_paper_and_escapes_what_runs_say(tmp_path: Path, e
         and "what two cores can show" in text
     )
     assert (docs / gallery.FIGURES / f"{ID}.png").is_file()
+
+
+def test_the_gallery_leaves_the_documentation_alone_unless_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every_format: None
+) -> None:
+    """Whatever lies in results/ must not overwrite a file that is tracked."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / gallery.MARKDOWN).write_text("kept\n")
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results") / "papers"
+    run(folder / ID, Stand())
+    gallery.gallery(folder, Console(file=io.StringIO()))
+    assert (tmp_path / "docs" / gallery.MARKDOWN).read_text() == "kept\n"
+    assert (folder / gallery.MARKDOWN).is_file() and (folder / gallery.FIGURES / f"{ID}.png").is_file()
+    with pytest.raises(UserError, match="--docs=elsewhere is not a folder"):
+        gallery.gallery(folder, Console(file=io.StringIO()), Path("elsewhere"))
+
+
+def test_a_log_says_which_run_is_under_way_and_what_it_said_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SILENT_S", 0.02)
+    console = Console(file=io.StringIO(), width=200)
+
+    def launch(words: tuple[str, ...], log: Path, limit_s: float) -> Ended:
+        log.parent.mkdir(exist_ok=True)
+        log.write_text("jit/strong/2: prepared in 3 s, about 40 s left\n")
+        until = time.monotonic() + 10
+        while f"{log.stem}: jit/strong/2: prepared" not in console.file.getvalue():  # type: ignore[attr-defined]
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        return Ended(1, "fine")
+
+    session.paper(ID, "auto", tmp_path, console, launch=launch)
+    assert "run 1 of 3, weak: jit/strong/2: prepared in 3 s, about 40 s left" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_no_gallery_without_papers(tmp_path: Path) -> None:

@@ -219,6 +219,30 @@ def test_the_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
     assert "GB/s from memory" in axes.get_title(loc="left")
 
 
+def test_launch_bound_sizes_claim_no_bandwidth(tmp_path: Path) -> None:
+    """Below 1 MiB most of a call is its launch, and the line rose as if caches were slow there."""
+    made = runs.stream()
+    made[0] = fab.stream("copy", 2**10, bytes_per_s=2e9, loop_s=1e-7)
+    found = runs.findings(tmp_path, "stream", made)
+    (bound,) = [row for row in found.rows if row.launch_bound]
+    figure = drawn(stream_figure, found)
+    (axes,) = figure.axes
+    (points,) = [line for line in axes.get_lines() if line.get_color() == marks.PALE and len(line.get_xdata())]
+    assert list(points.get_xdata()) == [bound.point.bytes_moved] and points.get_linestyle() == "None"
+    assert bound.point.bytes_moved not in xs(joined(axes)) and "launch-bound" in texts(figure)
+    assert "launch-bound" not in texts(drawn(stream_figure, runs.findings(tmp_path / "none", "stream")))
+
+
+def test_a_line_that_misses_is_dashed(tmp_path: Path) -> None:
+    sizes = [2**e for e in (10, 14, 18, 22, 26)]
+    line = fab.alpha_beta("all_reduce", 2, sizes, alpha_s=2e-5, beta=4e9, cores=2)
+    bent = [*line[:-1], fab.collective("all_reduce", sizes[-1], 2, call_s=3 * sizes[-1] / 4e9, cores=2)]
+    for name, made, style in (("right", line, "-"), ("bent", bent, "--")):
+        figure = drawn(alpha_beta, runs.findings(tmp_path / name, "collectives", made))
+        (fit,) = [each for each in figure.axes[0].get_lines() if len(each.get_xdata()) == 100]
+        assert fit.get_linestyle() == style and ("alpha and beta describe nothing" in texts(figure)) is (style == "--")
+
+
 def test_without_a_known_cache_there_is_no_mark(tmp_path: Path) -> None:
     figure = drawn(stream_figure, runs.findings(tmp_path, "stream", manifest={"cache_bytes": None}))
     assert "cache" not in texts(figure)

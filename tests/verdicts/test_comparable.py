@@ -110,6 +110,16 @@ def test_machines_that_cannot_be_told_apart_are_said(tmp_path):
     assert "another processor of the same name would not be noticed" in said
 
 
+def test_what_was_declared_to_differ_is_no_difference_of_software(tmp_path):
+    """The batch is the question, so the examples, FLOPs and bytes that follow from it explain nothing."""
+    config = {"batch": 256}
+    a, b = run(tmp_path / "a", config=config), run(tmp_path / "b", slower=1.9, config={"batch": 512})
+    for name in ("records.jsonl", "manifest.json"):
+        (b / name).write_text(re.sub(r'"global_batch":( ?)256', r'"global_batch":\g<1>512', (b / name).read_text()))
+    assert comparable.models(*map(comparable.read, (a, b)))
+    assert pair(a, b, "batch").software == ()
+
+
 def remodel(folder, **passport):
     """The same run with other facts in its passports."""
     lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]

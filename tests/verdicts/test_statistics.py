@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import io
 import math
+import random
 
 import numpy as np
 import pytest
+from rich.console import Console
 from thin import thin
 
 from benchmarks import verdicts as simulations
@@ -170,11 +173,38 @@ def test_measuring_ends_with_the_verdict_or_the_budget():
     told = sequential.judge(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
     open_ = sequential.judge(side(processes=2), side(2.0, processes=2, seed=1), STEP_S, margin=0.02)
     budget = ab.Budget(seconds=100, metric=STEP_S, margin=0.02)
-    assert ab._ended(open_, 2, 99, budget) == ""
-    assert "budget of 1 min 40 s is spent after 2 pairs" in ab._ended(open_, 2, 101, budget)
-    assert "verdict was reached after 6 pairs" in ab._ended(told, 6, 0, budget)
-    assert ab._ended(told, 7, 0, budget) == ""  # looked at after 6 and 8 only
-    assert f"{sequential.LOOKS[-1]} pairs" in ab._ended(open_, sequential.LOOKS[-1], 0, budget)
+    assert ab._ended(open_, 2, 49, 50, budget) == ""
+    said = ab._ended(open_, 2, 51, 50, budget)
+    assert "no further pair fits into the budget of 1 min 40 s after 2" in said
+    assert "one pair takes 50 s, the next verdict needs 6, 5 min 0 s: add --budget_s=300" in said
+    assert "verdict was reached after 6 pairs" in ab._ended(told, 6, 0, 0, budget)
+    assert ab._ended(told, 7, 0, 0, budget) == ""  # looked at after 6 and 8 only
+    assert f"{sequential.LOOKS[-1]} pairs" in ab._ended(open_, sequential.LOOKS[-1], 0, 0, budget)
+
+
+@pytest.mark.parametrize(("seconds", "warned"), [(600.0, True), (1799.0, True), (1801.0, False)])
+def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monkeypatch):
+    """A pair takes 5 minutes by this clock, so that six need 30."""
+    now, measured = [0.0], [0]
+
+    def pair(arms, number, order):
+        now[0] += 300
+        measured[0] += 1
+
+    def outcome(arms, pairs, budget, since, longest):
+        open_ = sequential.judge(side(processes=6), side(processes=6, seed=1), STEP_S, margin=0.02)
+        return ab.AbOutcome(open_, (), (), (), ab._ended(open_, pairs, since, longest, budget))
+
+    monkeypatch.setattr(ab, "_pair", pair)
+    monkeypatch.setattr(ab, "_outcome", outcome)
+    arm = type("Arm", (), {"pairs": 0, "done": lambda self, pairs: None})()
+    console = Console(file=io.StringIO(), width=200)
+    budget = ab.Budget(seconds=seconds, metric=STEP_S, margin=0.02)
+    ended = ab._measure([arm, arm], budget, console, lambda: now[0], random.Random(0))
+    said = console.file.getvalue()
+    needs = "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"
+    assert (f"The budget ends before: {needs}." in said) is warned and said.count("--budget_s") == warned
+    assert (needs in ended.why) is warned and measured[0] == seconds // 300
 
 
 def test_a_pairs_ratio_is_formed_round_by_round():

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
@@ -29,19 +28,10 @@ def extra_of(policy: str) -> Reader:
     """A reader of the step time of a policy over that without recomputation."""
 
     def read(found: Evidence) -> Reading:
-        arm = arm_of(_place(found), policy)
-        if not arm.honest:
-            raise NotTestable(f"The arm '{policy}' is not an honest measurement here.")
+        arm = arm_of(found.place("remat"), policy, honest=True)
         return Reading(arm.ratio, f"{arm.row.point.devices} device, 16 blocks")
 
     return read
-
-
-def _place(found: Evidence) -> ArmGroup:
-    places = found.levers("remat").places
-    if not places:
-        raise NotTestable("The run 'remat' has no points yet.")
-    return places[0]
 
 
 def memory(found: Evidence) -> Sequence[Ours]:
@@ -63,7 +53,7 @@ def laws() -> Sequence[PublishedSeries]:
 
 
 def extra(found: Evidence) -> Sequence[Ours]:
-    arms = [arm_of(_place(found), name) for name in (SELECTIVE, SQRT)]
+    arms = [arm_of(found.place("remat"), name) for name in (SELECTIVE, SQRT)]
     points = [Mark(at=place, value=_percent(arm.ratio)) for place, arm in enumerate(arms)]
     return [Ours(label="here", marks=points)]
 
@@ -82,7 +72,7 @@ PAPER = Paper(
     id="chen2016",
     citation="T. Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174; V. Korthikanti et "
     "al., Reducing Activation Recomputation in Large Transformer Models, 2022, arXiv:2205.05198",
-    title="Activation memory as the square root of the depth, for little time",
+    title="Activation memory over depth, and the time that recomputation costs",
     tables=(CHEN, KORTHIKANTI),
     runs=(
         Run(

@@ -9,9 +9,9 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run
-from jaxbench.report.drawing import marks
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.verdicts.claim import DIVERGED
 
 ERROR = "goyal_error_vs_batch"
 KEPT, FAR = 32, 256  # times the smallest batch: the paper's 8,192 over 256, and its 65,536 over 256
@@ -33,20 +33,24 @@ def far(found: Evidence) -> Reading:
 
 
 def _lost(found: Evidence, *, most: int, least: int = 2) -> Reading:
-    accuracy = targets.read(found, "linear").accuracy
-    small = min(accuracy)
-    larger = [batch for batch in accuracy if least <= batch / small <= most]
-    if not larger:
+    trainings = targets.read(found, "linear")
+    accuracy, small = trainings.accuracy, min(trainings.accuracy)
+    large = max((batch for batch in accuracy if least <= batch / small <= most), default=None)
+    if large is None:
         raise NotTestable(f"No batch is {least} to {most} times the smallest, {small}.")
-    lost = targets.difference(accuracy[small], accuracy[max(larger)]).times(100)
-    return Reading(lost, f"batch {max(larger)} against {small}")
+    for batch in (small, large):
+        if count := trainings.diverged[batch]:
+            how = f"diverged ({100 - 100 * accuracy[batch].mean():.3g} % error): its learning rate is too high here."
+            raise NotTestable(f"{count} of {len(accuracy[batch])} trainings at batch {batch} {how}", DIVERGED)
+    return Reading(targets.difference(accuracy[small], accuracy[large]).times(100), f"batch {large} against {small}")
 
 
 def errors(found: Evidence) -> Sequence[Ours]:
-    accuracy = targets.read(found, "linear").accuracy
-    values = {batch: targets.student(each) for batch, each in accuracy.items()}
-    points = [Mark(at=batch, value=_error(value)) for batch, value in values.items()]
-    return [Ours(label="here, linear rule", marks=points)]
+    trainings = targets.read(found, "linear")
+    values = {batch: _error(targets.student(each)) for batch, each in trainings.accuracy.items()}
+    states = {batch: "refused" if trainings.diverged[batch] else "solid" for batch in values}
+    points = [Mark(at=batch, value=value, state=states[batch]) for batch, value in values.items()]
+    return [Ours(label="here, linear rule", marks=points, crosses="small grey x: a training of this batch diverged")]
 
 
 def _error(value: Estimate) -> Estimate:
@@ -54,8 +58,7 @@ def _error(value: Estimate) -> Estimate:
 
 
 def throughput(found: Evidence) -> Sequence[Ours]:
-    rows = [row for row in found.training("cnn").rows if row.point.scaling == "weak"]
-    return [Ours(label="cnn here", marks=marks.of(rows, lambda r: r.point.devices, lambda r: r.efficiency.times(100)))]
+    return [curve(found.training("cnn").rows, "cnn here", lambda row: row.efficiency.times(100))]
 
 
 def published_error() -> Sequence[PublishedSeries]:
@@ -70,7 +73,7 @@ def ideal() -> Sequence[PublishedSeries]:
 PAPER = Paper(
     id="goyal2017",
     citation="P. Goyal et al., Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour, 2017, arXiv:1706.02677",
-    title="A large batch keeps the accuracy up to a size, and training scales",
+    title="Validation error over the batch, and weak-scaling efficiency over devices",
     tables=(ERROR, "goyal_lr_rules"),
     runs=(
         Run(

@@ -108,7 +108,7 @@ PAPER = Paper(
     citation="Y. Huang et al., GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism, 2019, "
     "arXiv:1811.06965; D. Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using "
     "Megatron-LM (PTD-P), 2021, arXiv:2104.04473",
-    title="The bubble of a pipeline, and what divides it",
+    title="Throughput and idle share of a pipeline over micro-batches",
     tables=(TABLE,),
     runs=(
         Run(

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, exact
-from jaxbench.report.drawing import marks
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve, exact
 from jaxbench.report.drawing.marks import Mark
 
 TABLE = "tf_dgx1_p100_synth"
@@ -34,9 +33,7 @@ def data_parallel(found: Evidence) -> Reading:
 
 def images(found: Evidence) -> Reading:
     """Images per second of the mixture over those of data parallelism, from the rounds that both share."""
-    place, data, mixture = _arms(found)
-    if not (data.honest and mixture.honest):
-        raise NotTestable("The two arms are not honest measurements here: see the run's page.")
+    place, data, mixture = _arms(found, honest=True)
     return Reading(place.speedup(mixture, data), f"alexnet, {place.devices} devices")
 
 
@@ -48,17 +45,14 @@ def sent(found: Evidence) -> Reading:
     return Reading(exact(mixture / data), f"alexnet, {place.devices} devices")
 
 
-def _arms(found: Evidence) -> tuple[ArmGroup, ArmResult, ArmResult]:
-    """The place of the run, data parallelism and the mixture. Raises NotTestable without them."""
-    for place in found.levers("mixture").places:
-        return place, arm_of(place, DATA), arm_of(place, MIXTURE)
-    raise NotTestable("The run 'mixture' has no points yet.")
+def _arms(found: Evidence, *, honest: bool = False) -> tuple[ArmGroup, ArmResult, ArmResult]:
+    """The place of the run, data parallelism and the mixture. Raises NotTestable without them. honest: speeds, too."""
+    place = found.place("mixture")
+    return place, arm_of(place, DATA, honest=honest), arm_of(place, MIXTURE, honest=honest)
 
 
 def speedups(found: Evidence) -> Sequence[Ours]:
-    rows = [row for row in found.training("alexnet").rows if row.point.scaling == "weak"]
-    ours = marks.of(rows, lambda r: r.point.devices, lambda r: r.speedup)
-    return [Ours(label="alexnet here, data parallelism", marks=ours)]
+    return [curve(found.training("alexnet").rows, "alexnet here, data parallelism", lambda row: row.speedup)]
 
 
 def rates(found: Evidence) -> Sequence[Ours]:
@@ -83,7 +77,7 @@ PAPER = Paper(
     id="krizhevsky2014",
     citation="A. Krizhevsky, One Weird Trick for Parallelizing Convolutional Neural Networks, 2014, arXiv:1404.5997; "
     "TensorFlow benchmarks, May 2017",
-    title="Convolutions by data, dense layers by model parallelism",
+    title="Speed-up of AlexNet, and its rate with dense layers split by data or by tensor",
     tables=(TABLE,),
     runs=(
         Run(

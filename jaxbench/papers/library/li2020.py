@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxbench.analysis import paired_ratio
-from jaxbench.analysis.arms import ArmGroup
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Reader, Reading, Run
 from jaxbench.report.drawing.marks import Mark
@@ -18,9 +17,7 @@ def against(other: str) -> Reader:
     """A reader of the step time with another way of reduction over that with buckets."""
 
     def read(found: Evidence) -> Reading:
-        top, bottom = (arm_of(_place(found), name) for name in (other, BUCKETED))
-        if not (top.honest and bottom.honest):
-            raise NotTestable("The two arms are not honest measurements here: see the run's page.")
+        top, bottom = (arm_of(found.place("buckets"), name, honest=True) for name in (other, BUCKETED))
         return Reading(paired_ratio.ratio(top, bottom), f"mlp of 8 million parameters, {top.row.point.devices} devices")
 
     return read
@@ -35,15 +32,8 @@ def hidden(found: Evidence) -> Reading:
     return Reading(fall.hidden, f"mlp, {fall.point.devices} devices, {fall.point.scaling} scaling")
 
 
-def _place(found: Evidence) -> ArmGroup:
-    places = found.levers("buckets").places
-    if not places:
-        raise NotTestable("The run 'buckets' has no points yet.")
-    return places[0]
-
-
 def times(found: Evidence) -> Sequence[Ours]:
-    arms = [arm_of(_place(found), name) for name in (EACH, BUCKETED, FUSED)]
+    arms = [arm_of(found.place("buckets"), name) for name in (EACH, BUCKETED, FUSED)]
     return [Ours(label="mlp here", marks=[Mark(at=i, value=a.timing.step_s.times(1e3)) for i, a in enumerate(arms)])]
 
 
@@ -53,7 +43,7 @@ PAPER = Paper(
     id="li2020",
     citation="S. Li et al., PyTorch Distributed: Experiences on Accelerating Data Parallel Training, 2020, "
     "arXiv:2006.15704",
-    title="Buckets have a best size, and overlap hides the all-reduce",
+    title="Step time by the number of all-reduces of a gradient, and how much of them overlaps",
     tables=(),
     runs=(
         Run(

@@ -10,8 +10,7 @@ import numpy as np
 from jaxbench.analysis.intervals import estimate
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, most_devices
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run
-from jaxbench.report.drawing import marks
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve
 
 TENSORFLOW, HOROVOD = "tf_dgx1_p100_synth", "horovod_efficiency"
 MODELS = {"resnet18": "ResNet-50", "vgg16": "VGG16"}  # ours: theirs, in the TensorFlow benchmarks
@@ -34,12 +33,7 @@ def vgg_over_resnet(found: Evidence) -> Reading:
 
 
 def speedups(found: Evidence) -> Sequence[Ours]:
-    series = []
-    for name in MODELS:
-        rows = [row for row in found.training(name).rows if row.point.scaling == "weak"]
-        found_here = marks.of(rows, lambda r: r.point.devices, lambda r: r.speedup)
-        series.append(Ours(label=f"{name} here", marks=found_here))
-    return series
+    return [curve(found.training(name).rows, f"{name} here", lambda row: row.speedup) for name in MODELS]
 
 
 def published_speedups() -> Sequence[PublishedSeries]:
@@ -55,12 +49,7 @@ def published_speedups() -> Sequence[PublishedSeries]:
 
 
 def efficiencies(found: Evidence) -> Sequence[Ours]:
-    series = []
-    for name in MODELS:
-        rows = [row for row in found.training(name).rows if row.point.scaling == "weak"]
-        found_here = marks.of(rows, lambda r: r.point.devices, lambda r: r.efficiency.times(100))
-        series.append(Ours(label=f"{name} here", marks=found_here))
-    return series
+    return [curve(found.training(name).rows, f"{name} here", lambda row: row.efficiency.times(100)) for name in MODELS]
 
 
 def published_efficiencies() -> Sequence[PublishedSeries]:
@@ -82,7 +71,7 @@ PAPER = Paper(
     id="sergeev2018",
     citation="A. Sergeev and M. Del Balso, Horovod: fast and easy distributed deep learning in TensorFlow, 2018, "
     "arXiv:1802.05799; TensorFlow benchmarks, May 2017",
-    title="Images per second against the ideal, and what a heavy gradient costs",
+    title="Speed-up and efficiency of a residual network and of VGG over devices",
     tables=(TENSORFLOW, HOROVOD),
     runs=(
         Run(

@@ -78,7 +78,7 @@ PAPER = Paper(
     id="shallue2019",
     citation="C. Shallue et al., Measuring the Effects of Data Parallelism on Neural Network Training, 2019, "
     "arXiv:1811.03600; S. McCandlish et al., An Empirical Model of Large-Batch Training, 2018, arXiv:1812.06162",
-    title="Steps to a target fall as 1 / batch, and then stop falling",
+    title="Steps to a target over the batch",
     tables=(),
     runs=(Run(name=targets.RUN, minutes=5, words=(*targets.WORDS, "--config.models=mlp", "--config.rule=tuned")),),
     claims=(

@@ -12,7 +12,7 @@ from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable
-from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reader, Reading, Run
+from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reader, Reading, Run, curve
 from jaxbench.report.drawing import marks
 
 
@@ -75,15 +75,7 @@ def _same(row: CaseRow, fit: AlphaBetaFit) -> bool:
 
 def speedups(found: Evidence) -> Sequence[Ours]:
     rows = found.training("scaling").rows
-    series = []
-    for scaling in ("strong", "weak"):
-        of_scaling = [row for row in rows if row.point.scaling == scaling]
-        series.append(
-            Ours(
-                label=f"cnn here, {scaling}", marks=marks.of(of_scaling, lambda r: r.point.devices, lambda r: r.speedup)
-            )
-        )
-    return series
+    return [curve(rows, f"cnn here, {how}", lambda row: row.speedup, scaling=how) for how in ("strong", "weak")]
 
 
 def laws() -> Sequence[PublishedSeries]:
@@ -120,7 +112,7 @@ PAPER = Paper(
     citation="S. Williams, A. Waterman and D. Patterson, Roofline, Communications of the ACM 52(4), 2009; R. Hockney, "
     "The communication challenge for MPP, Parallel Computing 20(3), 1994; G. Amdahl, 1967; J. Gustafson, 1988; "
     "N. Gunther, 1993",
-    title="The laws that a machine's numbers should follow",
+    title="Times of kernels and all-reduces, and speed-up, against five laws",
     tables=(),
     runs=(
         Run(name="machine", minutes=3, words=("machine",)),

@@ -20,7 +20,8 @@ VIEWS = ("cases/transfer", "cases/collectives")
 ORDER = 1
 CAPTION = (
     "Time per call with the fitted line t(S) = alpha + S / beta: latency alpha is the level at the left, bandwidth "
-    "beta the slope at the right. Below: the residuals. A pattern there means that one line does not fit all sizes."
+    "beta the slope at the right. Below: measured less line. A pattern there means that one line does not fit all "
+    "sizes; where it misses a time by 25 % or more, it is dashed, and beta is no bandwidth."
 )
 LIMIT, MAX_PAIRS = 7, 3  # groups of devices and pairs that one panel can hold
 
@@ -46,10 +47,12 @@ def draw(run: CaseFindings) -> Figure | None:
             log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=4, span=map(payload, rows))
         below.set_ylim(-1.15 * reach, 1.15 * reach)
         entitle(below, x="payload")
-    for axes, label in zip(sheet.panels[:, 0], ["time per call", "residual, %"] * len(pairs), strict=False):
+    for axes, label in zip(sheet.panels[:, 0], ["time per call", "measured - line, %"] * len(pairs), strict=False):
         entitle(axes, y=label)
     fake = all(row.point.platform == "cpu" for row in rows)
     handles, remarks = [one.handle() for one in every], [*notes.of_marks(rows, fake=fake), *left_out]
+    if any(fits[group_of(row.point)].poor for row in rows if group_of(row.point) in fits):
+        remarks.append("dashed: the line misses a time by 25 % or more, so its alpha and beta describe nothing")
     return sheet.finish(f"{run.experiment}: time = alpha + S / beta", handles, remarks)
 
 
@@ -77,7 +80,8 @@ def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, AlphaBetaFit]
     sizes, residuals = np.array(fit.residuals, dtype=np.float64).T
     fine = np.geomspace(sizes.min(), sizes.max(), 100)
     colour, marker = marks.series_style(one.place)
-    above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, zorder=2)
+    between = marks.DASHED if fit.poor else "-"
+    above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, linestyle=between, zorder=2)
     below.plot(
         sizes, 100 * residuals, color=colour, marker=marker,
         markerfacecolor="white" if fit.place.oversubscribed else colour,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from jaxbench.analysis import ceilings, quantities
 from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.intervals import UNKNOWN
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, plain
@@ -16,8 +17,9 @@ from jaxbench.report.drawing.series import believed
 VIEWS = ("cases/stream",)
 CAPTION = (
     "Bytes that an operation must read and write, over its time per call. At each step down, the arrays no longer fit "
-    "a cache; only the plateau at the right is memory bandwidth. Dotted: the size of the last-level cache, and four "
-    "times that size, beyond which a working set counts as in memory."
+    "a cache; only the plateau at the right is memory bandwidth. Small grey points are launch-bound: a quarter or more "
+    "of the time is the start of the call, so they are no bandwidth. Dotted: the size of the last-level cache, and "
+    "four times that size, beyond which a working set counts as in memory."
 )
 
 
@@ -35,7 +37,10 @@ def draw(run: CaseFindings) -> Figure | None:
     inside = {kind: [row for row in rows if places[row.point.point] == kind] for kind in kinds}
     for axes, kind in zip(panels, kinds, strict=False):
         for one in series.only(every, {row.point.point for row in inside[kind]}):
-            one.draw(axes, working_set, lambda row: row.bytes_per_s, scale=1e-9)
+            one.draw(axes, working_set, lambda row: UNKNOWN if row.launch_bound else row.bytes_per_s, scale=1e-9)
+        bound = [row for row in inside[kind] if row.launch_bound]
+        rates = [row.bytes_per_s.value / 1e9 for row in bound]
+        axes.plot(list(map(working_set, bound)), rates, color=marks.PALE, marker=".", linestyle="none", zorder=3)
     tall, plateau = extent(panels, "y"), False
     for axes, kind in zip(panels, kinds, strict=False):
         log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=6 if columns == 2 else 9)
@@ -54,7 +59,8 @@ def draw(run: CaseFindings) -> Figure | None:
     for axes in sheet.panels[:, 0]:
         entitle(axes, y="GB/s")
     handles = [*(one.handle() for one in every), *([marks.guide_handle("best from memory")] if plateau else [])]
-    return sheet.finish(f"{run.experiment}: bandwidth by working set", handles, notes.of_marks(rows))
+    launch = ["small grey points: launch-bound, no bandwidth"] if any(row.launch_bound for row in rows) else []
+    return sheet.finish(f"{run.experiment}: bandwidth by working set", handles, [*notes.of_marks(rows), *launch])
 
 
 def working_set(row: CaseRow) -> float:

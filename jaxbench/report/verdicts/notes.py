@@ -52,7 +52,7 @@ def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
         ("Compared", compared(comparison)),
         ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
         ("Verdicts", [_margin(answers.margin), alarms(answers)]),
-        ("Software that differs", [clean(sentence) for sentence in comparison.software]),
+        ("What else differs", [clean(sentence) for sentence in comparison.software]),
         ("Left out", [clean(str(each)) for each in comparison.left_out]),
     ]
     return [(heading, notes) for heading, notes in every if notes]
