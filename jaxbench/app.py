@@ -47,20 +47,34 @@ from __future__ import annotations
 import contextlib
 import datetime
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from absl import app as absl_app
 from absl import flags
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
 
 from jaxbench import commandline, verbs
+from jaxbench.command_form import as_typed
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
     from jaxbench.machine.launch import Launch
 
 FLAGS = flags.FLAGS
+
+
+class Terminal(Console):
+    """A console that names commands in the form in which this process was started."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Text) and (said := as_typed(renderable.plain)) != renderable.plain:
+            renderable = renderable.copy()
+            renderable.plain = said
+        return super().render(renderable, options)
 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
@@ -79,7 +93,7 @@ def new_workdir(verb: str, arguments: list[str]) -> Path:
 
 def dispatch(argv: list[str]) -> int:
     """`argv`: the program, a verb and its arguments, as `commandline.parse` leaves them. Returns the exit code."""
-    console = Console(width=None if sys.stdout.isatty() else 100, markup=False)
+    console = Terminal(width=None if sys.stdout.isatty() else 100, markup=False)
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
     try:
@@ -88,7 +102,7 @@ def dispatch(argv: list[str]) -> int:
         with alone(verb, arguments, workdir):
             return carry_out(verb, arguments, workdir, console)
     except KeyboardInterrupt:
-        again = f" Finished measurements are kept: the same command with WORKDIR={workdir} continues."
+        again = f" Finished measurements are kept: the same command with --workdir={workdir} continues."
         console.print(f"Stopped.{again if workdir.exists() else ''}")
         return 130
 

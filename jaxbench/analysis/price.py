@@ -14,6 +14,7 @@ from typing import Any
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
+from jaxbench.digits import digits
 
 HOUR_S, THOUSAND = 3600.0, 1000
 
@@ -66,8 +67,8 @@ def sentences(
 
 def _money(value: Estimate) -> str:
     if not value.has_interval:
-        return f"{value.value:.3g}"
-    return f"{value.value:.3g} ({value.lo:.3g} .. {value.hi:.3g})"
+        return digits(value.value)
+    return f"{digits(value.value)} ({digits(value.lo)} .. {digits(value.hi)})"
 
 
 def _energy(used: Mapping[str, float], wall_s: float) -> str:

@@ -56,7 +56,9 @@ def read(folder: Path) -> Learned:
                 row = json.loads(line)
                 rows.append({name: row[name] for name in ("step", "test_accuracy", "elapsed_s", "compile_s")} | row)
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path}, line {number}, is damaged ({error!r}): train again, in a new WORKDIR.") from error
+            raise UserError(
+                f"{path}, line {number}, is damaged ({error!r}): train anew, in a new --workdir."
+            ) from error
     train = config.get("train", {})
     try:
         return Learned(

@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from jaxbench.digits import digits
 from jaxbench.records.schema import RoundRecord
 
 NOTE = (
@@ -79,7 +80,7 @@ class SoFar:
         low, high = interval(rounds)
         median = statistics.median(rounds)
         scale, unit = next((size or 1e-9, name) for size, name in _UNITS if median >= size)
-        return str(len(rounds)), f"{median / scale:.3g} {unit}", f"[{low / scale:.3g}, {high / scale:.3g}]"
+        return str(len(rounds)), f"{digits(median / scale)} {unit}", f"[{digits(low / scale)}, {digits(high / scale)}]"
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:

@@ -78,7 +78,7 @@ def _require_shared(folder: Path, members: Members) -> None:
     if not all(all_seen):
         raise UserError(
             f"process {members.processes[all_seen.index(False)]} does not see what process 0 wrote into '{folder}': "
-            "choose a WORKDIR on a file system that all hosts share, because all of them write the checkpoints."
+            "choose a --workdir on a file system that all hosts share, because all of them write the checkpoints."
         )
 
 
@@ -88,7 +88,7 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "choose another WORKDIR"
+        advice = "choose another --workdir"
         if error.errno in NO_ROOM:
             advice = "free some space, and the same command continues from the newest checkpoint"
         raise UserError(f"cannot write to '{folder}' ({error.strerror}): {advice}.") from error
@@ -96,13 +96,13 @@ def writing(folder: Path) -> Iterator[None]:
 
 def _claim(folder: Path, config: dict[str, Any]) -> None:
     if (folder / RECORDS).exists():
-        raise UserError(f"'{folder}' holds measurements ({RECORDS}): choose a new WORKDIR for a training.")
+        raise UserError(f"'{folder}' holds measurements ({RECORDS}): choose a new --workdir for a training.")
     if any((folder / CHECKPOINTS).glob("*")):  # before the first checkpoint any config may start
         if not (folder / CONFIG).exists():
-            raise UserError(f"'{folder}' has checkpoints but no {CONFIG}: choose a new WORKDIR.")
+            raise UserError(f"'{folder}' has checkpoints but no {CONFIG}: choose a new --workdir.")
         _require_continuation(folder, flatten(RunFolder(folder).config()), flatten(config))
     if not os.access(folder, os.W_OK):
-        raise UserError(f"cannot write to '{folder}': choose another WORKDIR.")
+        raise UserError(f"cannot write to '{folder}': choose another --workdir.")
     with writing(folder):
         write_json(folder / CONFIG, config)
 
@@ -119,5 +119,5 @@ def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise UserError(
-            f"'{folder}' holds a training with another config ({'; '.join(wrong[:3])}{more}): choose a new WORKDIR."
+            f"'{folder}' holds a training with another config ({'; '.join(wrong[:3])}{more}): choose a new --workdir."
         )

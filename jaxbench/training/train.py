@@ -185,7 +185,7 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: M
     session.require_same_experiment(progress)
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
     if progress.get("data_sha256", digest) != digest:
-        raise UserError(f"the data '{data.name}' have changed since this training started: choose a new WORKDIR.")
+        raise UserError(f"the data '{data.name}' have changed since this training started: choose a new --workdir.")
     others = members.gathered(digest)
     if wrong := [process for process, other in zip(members.processes, others, strict=True) if other != others[0]]:
         raise UserError(

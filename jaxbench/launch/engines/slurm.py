@@ -14,10 +14,11 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.launch.job import Job, Submitted
 
-OPTIONS = 'options of sbatch, each as --name or --name=value, such as --options="--partition=a100 --account=me"'
+OPTIONS = 'options of sbatch, each as --option or --option=value, such as --options="--partition=a100 --account=me"'
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _submitit() -> Any:
     try:
         return importlib.import_module("submitit")
     except ImportError as error:
-        raise UserError("submitit, which asks Slurm, is not installed: pip install 'jaxbench[slurm]'.") from error
+        raise UserError(f"submitit, which asks Slurm, is not installed: {with_extra('slurm')}.") from error
 
 
 def _executor(job: Job) -> Any:
@@ -104,7 +105,7 @@ def _options(job: Job) -> dict[str, str | bool]:
     for word in job.options:
         name, equals, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or not name:
-            raise UserError(f"'{word}' in --options is no option of sbatch: use --partition=NAME, for example.")
+            raise UserError(f"'{word}' in --options is no option of sbatch: use --partition=a100, for example.")
         found[name] = value if equals else True
     return found
 
