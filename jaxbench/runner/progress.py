@@ -2,14 +2,16 @@
 """What a terminal shows while points are measured: each of them so far, the current task and the time left.
 
 It is drawn only between measurements. Without a terminal each point leaves a line when it is prepared, and one when all
-is measured.
+is measured. `heartbeat` keeps the log of any verb from falling silent.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,8 +29,35 @@ PACE = "pace"  # find the length of the blocks of a point that was prepared whil
 GUESS_S = {"prepare": 5.0, AGAIN: 2.0, PACE: 0.5, "round": 0.6, "profile": 5.0}
 
 
+SILENT_S = 25.0  # CI services end jobs that print nothing for minutes; we promise a line every 30 s
+
 # Lines of a terminal that the table of points leaves free: for its heading, its note and the bar.
 BESIDE_TABLE = 10
+
+
+@contextmanager
+def heartbeat(console: Console, said: Callable[[], str], *, terminal: bool = False) -> Iterator[None]:
+    """Prints the elapsed time and `said()`, what is done and what is left, every SILENT_S seconds of the block.
+
+    said: is called from another thread. terminal: also there, for a verb that shows no live line. Nothing is computed
+    between two lines, so the thread may run while others measure.
+    """
+    over, begun = threading.Event(), time.monotonic()
+
+    def beat() -> None:
+        while not over.wait(SILENT_S):
+            line = f"{format_s(time.monotonic() - begun)}: {said()}"
+            console.print(Text(line, style="dim"), soft_wrap=True)
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    if terminal or not console.is_terminal:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if thread.ident is not None:
+            thread.join()
 
 
 class ProgressLine:
