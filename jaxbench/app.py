@@ -76,6 +76,10 @@ class Terminal(Console):
             renderable.plain = said
         return super().render(renderable, options)
 
+    def out(self, *objects: Any, **how: Any) -> None:
+        """What another program reads, such as a job, stays as it is."""
+        self.file.write(" ".join(map(str, objects)) + "\n")
+
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
     """A folder under results/, named after the experiment, the verb and the time. That of a paper is always the same,

@@ -50,6 +50,8 @@ def test_the_terminal_renders_whatever_a_verb_prints(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(command_form.FORM, "make")
     console = app.Terminal(file=io.StringIO(), width=200)
     console.print("choose a new --workdir", Padding(Text("add --across=x", style="dim"), 0), style="yellow")
+    console.out("python -m jaxbench run cnn --workdir=x")
+    assert "python -m jaxbench run cnn --workdir=x\n" in console.file.getvalue()  # type: ignore[attr-defined]
     assert "WORKDIR" in console.file.getvalue() and "ACROSS=x" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
