@@ -57,7 +57,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from jaxbench import commandline, verbs
+from jaxbench import commandline, native_log, verbs
 from jaxbench.command_form import as_typed
 from jaxbench.errors import UserError
 
@@ -109,6 +109,8 @@ def dispatch(argv: list[str]) -> int:
         again = f" Finished measurements are kept: the same command with --workdir={workdir} continues."
         console.print(f"Stopped.{again if workdir.exists() else ''}")
         return 130
+    finally:
+        native_log.write(workdir / "logs")
 
 
 def launch_of(verb: str) -> Launch | None:
@@ -195,6 +197,7 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
 
 
 def main() -> None:
+    native_log.keep()
     absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))
 
 
