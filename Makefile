@@ -82,7 +82,7 @@ check: need-exp need-name $(runtime)  ## is EXP slower than its baseline? writes
 card: need-run $(runtime)  ## write a run as one document under cards/: make card RUN=results/...
 	@$(app) card --run="$$RUN"
 
-cards: $(runtime)  ## show all cards as one table and one figure: make cards FILTER="experiment=cnn devices=8"
+cards: $(runtime)  ## show all cards as one table and one figure: make cards FILTER="experiment=cnn scaling=strong"
 	@$(app) cards $$FILTER
 
 repro: $(runtime)  ## measure a card again: is the result within its interval? make repro CARD=cards/....json

@@ -120,6 +120,7 @@ VERBS = {
     "doctor": Verb(),
     "list": Verb(),
     "help": Verb("..."),
+    "version": Verb(),
 }
 # All flags; a test freezes this list. Settings of a measurement belong into --config.<field>.
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
@@ -136,6 +137,8 @@ def parse(argv: list[str]) -> list[str]:
     argv, after = _split(argv)
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
         argv = [argv[0], "help"]
+    if "--version" in argv:
+        argv = [argv[0], "version"]
     try:
         name, *rest = _parsed(argv, known_only=True)[1:] or ["help"]
         if name not in VERBS:

@@ -52,6 +52,17 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     return code
 
 
+def check(experiment: str) -> None:
+    """Raises UserError for settings that are refused on every machine."""
+    from jaxbench import config_targets
+    from jaxbench.runner import run as runner
+
+    if FLAGS.config.get("measures") == "targets":
+        config_targets.parse(FLAGS.config)
+    else:
+        runner.check(experiment, FLAGS.config)
+
+
 def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
     """`run` of trainings to a target over batch sizes."""
     from jaxbench.price_command import require_price

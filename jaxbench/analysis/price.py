@@ -15,6 +15,8 @@ from typing import Any
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
+from jaxbench.errors import UserError
+from jaxbench.records import learned
 
 HOUR_S, THOUSAND = 3600.0, 1000
 
@@ -31,16 +33,14 @@ def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     for metrics in sorted(run.resolve().parent.glob("*/metrics.jsonl")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        with contextlib.suppress(UserError, OSError, ValueError, KeyError, TypeError):
             trained = json.loads((metrics.parent / "config.json").read_text(encoding="utf-8"))
-            rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
             same = all(trained[name] == config[name] for name in ("experiment", "model") if name in config)
             if not same or trained["experiment"] != config["experiment"]:
                 continue
-            target, batch = float(trained["train"]["target"]), int(trained["train"]["batch"])
-            steps = [int(row["step"]) for row in rows if row["test_accuracy"] >= target]
-            if steps:
-                found[batch] = min(steps[0], found.get(batch, steps[0]))
+            training = learned.read(metrics.parent)
+            if row := training.at_target():
+                found[training.batch] = min(int(row["step"]), found.get(training.batch, int(row["step"])))
     return found
 
 
