@@ -114,6 +114,7 @@ def train(experiment: str, workdir: Path, console: Console, crew: Crew | None = 
     faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)
     code = runner.train(experiment, FLAGS.config, workdir, console, faults, crew)
     page.write(workdir)
+    console.print(f"Page: {workdir / page.PAGE}", highlight=False, soft_wrap=True)
     return code
 
 
@@ -210,6 +211,7 @@ def report(workdir: Path, console: Console) -> int:
 
     if (workdir / ACCOUNT).exists():
         training.write(workdir, console)
+        console.print(f"\nPage: {workdir / training.PAGE}", highlight=False, soft_wrap=True)
         return 0
     if (workdir / TARGETS).exists():
         targets.write(workdir, console)
