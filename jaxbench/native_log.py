@@ -30,7 +30,7 @@ def keep() -> None:
         with aside():
             return load(loader, spec)
 
-    ExtensionFileLoader.create_module = quietly  # type: ignore[method-assign]
+    ExtensionFileLoader.create_module = quietly  # type: ignore
 
 
 @contextlib.contextmanager
