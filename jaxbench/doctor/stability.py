@@ -128,7 +128,7 @@ def examine(platform: str, seconds: float, command: Sequence[str] | None = None)
     try:
         answer = measure(platform, seconds, command)
     except (subprocess.SubprocessError, ValueError) as error:
-        last = (str(getattr(error, "stderr", None) or "").strip() or str(error)).splitlines()[-1][-200:]
+        last = (str(getattr(error, "stderr", None) or "").strip() or str(error)).splitlines()[-1][:300]
         message = f"The reference kernel did not run: {last}"
         return [Finding("reference kernel", "bad", message, "Nothing can be measured until it runs.")]
     return judge(answer)
