@@ -33,7 +33,7 @@ run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=pa
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 forecast: need-exp $(runtime)  ## what EXP would be on a machine that is not here: make forecast EXP=gpt TARGET=v5e:16x16, or FROM=results/x
-	@$(app) forecast "$$EXP" $(if $(TARGET),--targets="$$TARGET") $(if $(FROM),--from="$$FROM") $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+	@$(app) forecast "$$EXP" $(if $(TARGET),--targets="$$TARGET") $(if $(FROM),--from="$$FROM") $(if $(CARD),--card="$$CARD") $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 advise: need-exp $(runtime)  ## which accelerators for a training, in what time, at what cost: make advise EXP=gpt ARGS="--config.model.preset=7b --tokens=1e12 --deadline=14d"
 	@$(app) advise "$$EXP" $(if $(TARGET),--targets="$$TARGET") $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -83,7 +83,7 @@ check: need-exp need-name $(runtime)  ## is EXP slower than its baseline? writes
 card: need-run $(runtime)  ## write a run as one document under cards/: make card RUN=results/...
 	@$(app) card --run="$$RUN"
 
-cards: $(runtime)  ## show all cards as one table and one figure: make cards FILTER="experiment=cnn devices=8"
+cards: $(runtime)  ## show all cards as one table and one figure: make cards FILTER="experiment=cnn scaling=strong"
 	@$(app) cards $$FILTER
 
 repro: $(runtime)  ## measure a card again: is the result within 20 %? make repro CARD=cards/....json
@@ -105,7 +105,7 @@ test-all: $(develop)  ## run all tests (strategies x models x settings), half an
 test-cluster: $(develop)  ## test what needs Slurm, Open MPI or Ray, where they are installed; says which were not tried
 	@$(pytest) -m cluster -rs --numprocesses=0
 
-env: $(develop)
+env: $(develop)  ## install everything into VENV, and do nothing more: make env EXTRAS=cuda13
 
 test-targets:  ## test compilation for an absent TPU and GPU, in a separate environment
 	@$(MAKE) --no-print-directory test VENV="$(VENV)-targets" EXTRAS=target-tpu,target-cuda K=afresh
@@ -212,6 +212,8 @@ try:
 except ValueError as error:
     sys.exit(f"{name} cannot be split into words: {error}.")
 words = sys.argv[1:]
+if words[0] == "jaxbench":
+    os.environ["JAXBENCH_FORM"] = "make"
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch
 for name in [*os.environ.get("VARIABLES", "").split(), *"VARIABLES MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS".split()]:

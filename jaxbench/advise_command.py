@@ -22,6 +22,7 @@ from jaxbench import forecast_command
 from jaxbench.catalog import hardware, links, prices, targets
 from jaxbench.catalog.prices import Price
 from jaxbench.catalog.targets import Target
+from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.forecast import advice
 from jaxbench.forecast.advice import Candidate, TrainingBudget
@@ -173,7 +174,7 @@ def _need(points: Sequence[ForecastRecord]) -> str:
     known = [point.peak_bytes for point in points if point.peak_bytes and point.fits is False]
     if not known:
         return ""
-    return f" (at least {min(known) / 1e9:.3g} GB of {(points[0].memory_bytes or 0) / 1e9:.3g} GB)"
+    return f" (at least {digits(min(known) / 1e9)} GB of {digits((points[0].memory_bytes or 0) / 1e9)} GB)"
 
 
 def _assumed(config: ConfigDict, job: TrainingBudget) -> list[str]:

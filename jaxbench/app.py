@@ -24,7 +24,7 @@
   list               list the experiments and presets
 
 Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry_run, --verbosity=1 (stack traces),
---share_machine (measure although another measurement runs here: one at a time is the rule),
+--version, --share_machine (measure although another measurement runs here: one at a time is the rule),
 --dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
 --coordinator=host:port --processes=2 --process=0 (started once per process; srun and mpirun need no flags),
 --elastic --fault_timeout=60 (train in several processes: go on without one that is lost; seconds until it is),
@@ -47,20 +47,40 @@ from __future__ import annotations
 import contextlib
 import datetime
 import sys
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from absl import app as absl_app
 from absl import flags
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
 
-from jaxbench import commandline, verbs
+from jaxbench import __version__, commandline, native_log, verbs
+from jaxbench.command_form import as_typed
 from jaxbench.errors import UserError
+from jaxbench.machine.lock import Busy
 
 if TYPE_CHECKING:
     from jaxbench.machine.launch import Launch
 
 FLAGS = flags.FLAGS
+
+
+class Terminal(Console):
+    """A console that names commands in the form in which this process was started."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Text) and (said := as_typed(renderable.plain)) != renderable.plain:
+            renderable = renderable.copy()
+            renderable.plain = said
+        return super().render(renderable, options)
+
+    def out(self, *objects: Any, **how: Any) -> None:
+        """What another program reads, such as a job, stays as it is."""
+        self.file.write(" ".join(map(str, objects)) + "\n")
 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
@@ -79,7 +99,7 @@ def new_workdir(verb: str, arguments: list[str]) -> Path:
 
 def dispatch(argv: list[str]) -> int:
     """`argv`: the program, a verb and its arguments, as `commandline.parse` leaves them. Returns the exit code."""
-    console = Console(width=None if sys.stdout.isatty() else 100, markup=False)
+    console = Terminal(width=None if sys.stdout.isatty() else 100, markup=False)
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
     try:
@@ -87,10 +107,16 @@ def dispatch(argv: list[str]) -> int:
             return launched(launch, verb, arguments, workdir, console)
         with alone(verb, arguments, workdir):
             return carry_out(verb, arguments, workdir, console)
+    except Busy:  # nobody should wait for another measurement to hear of a setting that cannot be
+        if commandline.VERBS[verb].configured:
+            verbs.check(*arguments)
+        raise
     except KeyboardInterrupt:
-        again = f" Finished measurements are kept: the same command with WORKDIR={workdir} continues."
+        again = f" Finished measurements are kept: the same command with --workdir={workdir} continues."
         console.print(f"Stopped.{again if workdir.exists() else ''}")
         return 130
+    finally:
+        native_log.write(workdir / "logs")
 
 
 def launch_of(verb: str) -> Launch | None:
@@ -170,6 +196,9 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
             return verbs.doctor(console)
         case ["list"]:
             return verbs.list_all(console)
+        case ["version"]:
+            console.print(f"jaxbench {__version__}, jax {metadata.version('jax')}", highlight=False)
+            return 0
         case ["help", *_]:
             console.print(__doc__, highlight=False, soft_wrap=True)
             return 0
@@ -177,6 +206,7 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
 
 
 def main() -> None:
+    native_log.keep()
     absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))
 
 

@@ -16,6 +16,7 @@ from ml_collections import ConfigDict, config_flags
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.command_form import as_typed
 from jaxbench.errors import UserError, did_you_mean
 
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
@@ -120,6 +121,7 @@ VERBS = {
     "doctor": Verb(),
     "list": Verb(),
     "help": Verb("..."),
+    "version": Verb(),
 }
 # All flags; a test freezes this list. Settings of a measurement belong into --config.<field>.
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
@@ -136,6 +138,8 @@ def parse(argv: list[str]) -> list[str]:
     argv, after = _split(argv)
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
         argv = [argv[0], "help"]
+    if "--version" in argv:
+        argv = [argv[0], "version"]
     try:
         name, *rest = _parsed(argv, known_only=True)[1:] or ["help"]
         if name not in VERBS:
@@ -332,7 +336,7 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
             if logging.level_debug():
                 traceback.print_exc()
             if not (action is parse and _follows()):
-                sys.stderr.write(f"jaxbench: {error}\n")
+                sys.stderr.write(f"jaxbench: {as_typed(str(error))}\n")
             verb = VERBS.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), Verb())
             sys.exit(NO_ANSWER if verb.answers else 2)  # a comparing verb returns 2 for "inconclusive"
 

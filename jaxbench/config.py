@@ -147,6 +147,8 @@ TRAINING_ONLY = (
     ConfigField("train.strategy", "jit_auto", as_is),
     ConfigField("train.batch", 64, as_is),
     ConfigField("train.epochs", 20, as_is),
+    ConfigField("train.metric", "accuracy", as_is),  # of the test set, whose target ends the training
+    ConfigField("train.mode", "auto", one_of("auto", "max", "min")),  # auto: a loss is minimised
     ConfigField("train.target", 0.97, as_is),
     ConfigField("train.checkpoint_every", 50, as_is),
     ConfigField("train.keep", 3, as_is),

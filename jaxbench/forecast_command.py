@@ -22,6 +22,7 @@ from jaxbench.analysis import compiled, machine_card, points, scaling, spread
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.forecast import estimate, measured, network, reckon
 from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts, Network
@@ -238,7 +239,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
 def _carded(path: Path) -> Carded:
     card = machine_card.read(path)
     if card is None:
-        raise UserError(f"there is no machine card '{path}': 'make machine' writes one, machine.json.")
+        raise UserError(f"there is no machine card '{path}': 'jaxbench machine' writes one, machine.json.")
     return Carded(card=card)
 
 
@@ -281,6 +282,6 @@ def smallest_need(records: Sequence[ForecastRecord]) -> str:
         return "It fits on none of these, and no compiler said how much it needs: use more devices or a smaller batch."
     least = min(known, key=lambda record: record.peak_bytes or 0)
     return (
-        f"It fits on none of these: the smallest need is {(least.peak_bytes or 0) / 1e9:.3g} GB on a device, of "
-        f"{least.point} on {least.target}, which has {(least.memory_bytes or 0) / 1e9:.3g} GB."
+        f"It fits on none of these: the smallest need is {digits((least.peak_bytes or 0) / 1e9)} GB on a device, of "
+        f"{least.point} on {least.target}, which has {digits((least.memory_bytes or 0) / 1e9)} GB."
     )

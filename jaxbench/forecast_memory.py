@@ -20,6 +20,7 @@ from rich.console import Console
 
 from jaxbench.analysis import compiled
 from jaxbench.catalog.targets import Target
+from jaxbench.digits import digits
 from jaxbench.forecast import reckon
 from jaxbench.forecast.estimate import SAVES_MEMORY
 from jaxbench.levers.compiler import COMPILER
@@ -72,7 +73,7 @@ def replaced(record: ForecastRecord, found: Needs, unknown: Sequence[str]) -> Fo
     else:
         size = round(reckon.shared(by_count[0], by_count[1], record.devices)) if len(by_count) > 1 else None
     if size is not None and record.memory_bytes and size > record.memory_bytes and _gathers_first(record):
-        note = AT_MOST.format(size=f"{size / 1e9:.3g}")
+        note = AT_MOST.format(size=digits(size / 1e9))
         return dataclasses.replace(record, peak_bytes=None, notes=(*record.notes, note))
     notes = (NOTE,) if size is not None else tuple(unknown)
     return dataclasses.replace(record, peak_bytes=size, notes=(*record.notes, *notes))

@@ -52,6 +52,17 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     return code
 
 
+def check(experiment: str) -> None:
+    """Raises UserError for settings that are refused on every machine."""
+    from jaxbench import config_targets
+    from jaxbench.runner import run as runner
+
+    if FLAGS.config.get("measures") == "targets":
+        config_targets.parse(FLAGS.config)
+    else:
+        runner.check(experiment, FLAGS.config)
+
+
 def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
     """`run` of trainings to a target over batch sizes."""
     from jaxbench.price_command import require_price
@@ -103,6 +114,7 @@ def train(experiment: str, workdir: Path, console: Console, crew: Crew | None = 
     faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)
     code = runner.train(experiment, FLAGS.config, workdir, console, faults, crew)
     page.write(workdir)
+    console.print(f"Page: {workdir / page.PAGE}", highlight=False, soft_wrap=True)
     return code
 
 
@@ -200,6 +212,7 @@ def report(workdir: Path, console: Console) -> int:
 
     if (workdir / ACCOUNT).exists():
         training.write(workdir, console)
+        console.print(f"\nPage: {workdir / training.PAGE}", highlight=False, soft_wrap=True)
         return 0
     if (workdir / TARGETS).exists():
         targets.write(workdir, console)

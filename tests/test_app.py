@@ -29,6 +29,11 @@ def run(tmp_path_factory):
     return folder
 
 
+def test_the_version_is_a_line():
+    done = jaxbench("--version")
+    assert done.returncode == 0 and done.stdout.startswith("jaxbench ") and done.stdout.count("\n") == 1
+
+
 def test_a_run_folder_holds_everything(run):
     for name in ("manifest.json", "config.json", "records.jsonl", "summary.csv", "report.html"):
         assert (run / name).stat().st_size

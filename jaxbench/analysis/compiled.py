@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxbench.digits import digits
 from jaxbench.levers.compiler import every_set
 from jaxbench.records import refusal
 from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord
@@ -128,7 +129,7 @@ def problems(rows: Sequence[CompiledRow]) -> list[str]:
 
 
 def gigabytes(size: float) -> str:
-    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
+    return f"{digits(size / 1e9)} GB" if size >= 1e9 else f"{digits(size / 1e6)} MB"
 
 
 def describe_collectives(collectives: Sequence[Collective]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row
+from jaxbench.digits import digits
 
 YES, NO, CANNOT_TELL = "yes", "NO", "cannot tell"
 IDEAL = 1.05  # an efficiency whose whole interval is above this is not believed
@@ -176,7 +177,7 @@ def of_profile(rows: Sequence[Row]) -> Item:
     wrong, shown = [], []
     for point, profile in traced:
         total, busy = math.fsum(profile.kinds.values()), 1 - profile.kinds.get(IDLE, 0.0) / profile.wall_s
-        step = f"{1e3 * profile.wall_s / profile.steps:.3g} ms a step"
+        step = f"{digits(1e3 * profile.wall_s / profile.steps)} ms a step"
         text = f"{100 * total / profile.wall_s:.1f} % of {step}, devices busy {100 * busy:.0f} %"
         shown.append(text)
         if abs(total / profile.wall_s - 1) > ADDS_UP or not busy > 0:

@@ -22,6 +22,7 @@ from scipy import optimize
 
 from jaxbench.analysis.intervals import Estimate, estimate
 from jaxbench.analysis.scaling import Row
+from jaxbench.digits import digits
 
 REFITS = 400
 EXACT = 1e-6  # a misfit below this is rounding: a perfect line is at its bound and described all the same
@@ -104,7 +105,7 @@ def sentences(fits: list[Fit]) -> list[str]:
 
 
 def _show(value: Estimate) -> str:
-    return f"{value.value:.3g}" + (f" [{value.lo:.3g}, {value.hi:.3g}]" if value.has_interval else "")
+    return digits(value.value) + (f" [{digits(value.lo)}, {digits(value.hi)}]" if value.has_interval else "")
 
 
 def fit_all(rows: list[Row]) -> list[Fit]:

@@ -16,6 +16,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.limits import FLOP, Demand
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.timing import LoopTime, Timing
+from jaxbench.digits import digits
 
 TWO_CLOCKS = "two clocks agree"
 BELOW_PEAK = "not above peak"
@@ -196,10 +197,10 @@ def positive(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[De
     """
     wrong = []
     if loop.iteration_s.known and _ends(loop.iteration_s)[1] < -NOTHING * _launch_s(point):
-        wrong.append(f"an iteration of the loop takes {loop.iteration_s.value:.3g} s")
+        wrong.append(f"an iteration of the loop takes {digits(loop.iteration_s.value)} s")
     if timing.clock_ratio.known and _ends(timing.clock_ratio)[1] <= 0:
-        wrong.append(f"one more call takes {timing.clock_ratio.value * timing.step_s.value:.3g} s")
-    wrong += [f"{d.rate.value:.3g} {d.unit}" for d in demands if d.rate.value <= 0]
+        wrong.append(f"one more call takes {digits(timing.clock_ratio.value * timing.step_s.value)} s")
+    wrong += [f"{digits(d.rate.value)} {d.unit}" for d in demands if d.rate.value <= 0]
     return Gate(name=POSITIVE, passed=not wrong, reason="; ".join(wrong))
 
 

@@ -14,6 +14,9 @@ from typing import Any
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
+from jaxbench.digits import digits
+from jaxbench.errors import UserError
+from jaxbench.records import learned
 
 HOUR_S, THOUSAND = 3600.0, 1000
 
@@ -30,16 +33,14 @@ def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     for metrics in sorted(run.resolve().parent.glob("*/metrics.jsonl")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        with contextlib.suppress(UserError, OSError, ValueError, KeyError, TypeError):
             trained = json.loads((metrics.parent / "config.json").read_text(encoding="utf-8"))
-            rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
             same = all(trained[name] == config[name] for name in ("experiment", "model") if name in config)
             if not same or trained["experiment"] != config["experiment"]:
                 continue
-            target, batch = float(trained["train"]["target"]), int(trained["train"]["batch"])
-            steps = [int(row["step"]) for row in rows if row["test_accuracy"] >= target]
-            if steps:
-                found[batch] = min(steps[0], found.get(batch, steps[0]))
+            training = learned.read(metrics.parent)
+            if row := training.at_target():
+                found[training.batch] = min(int(row["step"]), found.get(training.batch, int(row["step"])))
     return found
 
 
@@ -66,8 +67,8 @@ def sentences(
 
 def _money(value: Estimate) -> str:
     if not value.has_interval:
-        return f"{value.value:.3g}"
-    return f"{value.value:.3g} ({value.lo:.3g} .. {value.hi:.3g})"
+        return digits(value.value)
+    return f"{digits(value.value)} ({digits(value.lo)} .. {digits(value.hi)})"
 
 
 def _energy(used: Mapping[str, float], wall_s: float) -> str:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.digits import digits
 
 _TENS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TWOS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
@@ -53,14 +54,14 @@ def seconds(value: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= size:
             return f"{value / size:.{max(0, 2 - len(str(int(value / size))) + 1)}f} {unit}"
-    return f"{value / 1e-9:.3g} ns"
+    return f"{digits(value / 1e-9)} ns"
 
 
 def percent(value: Estimate, *, fine: bool = True) -> str:
     """ "91 % [89, 93]"; if `fine`, one more digit for a narrow interval."""
-    digits = 1 if fine and value.has_interval and value.hi - value.lo < 0.02 else 0
-    between = f" [{100 * value.lo:z.{digits}f}, {100 * value.hi:z.{digits}f}]" if value.has_interval else ""
-    return f"{100 * value.value:z.{digits}f} %{between}"
+    places = 1 if fine and value.has_interval and value.hi - value.lo < 0.02 else 0
+    between = f" [{100 * value.lo:z.{places}f}, {100 * value.hi:z.{places}f}]" if value.has_interval else ""
+    return f"{100 * value.value:z.{places}f} %{between}"
 
 
 def devices(count: int) -> str:

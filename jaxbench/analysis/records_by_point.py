@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.levers.trainings import TRAININGS
 from jaxbench.records import model
@@ -90,7 +91,7 @@ def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
     timed = sum(record.block_s + record.double_block_s + record.warmup_block_s + record.loop_s + record.double_loop_s)
     if not timed > CLOCK_SLACK * since + CLOCK_TICK_S:
         return []
-    text = f"its blocks took {timed:.3g} s, and {since:.3g} s passed since the line before"
+    text = f"its blocks took {digits(timed)} s, and {digits(since)} s passed since the line before"
     return [f"time: {text}: edited, or the system's clock was set back, in round {record.round}"]
 
 

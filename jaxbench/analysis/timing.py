@@ -22,6 +22,7 @@ from jaxbench.analysis.intervals import (
 )
 from jaxbench.analysis.measured import Measured
 from jaxbench.analysis.spread import ASSUMED, Spread
+from jaxbench.digits import digits
 
 CLOCK_LIMIT = 0.05  # relative difference of the two clocks from which a row has a note
 
@@ -173,7 +174,7 @@ def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:
     text = f"clocks disagree: one more step costs {100 * ratio.value:.0f} % of the step time"
     if ratio.hi < 1 - CLOCK_LIMIT:
         fixed = (1 - ratio.value) * step_s * steps
-        fixed_ms = f"{fixed * 1e3:.3g} ms of each block of {steps:.0f} steps"
+        fixed_ms = f"{digits(fixed * 1e3)} ms of each block of {steps:.0f} steps"
         return f"{text}, so about {fixed_ms} is a fixed cost (start or fence) that the step time includes"
     if ratio.lo > 1 + CLOCK_LIMIT:
         why = "work queued before the clock started, or the device slowed down"

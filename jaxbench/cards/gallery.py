@@ -33,12 +33,12 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
     """
     asked = rows.read_filters(filters)
     if not folder.is_dir():
-        raise UserError(f"there is no folder '{folder}' with result cards: make the first with 'make card RUN=...'.")
+        raise UserError(f"there is no folder '{folder}' with cards: make the first with 'jaxbench card --run=DIR'.")
     readable, damaged = _read(folder)
     every = [row for card in readable for row in rows.of_card(card)]
     shown = [row for row in every if rows.matches(row, asked)]
     if not readable and not damaged:
-        console.print(f"{folder} holds no result card: make the first with 'make card RUN=...'.", soft_wrap=True)
+        console.print(f"{folder} holds no result card: make the first with 'jaxbench card --run=DIR'.", soft_wrap=True)
         return 0
     console.print(_table(shown, [path for path, _ in damaged]).terminal(console.width))
     console.print(Text(_legend(shown), style="dim"))

@@ -96,7 +96,7 @@ def read(path: Path) -> Card:
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"it is not JSON, or it is truncated: {error}") from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise UserError(f"'{path}' is not a result card: make one of a run with 'make card RUN=...'.")
+        raise UserError(f"'{path}' is not a result card: make one of a run with 'jaxbench card --run=DIR'.")
     if data.get("schema") != SCHEMA or isinstance(data.get("schema"), bool):
         problem = f"the card '{path}' has schema {data.get('schema')!r}, but this jaxbench reads schema {SCHEMA}"
         raise UserError(f"{problem}: use the jaxbench that wrote it, or make the card again from its run.")

@@ -17,6 +17,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from jaxbench.command_form import with_extra
 from jaxbench.doctor.finding import Finding, Result, check, read
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest
@@ -81,7 +82,7 @@ def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) ->
         return (
             "bad",
             f"{' and '.join(missing)} not installed.",
-            "Install the project again: make list VENV=a-new-folder.",
+            "Install the project again, in a new environment (make list VENV=a-new-folder, in a clone).",
             {},
         )
     requirements = [Requirement(line) for line in (metadata.requires("jax") or [] if lines is None else lines)]
@@ -108,7 +109,7 @@ def driver(host: Host, packages: Mapping[str, str]) -> Result:
     usable, message = extra_for(host.nvidia_driver), f"NVIDIA's driver is {host.nvidia_driver}"
     for extra, oldest in DRIVERS.items():
         if f"jax-{extra}-plugin" in packages and Version(host.nvidia_driver).major < oldest:
-            advice = f"Update the driver, or install with EXTRAS={usable}." if usable else "Update the driver."
+            advice = f"Update the driver, or install for it: {with_extra(usable)}." if usable else "Update the driver."
             return "bad", f"{message}; the plug-in {extra} needs {oldest} or newer.", advice, {}
     return "good", f"{message}.", "", {}
 
@@ -130,7 +131,8 @@ def accelerators(
         plugin = f"Install AMD's plug-in (jax-rocm7-plugin) of jaxlib {packages.get('jaxlib', '')}, or check rocminfo."
         missing.append(("an AMD GPU", plugin))
     if host.tpu and platform != "tpu":
-        advice = "Look for a process that holds the TPU." if "libtpu" in packages else "Install with EXTRAS=tpu."
+        held = "Look for a process that holds the TPU."
+        advice = held if "libtpu" in packages else f"Install libtpu: {with_extra('tpu')}."
         missing.append((f"{host.tpu} TPU chips", advice))
     if not missing:
         return "good", "JAX sees every accelerator of this machine.", "", {}
@@ -143,10 +145,10 @@ def accelerators(
 
 def _cuda_advice(host: Host, packages: Mapping[str, str]) -> str:
     if not host.nvidia_driver:
-        return f"Install NVIDIA's driver, {DRIVERS['cuda13']} or newer, then EXTRAS=cuda13."
+        return f"Install NVIDIA's driver, {DRIVERS['cuda13']} or newer, then: {with_extra('cuda13')}."
     extra, oldest = extra_for(host.nvidia_driver), min(DRIVERS.values())
     if not extra:
-        return f"Update NVIDIA's driver ({host.nvidia_driver}) to {oldest} or newer, then install with EXTRAS=cuda12."
+        return f"Update NVIDIA's driver ({host.nvidia_driver}) to {oldest} or newer, then: {with_extra('cuda12')}."
     if not any(name.startswith("jax-cuda") for name in packages):
-        return f"Install with EXTRAS={extra}, which works with driver {host.nvidia_driver}."
+        return f"Install the plug-in for driver {host.nvidia_driver}: {with_extra(extra)}."
     return "Run JAX_PLATFORMS=cuda python -c 'import jax; jax.devices()' in a shell: its error says why."

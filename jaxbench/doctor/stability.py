@@ -22,6 +22,7 @@ import numpy as np
 from scipy import special
 
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.digits import digits
 from jaxbench.doctor.finding import Finding, Result, check, graded
 
 BLOCK_S, MINUTE_S, MIN_BLOCKS = 0.5, 60.0, 5
@@ -127,7 +128,7 @@ def examine(platform: str, seconds: float, command: Sequence[str] | None = None)
     try:
         answer = measure(platform, seconds, command)
     except (subprocess.SubprocessError, ValueError) as error:
-        last = (str(getattr(error, "stderr", None) or "").strip() or str(error)).splitlines()[-1][-200:]
+        last = (str(getattr(error, "stderr", None) or "").strip() or str(error)).splitlines()[-1][:300]
         message = f"The reference kernel did not run: {last}"
         return [Finding("reference kernel", "bad", message, "Nothing can be measured until it runs.")]
     return judge(answer)
@@ -147,7 +148,7 @@ def scatter(took: np.ndarray, shape: str) -> Result:
     """CV of single calls (standard deviation over mean), and p99 over the median."""
     median, cv = float(np.median(took)), float(took.std(ddof=1) / took.mean())
     tail = float(np.quantile(took, 0.99)) / median
-    message = f"A matrix product of {shape} takes {1e3 * median:.3g} ms: CV {100 * cv:.2g} %, "
+    message = f"A matrix product of {shape} takes {digits(1e3 * median)} ms: CV {100 * cv:.2g} %, "
     message += f"p99 {tail:.2f} x the median ({len(took)} calls)."
     numbers = {"kernel_s": median, "kernel_cv": cv, "kernel_p99_over_median": tail, "kernel_calls": len(took)}
     advice = "Single times scatter: trust medians over many rounds, and look at other load."

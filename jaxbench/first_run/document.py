@@ -41,11 +41,12 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
         old = _read(path)
         if other := identity.differences(old["machine"], made["machine"]):
             different = identity.sentence(other)
-            raise UserError(f"'{folder}' was started on another machine ({different}): choose a new WORKDIR.")
+            raise UserError(f"'{folder}' was started on another machine ({different}): choose a new --workdir.")
         for key in SAME_SOFTWARE:
             was, now = old["machine"].get(key), made["machine"].get(key)
             if was != now:
-                raise UserError(f"'{folder}' was started with {key} {was}, now it is {now}: choose a new WORKDIR.")
+                changes = identity.changes(was, now)
+                raise UserError(f"'{folder}' was started with other {key} ({changes}): choose a new --workdir.")
         made |= {name: old[name] for name in ("begun", "parts", "found", "card")}
     old_parts, made["parts"] = made["parts"], {}
     for number, part in enumerate(parts):
@@ -58,11 +59,11 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' cannot be read ({error}): choose a new WORKDIR.") from error
+        raise UserError(f"'{path}' cannot be read ({error}): choose a new --workdir.") from error
     if not isinstance(document, dict) or (document.get("kind"), document.get("schema")) != (KIND, SCHEMA):
-        raise UserError(f"'{path}' is not a first run of this version of jaxbench: choose a new WORKDIR.")
+        raise UserError(f"'{path}' is not a first run of this version of jaxbench: choose a new --workdir.")
     if missing := {"begun", "machine", "parts", "found", "card"} - document.keys():
-        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': choose a new WORKDIR.")
+        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': choose a new --workdir.")
     return document
 
 

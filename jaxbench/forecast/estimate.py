@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import links
 from jaxbench.catalog.targets import Target
+from jaxbench.digits import digits
 from jaxbench.forecast import schedule, work
 from jaxbench.forecast.network import Network
 from jaxbench.forecast.schedule import Event, Times
@@ -87,7 +88,7 @@ def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> For
         low_s, high_s = times.hidden_s, max(times.bare_s, times.hidden_s * (1 + method.error))
     notes = tuple(note for note in forecast.notes if not note.endswith(_SHORT))
     if best:
-        notes = (*notes, f"{1e6 * times.work_s / forecast.kernels:.3g} us a kernel{_SHORT}")
+        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us a kernel{_SHORT}")
     return dataclasses.replace(
         forecast,
         notes=notes,

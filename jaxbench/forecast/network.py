@@ -106,7 +106,7 @@ class Carded:
         seconds = predicted.seconds(collective, collective.group, self.card, processes, hosts)
         if math.isnan(seconds):
             raise UserError(
-                f"the card has no {collective.kind} among {collective.group} devices: measure as many with 'make "
+                f"the card has no {collective.kind} among {collective.group} devices: measure as many with 'jaxbench "
                 "machine', or leave out --card."
             )
         return seconds

@@ -164,7 +164,7 @@ def require_same_commit(folder: Path, then: Mapping[str, Any], now: Checkout | N
     if old != new:
         tree = "the working tree"
         was, found = f"{then['ref']}, commit {old}" if old else tree, now or tree
-        raise UserError(f"'{folder}' was measured at {was}, now it is {found}: choose a new WORKDIR.")
+        raise UserError(f"'{folder}' was measured at {was}, now it is {found}: choose a new --workdir.")
 
 
 def _last_line(text: str | None) -> str:

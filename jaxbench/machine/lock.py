@@ -28,6 +28,10 @@ PARENT = "JAXBENCH_LOCK_HOLDER"  # the number of the process whose lock this one
 SHARED = "JAXBENCH_SHARED_WITH"  # what `shared_with` returns, also in the processes that this one starts
 
 
+class Busy(UserError):
+    """Another process measures."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Holder:
     """Who measures. since: ISO 8601, UTC. command: the verb and its argument. workdir: its run folder. launch: the
@@ -53,7 +57,7 @@ def measuring(command: str, workdir: Path, *, share: bool = False, launch: str =
     process, whose processes on this machine measure together.
 
     Raises:
-      UserError: another process measures.
+      Busy: another process measures.
     """
     path = Path(os.environ.get(FOLDER) or tempfile.gettempdir()) / FILE
     with _opened(path) as file:
@@ -67,7 +71,7 @@ def measuring(command: str, workdir: Path, *, share: bool = False, launch: str =
     if holder is not None and (os.environ.get(PARENT) == str(holder.pid) or (launch and launch == holder.launch)):
         yield
     elif not (share or shared_with()):
-        raise UserError(_sentence(holder))
+        raise Busy(_sentence(holder))
     else:
         with _variable(SHARED, f"{holder.command}, since {holder.since}" if holder else "another measurement"):
             yield

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from jaxbench.command_form import with_extra
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine import world
 from jaxbench.machine.cores import pin_to_cores
@@ -155,7 +156,8 @@ def require(platform: str) -> None:
     if default != platform:  # some releases silently use the next platform of the list
         raise UserError(
             f"a {platform.upper()} was requested (--config.mesh.platform={platform}), but JAX finds none: install the "
-            f"driver and the extra (EXTRAS=cuda13, cuda12 or tpu), or use --config.mesh.platform=cpu."
+            f"driver and JAX's plug-in ({with_extra('tpu' if platform == 'tpu' else 'cuda13')}), or use "
+            "--config.mesh.platform=cpu."
         )
 
 

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from jaxbench.catalog.targets import Target
+from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError
 
 # When compiling for a TPU, do not query a cloud's metadata server, and take no lock that another process may hold.
@@ -26,8 +27,7 @@ def require(target: Target) -> None:
     modules, extra = _NEEDS[target.platform]
     if not all(map(_installed, modules)):
         raise UserError(
-            f"--target={target.text} needs XLA's compiler for it, which is not installed: use make with "
-            f"EXTRAS={extra}, or pip install 'jaxbench[{extra}]'."
+            f"--target={target.text} needs XLA's compiler for it, which is not installed: {with_extra(extra)}."
         )
 
 

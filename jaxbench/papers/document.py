@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.cards.scrub import scrub, text
+from jaxbench.command_form import as_typed
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Claim, Paper
@@ -31,7 +33,7 @@ def begin(paper: Paper, folder: Path, preset: str) -> Document:
     old = read(folder / NAME) if (folder / NAME).exists() else {"runs": {}}
     for key, now in (("id", paper.id), ("preset", preset)):
         if old.get(key, now) != now:
-            raise UserError(f"'{folder}' holds {key} '{old[key]}', not '{now}': choose a new WORKDIR.")
+            raise UserError(f"'{folder}' holds {key} '{old[key]}', not '{now}': choose a new --workdir.")
     runs = {run.name: {"outcome": "not yet", "seconds": 0.0, "said": ""} for run in paper.runs}
     for run in paper.runs:
         runs[run.name] |= old["runs"].get(run.name, {})
@@ -93,10 +95,11 @@ def number(claim: Mapping[str, Any]) -> str:
     value, lo, hi = claim["value"], claim["lo"], claim["hi"]
     if value is None:
         return ""
-    return f"{value:.3g}" + (f" [{lo:.3g}, {hi:.3g}]" if lo is not None and hi is not None and lo != hi else "")
+    between = lo is not None and hi is not None and lo != hi
+    return digits(value) + (f" [{digits(lo)}, {digits(hi)}]" if between else "")
 
 
 def command(document: Mapping[str, Any]) -> str:
     """What makes it again."""
-    preset = "" if document["preset"] == "auto" else f" PRESET={document['preset']}"
-    return f"make paper ID={document['id']}{preset}"
+    preset = "" if document["preset"] == "auto" else f" --preset={document['preset']}"
+    return as_typed(f"jaxbench paper {document['id']}{preset}")

@@ -28,7 +28,7 @@ def gallery(folder: Path, console: Console, docs: Path | None = None) -> None:
         raise UserError(f"--docs={docs} is not a folder: give one that exists, such as docs.")
     files = sorted(folder.glob(f"*/{documents.NAME}"))
     if not files:
-        raise UserError(f"'{folder}' has no paper yet: run one first, such as make paper ID=rajbhandari2020.")
+        raise UserError(f"'{folder}' has no paper yet: run one first, such as jaxbench paper rajbhandari2020.")
     papers = [documents.read(file) for file in files]
     entries = [page.entry(file.parent, paper) for file, paper in zip(files, papers, strict=True)]
     write_atomic(folder / PAGE, page.render(TITLE, entries, papers, made_from=f"{len(papers)} paper.json"))

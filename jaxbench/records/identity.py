@@ -64,6 +64,21 @@ def sentence(found: Differences) -> str:
     return "; ".join(f"{FACTS[name]} {a!r}, here {b!r}" for name, (a, b) in found.items())
 
 
+def changes(then: Any, now: Any) -> str:
+    """ "jax 0.10.1, now 0.10.2; flax 0.12, now none": the fields in which two values differ, or both values."""
+    if not isinstance(then, Mapping) or not isinstance(now, Mapping):
+        return f"{then}, now {now}"
+    left, right = flatten(dict(then)), flatten(dict(now))
+    names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
+    return "; ".join(f"{name} {left.get(name, 'none')}, now {right.get(name, 'none')}" for name in names)
+
+
+def commit(git: Mapping[str, Any]) -> str:
+    """ "commit 1a2b3c4d5e6f with changes": `git` of a manifest."""
+    known = f"commit {str(git.get('commit', ''))[:12]}{' with changes' if git.get('dirty') else ''}"
+    return known if git else "an installed package"
+
+
 def cannot_tell(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """What nobody can say about two machines that look the same, as a sentence; "" when both have an identity."""
     if "identity" in then and "identity" in now:

@@ -31,17 +31,17 @@ def note(workdir: Path, engine: str, command: Sequence[str], job: dict[str, Any]
     before = read(workdir) if is_launched(workdir) else {"command": [*command], "jobs": []}
     if before["command"] != [*command]:
         raise UserError(
-            f"'{workdir}' has jobs of another command ({' '.join(before['command'])}): choose a new WORKDIR."
+            f"'{workdir}' has jobs of another command ({' '.join(before['command'])}): choose a new --workdir."
         )
     if not is_launched(workdir) and (workdir / CONFIG).exists():
-        raise UserError(f"'{workdir}' is the folder of a run that was not launched: choose a new WORKDIR.")
+        raise UserError(f"'{workdir}' is the folder of a run that was not launched: choose a new --workdir.")
     kept = {each["folder"]: each for each in (*before["jobs"], job)}
     listed = sorted(kept.values(), key=lambda each: int(each["nodes"]))
     try:
         workdir.mkdir(parents=True, exist_ok=True)
         write_json(workdir / LAUNCH, {"schema": 1, "engine": engine, "command": [*command], "jobs": listed})
     except OSError as error:
-        raise UserError(f"cannot write to '{workdir}' ({error.strerror}): choose another WORKDIR.") from error
+        raise UserError(f"cannot write to '{workdir}' ({error.strerror}): choose another --workdir.") from error
 
 
 def forget(workdir: Path, folder: str) -> None:

@@ -12,11 +12,25 @@ from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder
 
 FILE = "metrics.jsonl"
+ACCURACY, AUTO = "accuracy", "auto"
+
+
+def minimised(metric: str, mode: str) -> bool:
+    """Whether the target of a metric is an upper limit: with mode="min" and, with "auto", for a loss."""
+    return mode == "min" or (mode == AUTO and metric.endswith("loss"))
+
+
+def at_target(row: dict[str, Any], metric: str, mode: str, target: float) -> bool:
+    """Whether a row of metrics.jsonl has reached the target."""
+    value = row.get(f"test_{metric}")
+    if value is None:  # it was not finite
+        return False
+    return bool(value <= target if minimised(metric, mode) else value >= target)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """One training. rows: as docs/METRICS.md (Training) defines them. target: a test accuracy. seed: of its config."""
+    """One training. rows: as docs/METRICS.md (Training) defines them. target: of `metric`. seed: of its config."""
 
     name: str
     experiment: str
@@ -24,10 +38,12 @@ class Learned:
     target: float
     seed: int
     rows: tuple[dict[str, Any], ...]
+    metric: str = ACCURACY
+    mode: str = AUTO
 
     def at_target(self) -> dict[str, Any] | None:
         """The first row that reached the target; None if none did."""
-        return next((row for row in self.rows if (row["test_accuracy"] or 0.0) >= self.target), None)
+        return next((row for row in self.rows if at_target(row, self.metric, self.mode, self.target)), None)
 
     def series(self, what: str, over: str) -> tuple[list[float], list[float]]:
         """(x, y): the metric `what` over "steps", "examples" or "seconds", where it is known. Seconds are without
@@ -54,14 +70,17 @@ def read(folder: Path) -> Learned:
         try:
             if line.endswith("\n"):
                 row = json.loads(line)
-                rows.append({name: row[name] for name in ("step", "test_accuracy", "elapsed_s", "compile_s")} | row)
+                rows.append({name: row[name] for name in ("step", "elapsed_s", "compile_s")} | row)
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path}, line {number}, is damaged ({error!r}): train again, in a new WORKDIR.") from error
+            raise UserError(
+                f"{path}, line {number}, is damaged ({error!r}): train anew, in a new --workdir."
+            ) from error
     train = config.get("train", {})
     try:
         return Learned(
             name=folder.name, experiment=str(config["experiment"]), batch=int(train["batch"]),
             target=float(train["target"]), seed=int(config["seed"]), rows=tuple(rows),
+            metric=str(train.get("metric", ACCURACY)), mode=str(train.get("mode", AUTO)),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
@@ -89,6 +108,6 @@ def read_all(folder: Path) -> list[Learned]:
     found = [read(path) for path in folders]
     if not found:
         raise UserError(f"'{folder}' holds no training: give the folder of a 'jaxbench train', or one that holds some.")
-    if len({(one.experiment, one.batch, one.target) for one in found}) > 1:
+    if len({(one.experiment, one.batch, one.metric, one.target) for one in found}) > 1:
         raise UserError(f"the trainings in '{folder}' differ in model, batch or target: give seeds of one training.")
     return found

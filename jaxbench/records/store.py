@@ -57,7 +57,7 @@ def lock_folder(folder: Path) -> TextIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
-        raise UserError(f"another process is using '{folder}': wait for it or choose a new WORKDIR.") from error
+        raise UserError(f"another process is using '{folder}': wait for it or choose a new --workdir.") from error
     return file
 
 
@@ -93,7 +93,7 @@ class RunFolder:
             run._file = FileIO(run.path / RECORDS, "a")  # without a buffer, which a full disk would leave to `close`
         except OSError as error:
             run.close()
-            raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another WORKDIR.") from error
+            raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another --workdir.") from error
         except UserError:
             run.close()
             raise
@@ -101,13 +101,13 @@ class RunFolder:
 
     def _claim(self, config: dict[str, Any]) -> None:
         if (self.path / "checkpoints").exists() or (self.path / "metrics.jsonl").exists():
-            raise UserError(f"'{self.path}' contains a training: choose a new WORKDIR for measurements.")
+            raise UserError(f"'{self.path}' contains a training: choose a new --workdir for measurements.")
         if (self.path / LAUNCH).exists():
-            raise UserError(f"'{self.path}' gathers the runs of launched jobs: choose a new WORKDIR.")
+            raise UserError(f"'{self.path}' gathers the runs of launched jobs: choose a new --workdir.")
         if (self.path / CONFIG).exists():
             self._require_same_config(config)
         elif (self.path / RECORDS).exists():
-            raise UserError(f"'{self.path}' has records but no {CONFIG}: choose a new WORKDIR.")
+            raise UserError(f"'{self.path}' has records but no {CONFIG}: choose a new --workdir.")
         notes = list(self.notes)
         for record in self.records():  # raises for damage, or another schema, before anything is changed
             self._require_same_model(record)
@@ -122,7 +122,7 @@ class RunFolder:
         if changed:
             shown = ", ".join(f"{k} was {old.get(k)!r} and is now {new.get(k)!r}" for k in changed[:3])
             more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-            raise UserError(f"'{self.path}' has results of another config ({shown}{more}): choose a new WORKDIR.")
+            raise UserError(f"'{self.path}' has results of another config ({shown}{more}): choose a new --workdir.")
 
     def _repair_last_line(self) -> None:
         """Removes a last line that a crash left unfinished, with a note."""
@@ -165,7 +165,7 @@ class RunFolder:
         first = self._models.setdefault(record.point, record)
         if found := model.differences(first, record):
             differences = model.sentence(found, "so far", "now")
-            raise UserError(f"'{self.path}' has another model of {record.point} ({differences}): choose a new WORKDIR.")
+            raise UserError(f"'{self.path}' has another model of {record.point} ({differences}): use a new --workdir.")
 
     def close(self) -> None:
         for file in (self._file, self._lock):
@@ -217,7 +217,7 @@ class RunFolder:
                     raise UserError(message) from error
                 raise UserError(
                     f"{path}, line {number} has schema {version}, this jaxbench reads schema "
-                    f"{schema.SCHEMA_VERSION}: use the jaxbench that wrote it or a new WORKDIR."
+                    f"{schema.SCHEMA_VERSION}: use the jaxbench that wrote it or a new --workdir."
                 )
 
 

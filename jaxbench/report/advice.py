@@ -12,6 +12,7 @@ from rich.console import Console
 
 from jaxbench.analysis.compiled import gigabytes
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_atomic
 from jaxbench.report import page, terminal
@@ -31,17 +32,12 @@ def _band(line: Line, name: str, scale: float = 1.0) -> str:
     low, high = line[f"low_{name}"], line[f"high_{name}"]
     if low is None:
         return ""
-    return f"at least {_number(low / scale)}" if high is None else f"{_number(low / scale)} .. {_number(high / scale)}"
+    return f"at least {digits(low / scale)}" if high is None else f"{digits(low / scale)} .. {digits(high / scale)}"
 
 
 def _paid(line: Line) -> str:
     most, least = line["most_examples_per_money"], line["least_examples_per_money"]
-    return f"at most {_number(most)}" if least is None else f"{_number(least)} .. {_number(most)}"
-
-
-def _number(value: float) -> str:
-    """Three digits, without an exponent up to 10 million."""
-    return f"{float(f'{value:.3g}'):,.10g}" if value < 1e7 else f"{value:.3g}"
+    return f"at most {digits(most)}" if least is None else f"{digits(least)} .. {digits(most)}"
 
 
 def _price(line: Line) -> str:

@@ -87,7 +87,7 @@ def headlines(document: Document) -> list[str]:
     if unfinished:
         sentences.append(
             f"{len(unfinished)} of {len(document['parts'])} parts are not finished; the table below lists them. "
-            "To continue, give the same command with the same WORKDIR."
+            "To continue, give the same command with the same --workdir."
         )
     return sentences
 

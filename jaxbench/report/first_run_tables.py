@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
+from jaxbench.records import identity
 from jaxbench.report import card_table
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Cell, Table, facts, plain
 
@@ -101,7 +102,7 @@ def machine(document: Mapping[str, Any]) -> Table:
     about, versions = document["machine"], document["machine"].get("versions", {})
     memory = about.get("device_memory_bytes") or about.get("memory_bytes")
     git = about.get("git") or {}
-    source = f", commit {str(git.get('commit', ''))[:12]}{' with changes' if git.get('dirty') else ''}" if git else ""
+    source = f", {identity.commit(git)}" if git else ""
     accelerators = f"{about.get('devices')} x {about.get('device_kind')} ({about.get('platform')})"
     pairs = [
         ("started", str(document.get("begun", ""))),

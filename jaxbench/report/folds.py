@@ -10,6 +10,7 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.digits import digits
 from jaxbench.records.schema import CaseRecord, PointRecord, ProfileRecord
 from jaxbench.report import strip
 from jaxbench.report.page import Fold
@@ -151,7 +152,7 @@ def memory_size(value: int | None) -> str:
         return "not known"
     for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if value >= size:
-            return f"{value / size:.3g} {unit} ({value:,} bytes)"
+            return f"{digits(value / size)} {unit} ({value:,} bytes)"
     return f"{value:,} bytes"
 
 

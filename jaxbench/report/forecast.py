@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench.analysis.compiled import gigabytes
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import COMPILED, ForecastRecord
@@ -26,8 +27,8 @@ def _times(record: ForecastRecord) -> str:
     """ "120 .. 190", "at least 64" """
     if record.low_s is None:
         return ""
-    low = f"{1e3 * record.low_s:.3g}"
-    return f"at least {low}" if record.high_s is None else f"{low} .. {1e3 * record.high_s:.3g}"
+    low = digits(1e3 * record.low_s)
+    return f"at least {low}" if record.high_s is None else f"{low} .. {digits(1e3 * record.high_s)}"
 
 
 def _utilisation(record: ForecastRecord) -> str:
@@ -101,7 +102,7 @@ def _count(number: int) -> str:
     """ "16.2 billion" """
     for unit, word in ((1e9, " billion"), (1e6, " million")):
         if number >= unit:
-            return f"{number / unit:.3g}{word}"
+            return f"{digits(number / unit)}{word}"
     return f"{number:,}"
 
 

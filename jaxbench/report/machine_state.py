@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxbench.analysis import load
 from jaxbench.analysis.measured import Measured
+from jaxbench.digits import digits
 
 MOSTLY = 0.5  # a point is named when more than this share of its rounds was contended
 
@@ -41,7 +42,7 @@ def description(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) ->
         parts.append(f"{cores} usable core{'s' if cores != 1 else ''}")
     product = facts.get("product_s")
     if product is not None:
-        parts.append(f"the reference product takes {1e3 * product:.3g} ms of a core")
+        parts.append(f"the reference product takes {digits(1e3 * product)} ms of a core")
     elif facts:
         parts.append("the reference product was not measured, because the machine was busy")
     others = taken([load.of(point) for point in points])

@@ -12,12 +12,13 @@ import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jinja2
 
 from jaxbench import __version__
+from jaxbench.command_form import as_typed
 from jaxbench.report import definitions
 from jaxbench.report.strip import Strip
 from jaxbench.report.table import Table
@@ -149,6 +150,8 @@ class Page:
 
 def render(page: Page) -> str:
     """Returns the page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
+    said = [replace(part, sentences=[*map(as_typed, part.sentences)]) for part in page.sections]
+    page = replace(page, headlines=[*map(as_typed, page.headlines)], sections=said)
     sources = [(heading, pretty(value)) for heading, value in page.sources]
     return template("template.html").render(page=page, sources=sources, version=__version__, Purpose=Purpose)
 

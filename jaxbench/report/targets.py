@@ -12,6 +12,7 @@ from rich.console import Console
 from jaxbench.analysis import targets as analysis
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.targets import Curve, SeedGroup
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records import targets as records
 from jaxbench.records.store import RunFolder, write_atomic
@@ -130,8 +131,8 @@ def _text(value: Estimate) -> str:
     """ "120 [80, 170]"."""
     if not value.known:
         return "unknown"
-    ends = f" [{value.lo:.3g}, {value.hi:.3g}]" if value.has_interval else ""
-    return f"{value.value:.3g}{ends}"
+    ends = f" [{digits(value.lo)}, {digits(value.hi)}]" if value.has_interval else ""
+    return f"{digits(value.value)}{ends}"
 
 
 def _of(get: str, *, rare: bool = False) -> Column:

@@ -13,6 +13,7 @@ from rich.console import Console
 from jaxbench.analysis import goodput
 from jaxbench.analysis.goodput import Costs
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records import account, learned
 from jaxbench.records.account import LABELS, Start
@@ -120,8 +121,8 @@ def _expected(spent: dict[str, int], faults: dict[str, float], forecast: tuple[f
         return []
     seen_s, share = forecast
     return [
-        f"It was killed {faults['kills']:g} times, once every {seen_s:.3g} s; {faults['mtbf_s']:g} s on average were "
-        f"asked for. At the rate that it saw {share:.1%} is to be expected: measured over expected is "
+        f"It was killed {faults['kills']:g} times, once every {digits(seen_s)} s; {faults['mtbf_s']:g} s on average "
+        f"were asked for. At the rate that it saw {share:.1%} is to be expected: measured over expected is "
         f"{account.goodput(spent) / share:.2f}."
     ]
 
@@ -139,10 +140,10 @@ def _sections(costs: Costs | None, faults: dict[str, float]) -> list[Section]:
     known = published.interruptions()
     at, share = goodput.at_devices(costs, devices=known.devices, failures_per_device_hour=known.per_device_hour)
     sentences = [
-        f"Checkpoints were {costs.interval_s:.3g} s of progress apart. One blocked {costs.checkpoint_s:.3g} s and was "
-        f"sealed {costs.latency_s:.3g} s later. A restart took {costs.restart_s:.3g} s.",
+        f"Checkpoints were {digits(costs.interval_s)} s of progress apart. One blocked {digits(costs.checkpoint_s)} s "
+        f"and was sealed {digits(costs.latency_s)} s later. A restart took {digits(costs.restart_s)} s.",
         f"On {known.devices:,} devices that fail as often as those of {known.project} did, the best interval is "
-        f"{at:.3g} s (Daly 2006) and the goodput to expect {share:.1%}, at these costs; theirs was above "
+        f"{digits(at)} s (Daly 2006) and the goodput to expect {share:.1%}, at these costs; theirs was above "
         f"{known.goodput:.0%}.",
     ]
     if faults:
@@ -151,8 +152,8 @@ def _sections(costs: Costs | None, faults: dict[str, float]) -> list[Section]:
         gain = goodput.expected(costs.at_interval(best), faults["mtbf_s"])
         sentences.insert(
             1,
-            f"At one kill every {faults['mtbf_s']:g} s the best interval is {best:.3g} s (Daly 2006; {first:.3g} s by "
-            f"Young 1974), with which a long training can expect {gain:.1%}.",
+            f"At one kill every {faults['mtbf_s']:g} s the best interval is {digits(best)} s (Daly 2006; "
+            f"{digits(first)} s by Young 1974), with which a long training can expect {gain:.1%}.",
         )
     return [Section(heading="How far apart checkpoints should be", sentences=sentences, definition=GOODPUT)]
 

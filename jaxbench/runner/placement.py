@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from jaxbench.config import CaseSettings
+from jaxbench.digits import digits
 from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.measure import transfer
@@ -312,7 +313,7 @@ def _sum(case: Case, resident: int) -> str:
 def _bytes(value: float) -> str:
     for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if value >= size:
-            return f"{value / size:.3g} {unit}"
+            return f"{digits(value / size)} {unit}"
     return f"{value:.0f} bytes"
 
 

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from jaxbench.records.schema import RoundRecord
-from jaxbench.runner.so_far import SoFar
+from jaxbench.runner.so_far import MANY, SoFar, group_of
 
 AGAIN = "prepare again"  # a point that another process has checked
 PACE = "pace"  # find the length of the blocks of a point that was prepared while others were
@@ -166,7 +166,11 @@ class SweepProgress(ProgressLine):
         self._left.remove((kind, point))
         if kind == "prepare":
             self._so_far.prepared(point)
-            self._say(f"{point}: prepared in {format_s(seconds)}, about {format_s(self.left_s())} left")
+            many = len({name for _, name in (*self._seen, *self._left)}) > MANY
+            name = group_of(point) if many else point
+            if not many or all(kind != "prepare" or group_of(other) != name for kind, other in self._left):
+                took = "" if many else f" in {format_s(seconds)}"
+                self._say(f"{name}: prepared{took}, about {format_s(self.left_s())} left")
         self.advance()
 
     def drop(self, point: str) -> None:

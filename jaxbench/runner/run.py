@@ -317,20 +317,21 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
     manifest = folder.manifest()
     if other := identity.differences(manifest, session):
         raise UserError(
-            f"'{folder.path}' was measured on another machine ({identity.sentence(other)}): choose a new WORKDIR."
+            f"'{folder.path}' was measured on another machine ({identity.sentence(other)}): choose a new --workdir."
         )
     for key in (*SAME_SOFTWARE, "experiment_sha256"):
         old, new = manifest.get(key), session[key]
         if old != new:
-            raise UserError(f"'{folder.path}' was measured with {key} {old}, now it is {new}: choose a new WORKDIR.")
+            changes = identity.changes(old, new)
+            raise UserError(f"'{folder.path}' was measured with other {key} ({changes}): choose a new --workdir.")
     then, now = _processes(manifest), _processes(session)
     if moved := [point for point in now if then.get(point, now[point]) != now[point]]:
         raise UserError(
             f"'{folder.path}' was measured with {moved[0]} in {then[moved[0]]} processes, now it would be "
-            f"{now[moved[0]]}: choose a new WORKDIR."
+            f"{now[moved[0]]}: choose a new --workdir."
         )
     if manifest["git"] != session["git"]:
-        old, new = manifest["git"], session["git"]
+        old, new = (identity.commit(one["git"]) for one in (manifest, session))
         folder.notes.append(f"{folder.path} was started with jaxbench at {old}, but now it is {new}.")
     elif manifest.get("source_sha256") not in (None, session.get("source_sha256")):
         folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from jaxbench.digits import digits
 from jaxbench.records.schema import RoundRecord
 
 NOTE = (
@@ -20,6 +22,14 @@ NOTE = (
     "highest). The report's intervals also know how processes differ."
 )
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
+
+
+MANY = 10  # more points than these have a line in a log for each group
+
+
+def group_of(point: str) -> str:
+    """Kernel and type, or strategy and scaling: "triad/float32/65536/jit" -> "triad/float32"."""
+    return "/".join(point.split("/")[:2])
 
 
 @dataclass
@@ -63,8 +73,15 @@ class SoFar:
         return table
 
     def sentences(self) -> list[str]:
-        """One for each measured point."""
+        """One for each measured point; of many points, one for each group."""
         lines = []
+        if len(self.rounds) > MANY:
+            measured = sorted((point for point, rounds in self.rounds.items() if rounds), key=group_of)
+            for group, points in itertools.groupby(measured, group_of):
+                ordered = sorted(points, key=lambda point: statistics.median(self.rounds[point]))
+                low, high = (self._cells(ordered[at])[1] for at in (0, -1))
+                lines.append(f"{group}: {len(ordered)} points, {low} to {high} per step")
+            return lines
         for point, rounds in self.rounds.items():
             if rounds:
                 count, median, between = self._cells(point)
@@ -79,7 +96,7 @@ class SoFar:
         low, high = interval(rounds)
         median = statistics.median(rounds)
         scale, unit = next((size or 1e-9, name) for size, name in _UNITS if median >= size)
-        return str(len(rounds)), f"{median / scale:.3g} {unit}", f"[{low / scale:.3g}, {high / scale:.3g}]"
+        return str(len(rounds)), f"{digits(median / scale)} {unit}", f"[{digits(low / scale)}, {digits(high / scale)}]"
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:

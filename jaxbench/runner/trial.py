@@ -29,6 +29,7 @@ from jaxbench.machine.cores import available_cores
 from jaxbench.records.schema import Verdict
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
+from jaxbench.runner.progress import heartbeat
 from jaxbench.runner.run import absolute
 
 DEVICES = (1, 2, 8)
@@ -85,8 +86,13 @@ def _try_all(
     parts = [name for name in strategies if name not in whole]
     waiting = deque((name, count) for names in (whole, parts) for count in DEVICES for name in names)
     outcomes: dict[tuple[str, int], StrategyTrial] = {}
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("trying", total=len(waiting))
+    total = len(waiting)
+
+    def said() -> str:
+        return f"{len(outcomes)} of {total} points tried, {total - len(outcomes)} left"
+
+    with heartbeat(console, said), Progress(console=console, transient=True) as progress:
+        task = progress.add_task("trying", total=total)
 
         def work(worker: Worker, take: Callable[[], tuple[str, int]]) -> None:
             while waiting:

@@ -186,7 +186,7 @@ def restore_latest(folder: Path, like: TrainState, members: Members = Members())
     if damaged:
         raise UserError(
             f"none of the {len(damaged)} checkpoints in '{folder}' is intact; the newest: {notes[-len(damaged)]} "
-            "Delete that folder to train from the start, or choose a new WORKDIR."
+            "Delete that folder to train from the start, or choose a new --workdir."
         )
     return Restored(None, {}, tuple(notes))
 
@@ -270,7 +270,7 @@ def _read_seal(path: Path) -> Header:
     if header["format"] != FORMAT:
         raise UserError(
             f"checkpoint {path} has format {header['format']}, but this jaxbench reads format {FORMAT}: use the "
-            "jaxbench that wrote it, or a new WORKDIR."
+            "jaxbench that wrote it, or a new --workdir."
         )
     return header
 
@@ -291,7 +291,7 @@ def _require_same_shapes(path: Path, saved: dict[str, str], expected: dict[str, 
         old, new = saved.get(name, "absent"), expected.get(name, "absent")
         raise UserError(
             f"checkpoint {path} is of another model or optimizer ({name} was {old} and is now {new}; {len(different)} "
-            f"of {len(saved)} arrays differ): choose a new WORKDIR."
+            f"of {len(saved)} arrays differ): choose a new --workdir."
         )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbench.errors import UserError
 from jaxbench.workloads.base import PyTree, TrainWorkload
 from jaxbench.workloads.weighted import Means
 
@@ -22,7 +21,7 @@ class Evaluator:
     def __init__(
         self, workload: TrainWorkload, test: dict[str, np.ndarray], *, params: PyTree, model_state: PyTree, device: Any
     ):
-        """Compiles. Raises UserError when the workload reports no accuracy."""
+        """Compiles."""
         self._device = device
         self._key = jax.device_put(np.zeros(2, np.uint32), device)
         examples = len(next(iter(test.values())))
@@ -32,16 +31,9 @@ class Evaluator:
 
         def score(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> dict[str, jax.Array]:
             if workload.evaluate is not None:
-                metrics = dict(workload.evaluate(params, model_state, batch))
-            else:
-                loss, (_, others) = workload.loss(params, model_state, batch, key)
-                metrics = {"loss": loss, **others}
-            if "accuracy" not in metrics:
-                name = "loss" if workload.evaluate is None else "evaluate"
-                raise UserError(
-                    f"the {name} of '{workload.name}' reports {sorted(metrics)}: training to a target needs 'accuracy'."
-                )
-            return metrics
+                return dict(workload.evaluate(params, model_state, batch))
+            loss, (_, others) = workload.loss(params, model_state, batch, key)
+            return {"loss": loss, **others}
 
         arguments = jax.device_put((params, model_state), device)
         compiled: dict[int, Callable[..., Any]] = {}  # one for the full chunks, one for the last

@@ -16,7 +16,7 @@ from typing import Any
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
 from jaxbench.machine.world import Members
-from jaxbench.records import store
+from jaxbench.records import learned, store
 from jaxbench.records.store import CONFIG, RECORDS, RunFolder, flatten, write_json
 
 CHECKPOINTS = "checkpoints"
@@ -32,7 +32,8 @@ FREE = (
 FREE_GROUPS = ("mesh.", "measure.", "report.")
 # Fields that a training of an older jaxbench lacks, with the value by which it was trained.
 ADDED = {"train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0}
-MAY_GROW = ("train.epochs", "train.target")
+ADDED_WORDS = {"train.metric": learned.ACCURACY, "train.mode": learned.AUTO}
+MAY_GROW = ("train.epochs", "train.target")  # that of a loss may only fall
 
 
 @contextlib.contextmanager
@@ -78,7 +79,7 @@ def _require_shared(folder: Path, members: Members) -> None:
     if not all(all_seen):
         raise UserError(
             f"process {members.processes[all_seen.index(False)]} does not see what process 0 wrote into '{folder}': "
-            "choose a WORKDIR on a file system that all hosts share, because all of them write the checkpoints."
+            "choose a --workdir on a file system that all hosts share, because all of them write the checkpoints."
         )
 
 
@@ -88,7 +89,7 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "choose another WORKDIR"
+        advice = "choose another --workdir"
         if error.errno in NO_ROOM:
             advice = "free some space, and the same command continues from the newest checkpoint"
         raise UserError(f"cannot write to '{folder}' ({error.strerror}): {advice}.") from error
@@ -96,13 +97,13 @@ def writing(folder: Path) -> Iterator[None]:
 
 def _claim(folder: Path, config: dict[str, Any]) -> None:
     if (folder / RECORDS).exists():
-        raise UserError(f"'{folder}' holds measurements ({RECORDS}): choose a new WORKDIR for a training.")
+        raise UserError(f"'{folder}' holds measurements ({RECORDS}): choose a new --workdir for a training.")
     if any((folder / CHECKPOINTS).glob("*")):  # before the first checkpoint any config may start
         if not (folder / CONFIG).exists():
-            raise UserError(f"'{folder}' has checkpoints but no {CONFIG}: choose a new WORKDIR.")
+            raise UserError(f"'{folder}' has checkpoints but no {CONFIG}: choose a new --workdir.")
         _require_continuation(folder, flatten(RunFolder(folder).config()), flatten(config))
     if not os.access(folder, os.W_OK):
-        raise UserError(f"cannot write to '{folder}': choose another WORKDIR.")
+        raise UserError(f"cannot write to '{folder}': choose another --workdir.")
     with writing(folder):
         write_json(folder / CONFIG, config)
 
@@ -110,14 +111,16 @@ def _claim(folder: Path, config: dict[str, Any]) -> None:
 def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     wrong = []
     for name in sorted(old.keys() | new.keys()):
-        before, now = (fields.get(name, ADDED.get(name)) for fields in (old, new))
+        before, now = (fields.get(name, {**ADDED, **ADDED_WORDS}.get(name)) for fields in (old, new))
         if before == now or name in FREE or name.startswith(FREE_GROUPS):
             continue
-        if name in MAY_GROW and before is not None and now is not None and now > before:
+        falls = name == "train.target" and learned.minimised(*({**ADDED_WORDS, **new}[word] for word in ADDED_WORDS))
+        if name in MAY_GROW and before is not None and now is not None and (now < before if falls else now > before):
             continue
-        wrong.append(f"{name} was {before!r} and is now {now!r}" + (", but may only grow" if name in MAY_GROW else ""))
+        only = f", but may only {'fall' if falls else 'grow'}" if name in MAY_GROW else ""
+        wrong.append(f"{name} was {before!r} and is now {now!r}{only}")
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise UserError(
-            f"'{folder}' holds a training with another config ({'; '.join(wrong[:3])}{more}): choose a new WORKDIR."
+            f"'{folder}' holds a training with another config ({'; '.join(wrong[:3])}{more}): choose a new --workdir."
         )

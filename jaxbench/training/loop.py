@@ -128,7 +128,7 @@ class TrainLoop:
                         self.members.meet()  # with those that did not evaluate
                     bar.refresh()
                     if self.members.leads and self.plan.saves(self.step):
-                        console.print(_sentence(log.rows[-1]), highlight=False, soft_wrap=True)
+                        console.print(_sentence(log.rows[-1], self.plan.metric), highlight=False, soft_wrap=True)
                 finished = self.members.decided(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
@@ -196,8 +196,12 @@ def _progress(console: Console) -> Progress:
     return Progress(*columns, *left, console=console, refresh_per_second=2, transient=True, disable=not shown)
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def shown(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4f}"
+
+
+def _sentence(row: dict[str, Any], metric: str) -> str:
     return (
         f"epoch {row['epoch']:3d}  step {row['step']:6d}  train loss {row['train_loss']:.4f}  "
-        f"test accuracy {row['test_accuracy']:.4f}  {row['elapsed_s']:7.1f} s"
+        f"test {metric} {shown(row[f'test_{metric}'])}  {row['elapsed_s']:7.1f} s"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from jaxbench.command_form import with_extra
 from jaxbench.errors import Diverged, UserError
 from jaxbench.parallel import multihost
 from jaxbench.records.store import write_atomic
@@ -47,7 +48,7 @@ class EpochMeans:
         if not math.isfinite(values["loss"]):
             raise Diverged(
                 f"the loss became {values['loss']} at step {step}: lower --config.optimizer.learning_rate and choose a "
-                "new WORKDIR.",
+                "new --workdir.",
                 step,
             )
         for name, value in values.items():
@@ -114,8 +115,8 @@ def _line(row: Row) -> str:
 def _board(folder: Path, *, first_step: int) -> Any:
     if find_spec("tensorboardX") is None:
         raise UserError(
-            "--config.train.tensorboard=True needs tensorboardX, which is not installed: install jaxbench[tensorboard] "
-            "or set it to False."
+            "--config.train.tensorboard=True needs tensorboardX, which is not installed: "
+            f"{with_extra('tensorboard')}; or set it to False."
         )
     from tensorboardX import SummaryWriter  # late: an optional extra
 

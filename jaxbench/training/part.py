@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import config as config_lib
-from jaxbench import discovery, parallel
+from jaxbench import discovery, native_log, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
 from jaxbench.machine import start
@@ -34,7 +34,8 @@ def take(setup: dict[str, Any], console: Console, part: ProcessRole) -> TrainRes
     "workdir"; "machine", "command", "begun_ns": of the `Session`.
     """
     threads, place = setup["concurrent_collectives"], setup.get("world")
-    devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
+    with native_log.aside():
+        devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
     result = trained(setup, devices, console, part)
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     return result

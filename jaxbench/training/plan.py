@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
+from jaxbench.records.learned import ACCURACY, AUTO, at_target
 from jaxbench.training.metrics import Row
 from jaxbench.workloads.base import Dataset, TrainWorkload
 from jaxbench.workloads.data import own
@@ -21,6 +23,8 @@ class Plan:
 
     Attributes:
       checkpoint_every: steps; 0 saves only after each epoch.
+      metric, mode: of the test set; whether it must be at least ("max") or at most ("min") the target. auto: min for a
+        loss.
       evaluate_every: steps; 0 evaluates after each epoch. The target is reached at an evaluation.
       noise_examples: from which the gradient noise scale is measured, see `noise`; 0: it is not.
       keep: the number of checkpoints on the disk.
@@ -37,6 +41,8 @@ class Plan:
     examples: int
     evaluate_every: int = 0
     noise_examples: int = 0
+    metric: str = ACCURACY
+    mode: str = AUTO
 
     @property
     def steps_per_epoch(self) -> int:
@@ -55,7 +61,7 @@ class Plan:
         return step % self.steps_per_epoch == 0 or bool(self.checkpoint_every and step % self.checkpoint_every == 0)
 
     def reached(self, rows: list[Row]) -> bool:
-        return bool(rows) and rows[-1]["test_accuracy"] >= self.target
+        return bool(rows) and at_target(rows[-1], self.metric, self.mode, self.target)
 
     def finished(self, step: int, rows: list[Row]) -> bool:
         return self.reached(rows) or step >= self.steps
@@ -76,8 +82,9 @@ def read_plan(config: ConfigDict, examples: int) -> Plan:
     ):
         if value < lower:
             raise UserError(f"--config.{field}={value} is too small: it must be at least {lower}.")
-    if not 0 < train.target <= 1:
-        raise UserError(f"--config.train.target={train.target} is not an accuracy: use a number such as 0.97.")
+    metric = train.get("metric", ACCURACY)
+    if metric == ACCURACY and not 0 < train.target <= 1 or not math.isfinite(train.target):
+        raise UserError(f"--config.train.target={train.target} is not an {metric}: use a number such as 0.97.")
     if train.batch > examples:
         raise UserError(f"--config.train.batch={train.batch} is more than the {examples} examples: use at most those.")
     settings = {field.name: train[field.name] for field in dataclasses.fields(Plan) if field.name in train}

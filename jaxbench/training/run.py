@@ -133,7 +133,7 @@ def _again(workdir: Path, lost: Lost) -> str:
         return "."
     steps = saved_steps(workdir / CHECKPOINTS)
     where = f"continues{_from(workdir)}" if steps else "starts again"
-    return f": the same command with WORKDIR={workdir} {where}."
+    return f": the same command with --workdir={workdir} {where}."
 
 
 def _from(workdir: Path) -> str:
@@ -143,8 +143,8 @@ def _from(workdir: Path) -> str:
 
 def _interrupted(workdir: Path) -> str:
     if not saved_steps(workdir / CHECKPOINTS):
-        return f"stopped before the first checkpoint: the same command with WORKDIR={workdir} starts again."
-    return f"stopped at once: the same command with WORKDIR={workdir} continues{_from(workdir)}."
+        return f"stopped before the first checkpoint: the same command with --workdir={workdir} starts again."
+    return f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
 
 
 def devices_and_processes(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> tuple[int, int]:

@@ -65,7 +65,7 @@ class Session:
         if progress.get("experiment_sha256", self.experiment_sha256) != self.experiment_sha256:
             raise UserError(
                 f"the experiment file '{self.experiment_file}' has changed since this training started, or a module "
-                "that it loads: choose a new WORKDIR, or undo the change."
+                "that it loads: choose a new --workdir, or undo the change."
             )
 
     def moved_from(self, progress: dict[str, Any]) -> str:

@@ -231,7 +231,7 @@ def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, A
         "steps": rows[-1]["step"] if answer["reached"] else budget,
         "reached": answer["reached"],
         "diverged": answer["diverged"],
-        "accuracy": rows[-1]["test_accuracy"] if rows else None,
+        "accuracy": rows[-1].get("test_accuracy") if rows else None,
         "step_s": (spent["steps"] + spent["input"]) / 1e9 / done if done else None,
         "noise": [[row["step"], row["gradient_square"], row["noise_trace"]] for row in rows if "noise_trace" in row],
         "folder": wanted.folder,

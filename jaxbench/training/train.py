@@ -22,12 +22,13 @@ from jaxbench.errors import UserError
 from jaxbench.machine.world import Members
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
+from jaxbench.records.learned import ACCURACY
 from jaxbench.runner.plan import require_equal_parts
 from jaxbench.training.account import Account, summary
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
 from jaxbench.training.digest import params_sha256
 from jaxbench.training.folder import locked_folder
-from jaxbench.training.loop import TrainLoop
+from jaxbench.training.loop import TrainLoop, shown
 from jaxbench.training.metrics import MetricLog, Row
 from jaxbench.training.plan import Plan, count, read_data, read_plan
 from jaxbench.training.session import Session, record
@@ -41,12 +42,12 @@ class TrainResult:
     """How a training ended.
 
     Attributes:
-      reached: the newest test accuracy is at least the target.
+      reached: the newest value of the metric on the test set has reached the target.
       finished: the target is reached or all epochs are done; False after a signal.
       was_finished: it had finished before, and nothing was trained now.
       stopped_by: "SIGTERM" or "SIGINT" if a signal stopped it before it had finished.
       step, epoch: completed steps and epochs.
-      test_accuracy: after the newest completed epoch; None before the first.
+      score: that value; None before the first evaluation.
       elapsed_s: seconds of work, summed over resumes: compiling, training, evaluating and waiting for checkpoints; not
         loading data, nor work that a kill has discarded.
       compile_s: the part of elapsed_s spent compiling.
@@ -60,7 +61,7 @@ class TrainResult:
     stopped_by: str | None
     step: int
     epoch: int
-    test_accuracy: float | None
+    score: float | None
     elapsed_s: float
     compile_s: float
     params_sha256: str
@@ -106,7 +107,7 @@ def train(
     """
     members = (part := part or ProcessRole()).members
     console = console if members.leads else Console(file=io.StringIO())
-    needs.require(workload)
+    needs.require(workload, config.train.get("metric", ACCURACY))
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
     with locked_folder(folder, config.to_dict(), members) as checkpoints, _account(folder, session, part) as account:
@@ -127,7 +128,7 @@ def train(
                 result = _looped(loop, log, checkpoints, facts, console, part, notes=restored.notes)
                 account.finished = result.finished
     if members.leads:
-        _print_end(console, result, plan.target, spent=summary(folder))
+        _print_end(console, result, plan, spent=summary(folder))
     return result
 
 
@@ -185,7 +186,7 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: M
     session.require_same_experiment(progress)
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
     if progress.get("data_sha256", digest) != digest:
-        raise UserError(f"the data '{data.name}' have changed since this training started: choose a new WORKDIR.")
+        raise UserError(f"the data '{data.name}' have changed since this training started: choose a new --workdir.")
     others = members.gathered(digest)
     if wrong := [process for process, other in zip(members.processes, others, strict=True) if other != others[0]]:
         raise UserError(
@@ -221,7 +222,7 @@ def _result(
         stopped_by=None if finished else stopped_by,
         step=int(state.step),
         epoch=int(state.step) // plan.steps_per_epoch,
-        test_accuracy=rows[-1]["test_accuracy"] if rows else None,
+        score=rows[-1][f"test_{plan.metric}"] if rows else None,
         elapsed_s=elapsed["elapsed_s"],
         compile_s=elapsed["compile_s"],
         params_sha256=params_sha256(state.params),
@@ -234,8 +235,8 @@ def _print_start(
 ) -> None:
     console.print(
         f"{workload.name} on {data.name}, {session.place}: {plan.examples} {workload.unit} for training in "
-        f"{plan.steps_per_epoch} steps of {plan.batch}, {count(data.test)} for testing; until a test accuracy of "
-        f"{plan.target} or {plan.epochs} epochs.",
+        f"{plan.steps_per_epoch} steps of {plan.batch}, {count(data.test)} for testing; until a test "
+        f"{plan.metric} of {plan.target} or {plan.epochs} epochs.",
         highlight=False,
         soft_wrap=True,
     )
@@ -246,17 +247,18 @@ def _print_start(
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def _print_end(console: Console, result: TrainResult, target: float, *, spent: str) -> None:
+def _print_end(console: Console, result: TrainResult, plan: Plan, *, spent: str) -> None:
+    score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epochs"
     console.print(spent, highlight=False, soft_wrap=True)
     if result.stopped_by:
         text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
     elif result.reached:
         text = (
-            f"target {target} reached: test accuracy {result.test_accuracy:.4f} after {result.epoch} epochs, "
+            f"target {plan.target} reached: {score}, "
             f"{result.elapsed_s:.2f} s with compilation, {result.elapsed_s - result.compile_s:.2f} s without."
         )
     else:
-        text = f"target {target} not reached: test accuracy {result.test_accuracy:.4f} after {result.epoch} epochs."
+        text = f"target {plan.target} not reached: {score}."
     if result.was_finished:
         text = f"this training had already finished. {text}"
     console.print(text, highlight=False, soft_wrap=True)

@@ -84,7 +84,7 @@ def read(path: Path) -> FinishedRun:
     except UserError as error:
         raise NotComparable(str(error)) from error
     if not any(point.rounds for point in loaded):
-        raise NotComparable(f"'{path}' has no measured round: continue it with WORKDIR={path}.")
+        raise NotComparable(f"'{path}' has no measured round: continue it with --workdir={path}.")
     explaining = [point for point in loaded if isinstance(point, MeasuredPoint) and point.explains]
     own: Any = [point for point in loaded if not getattr(point, "explains", "")]
     return FinishedRun(path=path, config=config, manifest=manifest, points=own, explaining=explaining)

@@ -61,7 +61,7 @@ def compare(a: Sequence[Learned], b: Sequence[Learned], *, margin: float) -> tup
 
     Raises UserError when the targets differ, or when nothing was evaluated.
     """
-    targets = sorted({one.target for one in (*a, *b)})
+    targets = sorted({f"{one.metric} {one.target:g}" for one in (*a, *b)})
     if len(targets) > 1:
         raise UserError(f"the trainings have different targets, {targets[0]} and {targets[1]}: give equal ones.")
     if empty := [one.name for one in (*a, *b) if not one.rows]:

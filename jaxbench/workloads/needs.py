@@ -11,8 +11,8 @@ from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 
-def require(workload: TrainWorkload) -> None:
-    """Raises UserError that lists all that is missing: data, an inference mode for a model with state, an accuracy.
+def require(workload: TrainWorkload, metric: str = "accuracy") -> None:
+    """Raises UserError that lists all that is missing: data, an inference mode for a model with state, the metric.
 
     With batch statistics or random streams, the loss in training mode does not evaluate the model itself.
     """
@@ -23,11 +23,12 @@ def require(workload: TrainWorkload) -> None:
     if workload.evaluate is None and stateful(model_state):
         missing.append(
             "`evaluate`, a function of (params, model_state, batch) that returns the metrics in inference mode with "
-            "'accuracy' among them, because it has state such as batch statistics"
+            f"'{metric}' among them, because it has state such as batch statistics"
         )
-    elif "accuracy" not in (names := _metrics(workload, params, model_state)):
+    elif metric not in (names := _metrics(workload, params, model_state)):
         source = "loss" if workload.evaluate is None else "evaluate"
-        missing.append(f"'accuracy' among the metrics of its {source}, which are {names}")
+        other = f" (or train to another: --config.train.metric={names[0]})" if names else ""
+        missing.append(f"'{metric}' among the metrics of its {source}, which are {names}{other}")
     if missing:
         raise UserError(
             f"'{workload.name}' can be measured but not trained to a target: its TrainWorkload needs "
@@ -42,4 +43,4 @@ def _metrics(workload: TrainWorkload, params: object, model_state: object) -> li
         found, _ = inspection.traced(workload, "evaluate", params, model_state, batch)
         return inspection.metrics(found, f"the evaluate of '{workload.name}'")
     (_, (_, found)), _ = inspection.traced(workload, "loss", params, model_state, batch, KEY)
-    return inspection.metrics(found, f"the loss of '{workload.name}'")
+    return ["loss"] + inspection.metrics(found, f"the loss of '{workload.name}'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from jaxbench.command_form import with_extra
 from jaxbench.doctor import accelerators
 from jaxbench.doctor.accelerators import Host
 from jaxbench.machine import manifest
@@ -70,7 +71,8 @@ def test_the_driver_must_be_new_enough(driver: str, plugin: str, state: str, ext
     found = accelerators.driver(Host(driver, 1), {**BASE, plugin: "0.10.2"})
     assert found.state == state and accelerators.extra_for(driver) == extra
     if state == "bad":
-        assert driver in found.message and found.advice.endswith(f"EXTRAS={extra}." if extra else "Update the driver.")
+        advice = f"{with_extra(extra)}." if extra else "Update the driver."
+        assert driver in found.message and found.advice.endswith(advice)
 
 
 def test_what_is_installed_here_fits() -> None:

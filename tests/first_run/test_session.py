@@ -168,7 +168,7 @@ def test_another_machine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 )
 def test_a_damaged_document_is_one_sentence(text: str, tmp_path: Path) -> None:
     (tmp_path / "first-run.json").write_text(text)
-    with pytest.raises(UserError, match="choose a new WORKDIR"):
+    with pytest.raises(UserError, match="choose a new --workdir"):
         run(tmp_path, Stand())
 
 

@@ -11,10 +11,11 @@ from house.tree import ROOT, findings, python_files
 
 # Lowest first. A room may import the rooms that stand before it in this list, and itself.
 FLOORS = (
-    {"errors"},
+    {"errors", "digits", "native_log"},
     {"catalog", "records"},
     {"imported"},
     {"discovery", "levers"},
+    {"command_form"},
     {"config_fields"},
     {"config_targets"},
     {"config"},
@@ -28,11 +29,11 @@ FLOORS = (
 )
 # The right wing meets the left one only in files.
 WINGS = {
-    "analysis": {"errors", "catalog", "records", "levers"},
+    "analysis": {"errors", "digits", "catalog", "records", "levers"},
     # What a program compiled elsewhere would do: it reads the compiled text, and times that were measured.
-    "forecast": {"errors", "catalog", "records", "analysis", "measure"},
+    "forecast": {"errors", "digits", "catalog", "records", "analysis", "measure"},
     "verdicts": {"errors", "catalog", "records", "analysis"},
-    "report": {"errors", "catalog", "records", "levers", "analysis", "verdicts"},
+    "report": {"errors", "digits", "command_form", "catalog", "records", "levers", "analysis", "verdicts"},
     # A card is read by the right wing and measured again by the left one.
     "cards": {
         "errors",
@@ -47,9 +48,9 @@ WINGS = {
         "report",
     },
     # It starts the same command elsewhere, and knows nothing of what that measures.
-    "launch": {"errors", "records", "machine"},
+    "launch": {"errors", "command_form", "records", "machine"},
     # Beside the house: it examines the machine, and nothing is built on it.
-    "doctor": {"errors", "records", "machine", "analysis", "report"},
+    "doctor": {"errors", "digits", "command_form", "records", "machine", "analysis", "report"},
 }
 ROOF = {
     "app",
@@ -74,7 +75,7 @@ OUTSIDE = {
     "templates": {"workloads"},
 }
 NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "verdicts", "report", "configs"}
-NO_JAX |= {"imported", "forecast"}
+NO_JAX |= {"imported", "forecast", "digits", "command_form"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 
 

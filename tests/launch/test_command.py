@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from doorway import jaxbench
+from doorway import environment, jaxbench
 from thin import thin
 
 CPU = ("--devices=cpu:1", "--dry_run")
@@ -24,6 +25,16 @@ def test_a_dry_run_shows_the_line_and_starts_and_writes_nothing(tmp_path: Path) 
         *(sys.executable, "-m", "jaxbench", *words, "--config.mesh.platform=cpu", "--config.mesh.devices=1"),
         f"--workdir={tmp_path / 'a b' / 'nodes-1'}",
     ]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_for_slurm_needs_nothing_that_is_not_installed(tmp_path: Path) -> None:
+    hidden = "import sys; sys.modules['submitit'] = None; from jaxbench import app; app.main()"
+    words = ("launch", "slurm", "--devices=gpu:8", "--dry_run", f"--workdir={tmp_path / 'x'}", "--", "run", "mlp")
+    command = [sys.executable, "-c", hidden, *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert "#SBATCH --gpus-per-node=8" in done.stdout and "jaxbench run mlp" in done.stdout
     assert not list(tmp_path.iterdir())
 
 

@@ -74,9 +74,31 @@ def test_the_file_for_sbatch_asks_for_what_the_job_needs() -> None:
     assert shlex.split(text.splitlines()[-1].partition(": ")[2]) == asked.argv()
 
 
-def test_a_cpu_device_has_a_core_in_slurm() -> None:
-    text = slurm.text(job(platform="cpu", devices_per_node=4, processes_per_node=2))
-    assert "#SBATCH --cpus-per-task=2\n" in text and " --cpus-per-task=2 " in text and "gpus" not in text
+def test_a_cpu_device_has_a_core_in_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = job(platform="cpu", devices_per_node=4, processes_per_node=2)
+    text = slurm.text(asked)
+    assert "#SBATCH --cpus-per-task=2\n" in text and "gpus" not in text
+    assert " --cpus-per-task=2 " in of_submitit(asked, monkeypatch)
+
+
+@pytest.mark.parametrize("options", [(), ("--partition=a100", "--exclusive", "--account=my lab", "--time=5")])
+def test_a_dry_run_shows_what_submitit_writes(options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = [line for line in slurm.text(job(options=options)).splitlines() if line.startswith("#SBATCH")]
+    written = of_submitit(job(options=options), monkeypatch).splitlines()
+    added = [line for line in written if line.startswith("#SBATCH") and line not in shown]
+    assert not {*shown} - {*written}
+    assert [line.split("=")[0] for line in added] == [
+        f"#SBATCH --{x}" for x in ("error", "open-mode", "output", "signal")
+    ]
+
+
+def of_submitit(asked: Job, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The file that submitit would give to sbatch, which need not be here."""
+    import submitit
+
+    monkeypatch.setattr(submitit.SlurmExecutor, "affinity", classmethod(lambda cls: 1))
+    executor = slurm._executor(asked)
+    return str(executor._make_submission_file_text(executor._submitit_command_str, ""))
 
 
 def test_a_task_of_slurm_executes_the_words_and_is_requeued_with_them(tmp_path: Path) -> None:
@@ -181,7 +203,7 @@ def test_an_optional_package_that_is_missing_is_named_with_its_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr("shutil.which", lambda name: name)
-    with pytest.raises(UserError, match=rf"jaxbench\[{extra}\]"):
+    with pytest.raises(UserError, match=rf"\[{extra}\]"):
         engine.require_here()
 
 

@@ -109,6 +109,13 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(folder, monkeypatch):
         measure(folder)
 
 
+def test_a_setting_that_cannot_be_is_said_before_anyone_waits(folder):
+    with another():
+        done = jaxbench("run", "mlp", *QUICK_MLP, "--config.mesh.devices=two")
+    assert done.returncode == 2
+    assert done.stderr.startswith("jaxbench: --config.mesh.devices=two is not a list of different device counts")
+
+
 def test_a_verb_that_measures_stops_with_that_sentence(folder):
     with another() as (holder, _):
         done = jaxbench("run", "mlp", f"--workdir={folder / 'run'}", *QUICK_MLP)

@@ -134,7 +134,7 @@ def test_the_gallery_has_every_paper_and_escapes_what_runs_say(tmp_path: Path, e
     )
     text = (docs / gallery.MARKDOWN).read_text()
     assert (
-        f"make paper ID={ID}" in text
+        f"jaxbench paper {ID}" in text
         and "2 hold here" in text
         and f"| {ID} |" in text
         and "what two cores can show" in text

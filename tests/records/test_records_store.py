@@ -102,7 +102,7 @@ def test_another_config_is_refused_and_named(folder: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="choose another WORKDIR"):
+    with pytest.raises(UserError, match="choose another --workdir"):
         store.RunFolder.begin(tmp_path / "file" / "run", {})
 
 

@@ -84,3 +84,25 @@ def test_the_interval_holds_the_median_in_at_least_95_of_100_samples() -> None:
     median = statistics.median(draw.expovariate(1.0) for _ in range(100_001))
     held = sum(low <= median <= high for low, high in map(interval, samples))
     assert held >= 0.95 * len(samples)
+
+
+def test_a_log_has_a_line_for_each_kernel_and_type_of_many_points() -> None:
+    """`jaxbench machine` measures a hundred sizes, each of which had two lines."""
+    points = [f"{op}/float32/{2**size}/jit" for op in ("triad", "copy") for size in range(40)]
+    console = Console(file=io.StringIO(), width=200)
+    with SweepProgress(console, [("prepare", point) for point in points]) as progress:
+        for point in points:
+            progress.begin("prepare", point, point)
+            progress.end("prepare", point)
+        for number, point in enumerate(points):
+            progress.measured(measured(point, 0, 1e-3 * (1 + number % 40), steps=1))
+    lines = [line for line in console.file.getvalue().splitlines() if line]  # type: ignore[attr-defined]
+    assert [line.split(",")[0] for line in lines[:2]] == ["triad/float32: prepared", "copy/float32: prepared"]
+    assert lines[2:] == [f"{op}/float32: 40 points, 1 ms to 40 ms per step" for op in ("copy", "triad")]
+
+
+def test_a_number_that_reaches_the_next_unit_has_no_exponent() -> None:
+    so_far = SoFar()
+    for number, seconds in enumerate((0.999e-3, 0.9996e-3, 1.03e-3)):
+        so_far.measured(measured("a/1", number, seconds, steps=1))
+    assert so_far.sentences() == ["a/1: 1000 µs per step [999, 1030] in 3 rounds"]

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import brought
 import pytest
-from doorway import jaxbench
+from doorway import environment, jaxbench
 from rich.console import Console
 
 from jaxbench.errors import UserError
@@ -71,3 +74,14 @@ def test_the_table_of_a_model_that_not_all_strategies_can_take(tmp_path):
     assert len(words) == 5 and all(row == ["right", "cannot", "cannot"] for row in words.values())
     assert "with explicit sharding every layout must be known" in done.stdout
     assert "the loss of 'mine' looks across examples" in done.stdout
+
+
+def test_a_trial_in_a_log_says_what_is_done_and_what_is_left() -> None:
+    """A CI service ends a job that prints nothing."""
+    impatient = "from jaxbench.runner import progress; progress.SILENT_S = 1; from jaxbench import app; app.main()"
+    words = ("try", "mlp", "--preset=smoke")
+    done = subprocess.run(
+        [sys.executable, "-c", impatient, *words], capture_output=True, text=True, env=environment(), timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\d+ s: [1-9]\d* of \d+ points tried, \d+ left$", done.stdout, re.MULTILINE), done.stdout

@@ -57,7 +57,7 @@ def test_a_training_leaves_rows_checkpoints_and_its_config(whole):
     assert (result.step, result.epoch) == (STEPS, 4)
     rows = rows_of(folder)
     assert [row["epoch"] for row in rows] == [1, 2, 3, 4]
-    assert rows[-1]["test_accuracy"] == result.test_accuracy > rows[0]["test_accuracy"]
+    assert rows[-1]["test_accuracy"] == result.score > rows[0]["test_accuracy"]
     assert rows[-1]["train_loss"] < rows[0]["train_loss"]
     assert 0 < result.compile_s < result.elapsed_s
     assert sorted(int(path.name) for path in (folder / "checkpoints").iterdir()) == [27, 30, 32]
@@ -291,8 +291,8 @@ def test_the_test_accuracy_is_exact_over_several_chunks(tmp_path, monkeypatch):
 
     whole = train_toy(tmp_path / "one", epochs=1)
     monkeypatch.setattr(evaluate, "CHUNK", 7)
-    assert train_toy(tmp_path / "many", epochs=1).test_accuracy == whole.test_accuracy
-    assert (whole.test_accuracy * 50) % 1 == pytest.approx(0)
+    assert train_toy(tmp_path / "many", epochs=1).score == whole.score
+    assert (whole.score * 50) % 1 == pytest.approx(0)
 
 
 def centred(model_state, x):

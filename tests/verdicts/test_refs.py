@@ -239,7 +239,7 @@ def test_a_folder_measured_at_another_commit_is_refused(small):
         checkout.require_same_commit(small, tree, None)
         other, same = ({"ref": "ref:main", "commit": hashed} for hashed in ("0", found.commit))
         for then, now in ((other, found), (tree, found), (same, None)):
-            with pytest.raises(UserError, match=r"was measured at .*, now it is .*: choose a new WORKDIR\.$"):
+            with pytest.raises(UserError, match=r"was measured at .*, now it is .*: choose a new --workdir\.$"):
                 checkout.require_same_commit(small, then, now)
 
 

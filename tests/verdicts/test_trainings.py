@@ -57,7 +57,7 @@ def test_a_seed_that_never_arrives_can_only_lose():
 
 
 def test_different_targets_answer_no_question():
-    with pytest.raises(UserError, match=r"different targets, 0.9 and 0.95: give equal ones"):
+    with pytest.raises(UserError, match=r"different targets, accuracy 0.9 and accuracy 0.95: give equal ones"):
         trainings.compare(side(1), side(1, target=0.95), margin=0.02)
 
 

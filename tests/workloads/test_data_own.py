@@ -193,7 +193,7 @@ def test_what_a_training_needs_is_said_at_once(tmp_path):
     )
     made = brought.build(brought.write(tmp_path, *stateless))
     with pytest.raises(
-        UserError, match=r"`data` .*, and 'accuracy' among the metrics of its loss, which are \['precise'\]"
+        UserError, match=r"`data` .*, and 'accuracy' among the metrics of its loss, which are \['loss', 'precise'\]"
     ):
         needs.require(made)
     judged = dataclasses.replace(

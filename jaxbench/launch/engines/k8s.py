@@ -50,7 +50,7 @@ def submit(job: Job) -> Submitted:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text(job), encoding="utf-8")
     except OSError as error:
-        raise UserError(f"cannot write '{path}' ({error.strerror}): choose another WORKDIR.") from error
+        raise UserError(f"cannot write '{path}' ({error.strerror}): choose another --workdir.") from error
     return Submitted(f"written; to start it: kubectl apply -f {path}")
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from typing import Any
 
+from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError
 from jaxbench.launch.job import Job, Submitted
 
@@ -114,7 +115,7 @@ def _ray(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise UserError("Ray is not installed: pip install 'jaxbench[ray]'.") from error
+        raise UserError(f"Ray is not installed: {with_extra('ray')}.") from error
 
 
 def _reason(error: Exception) -> str:

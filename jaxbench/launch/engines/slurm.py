@@ -14,10 +14,11 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.launch.job import Job, Submitted
 
-OPTIONS = 'options of sbatch, each as --name or --name=value, such as --options="--partition=a100 --account=me"'
+OPTIONS = 'options of sbatch, each as --option or --option=value, such as --options="--partition=a100 --account=me"'
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,16 @@ def check(job: Job) -> None:
 
 
 def text(job: Job) -> str:
-    """The file for sbatch, and what each task executes, which submitit pickles beside it. Raises UserError."""
-    executor = _executor(job)
-    script = executor._make_submission_file_text(executor._submitit_command_str, "")
-    return f"{script}\n# Each task executes: {shlex.join(job.argv())}"
+    """What sbatch is asked for, and what each task executes. Needs neither Slurm nor submitit, which adds the paths of
+    logs and the signal before a job is requeued. Raises UserError."""
+    asked = _asked(job)
+    options = {**asked, **asked["additional_parameters"]}
+    lines = [
+        f"#SBATCH --{name.replace('_', '-')}" + ("" if value is True else f"={shlex.quote(str(value))}")
+        for name, value in sorted(options.items())
+        if name not in ("additional_parameters", "srun_args", "wckey")
+    ]
+    return "\n".join(["#!/bin/bash", *lines, f"# Each task executes: {shlex.join(job.argv())}"])
 
 
 def require_here() -> None:
@@ -75,27 +82,30 @@ def _submitit() -> Any:
     try:
         return importlib.import_module("submitit")
     except ImportError as error:
-        raise UserError("submitit, which asks Slurm, is not installed: pip install 'jaxbench[slurm]'.") from error
+        raise UserError(f"submitit, which asks Slurm, is not installed: {with_extra('slurm')}.") from error
 
 
 def _executor(job: Job) -> Any:
-    # Its own class refuses to be made where there is no Slurm, and a dry run needs none.
-    anywhere = type("Anywhere", (_submitit().SlurmExecutor,), {"affinity": classmethod(lambda cls: 1)})
+    executor: Any = _submitit().SlurmExecutor(folder=job.folder.parent / "slurm", max_num_timeout=10_000)
+    executor.update_parameters(**_asked(job))
+    return executor
+
+
+def _asked(job: Job) -> dict[str, Any]:
+    """The parameters of submitit's executor."""
     per_task = job.devices_per_node // job.processes_per_node
     asked: dict[str, Any] = {"gpus_per_node": job.devices_per_node} if job.platform == "gpu" else {}
     if job.platform == "cpu":  # a device has a core, which srun does not take over from the job
         asked = {"cpus_per_task": per_task, "srun_args": [f"--cpus-per-task={per_task}"]}
-    executor: Any = anywhere(folder=job.folder.parent / "slurm", max_num_timeout=10_000)
-    executor.update_parameters(
-        job_name=job.name,
-        nodes=job.nodes,
-        ntasks_per_node=job.processes_per_node,
-        time=job.minutes,
-        wckey=None,
-        additional_parameters={"requeue": True, **_options(job)},
+    return {
+        "job_name": job.name,
+        "nodes": job.nodes,
+        "ntasks_per_node": job.processes_per_node,
+        "time": job.minutes,
+        "wckey": None,
+        "additional_parameters": {"requeue": True, **_options(job)},
         **asked,
-    )
-    return executor
+    }
 
 
 def _options(job: Job) -> dict[str, str | bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jaxbench.records.learned import Learned
+from jaxbench.records.learned import ACCURACY, Learned
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, entitle, log_axis, plain, short, si
 
@@ -20,8 +20,10 @@ OVER = {"steps": si, "examples": si, "seconds": plain}
 
 def draw(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None:
     """sides: the trainings of each series, which differ in their seed. None when nothing was evaluated."""
-    if not any(one.rows for trained in sides.values() for one in trained):
+    every = [one for trained in sides.values() for one in trained]
+    if not any(one.rows for one in every):
         return None
+    other = next((one.metric for one in every if one.metric != "loss"), ACCURACY)  # what the lower panels show
     sheet = Sheet(2, len(OVER), heights=1.7)
     for column, (over, show) in enumerate(OVER.items()):
         loss, accuracy = sheet.panels[:, column]
@@ -29,14 +31,14 @@ def draw(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None
             for one in trained:
                 _line(loss, one, "train_loss", over, place, dotted=True)
                 _line(loss, one, "test_loss", over, place)
-                _line(accuracy, one, "test_accuracy", over, place)
-        for target in {one.target for trained in sides.values() for one in trained}:
-            marks.unity(accuracy, at=target, along="y")
+                _line(accuracy, one, f"test_{other}", over, place)
+        for metric, target in {(one.metric, one.target) for one in every}:
+            marks.unity(loss if metric == "loss" else accuracy, at=target, along="y")
         log_axis(loss, "y", show=plain, max_ticks=5)
         for axes in (loss, accuracy):
             log_axis(axes, "x", show=show, max_ticks=4)
         entitle(loss, "loss" if column == 0 else "")
-        entitle(accuracy, "test accuracy" if column == 0 else "", x=over)
+        entitle(accuracy, f"test {other}" if column == 0 else "", x=over)
     handles = [marks.handle(place, short(name)) for place, name in enumerate(sides)]
     handles += [marks.style_handle("in training", color=GREY, linestyle=":"), marks.guide_handle("target")]
     return sheet.finish(title, handles)

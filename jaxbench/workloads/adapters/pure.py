@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import PyTree
 
@@ -99,5 +100,5 @@ def library(name: str, package: str) -> Any:
         if error.name != name:
             raise
         raise UserError(
-            f"from_{name} needs the package {package}, which is not installed: use make with EXTRAS=adapters."
+            f"from_{name} needs the package {package}, which is not installed: {with_extra('adapters')}."
         ) from error

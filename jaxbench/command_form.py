@@ -1,0 +1,72 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Commands in the form that the person typed: the code says `jaxbench VERB`; under make a person reads `make VERB`.
+
+Messages are written in one form. They are rendered where they leave the program: on the terminal and on a page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from jaxbench import discovery
+
+FORM = "JAXBENCH_FORM"  # "make" in the processes that the Makefile starts
+# The Makefile's variable for a flag, and for the argument of a verb.
+VARIABLES = {name: name.upper() for name in "preset workdir from run a b across name card".split()}
+VARIABLES["targets"] = "TARGET"
+ARGUMENTS = dict.fromkeys("machine first-run gallery report compare baseline card cards repro doctor list".split(), "")
+ARGUMENTS |= dict.fromkeys("run forecast advise try train new ab calibrate check".split(), "EXP")
+ARGUMENTS |= {"paper": "ID", "launch": "ENGINE"}
+LAUNCH = ("--nodes", "--devices", "--processes_per_node", "--minutes", "--options")  # what LAUNCH holds; ARGS the rest
+
+# A full stop or a comma after a flag belongs to the sentence.
+_FLAG = r"""--\w+(?:\.\w+)*(?:=(?:"[^"]*"|'[^']*'|[^\s'"]*[^\s'".,;:)]))?"""
+
+
+def by_make() -> bool:
+    return os.environ.get(FORM) == "make"
+
+
+def as_typed(text: str) -> str:
+    """`text` with its commands and flags as make takes them, where make started this process.
+
+    "jaxbench run cnn --preset=smoke" -> "make run EXP=cnn PRESET=smoke"; "--workdir" -> "WORKDIR".
+    """
+    if not by_make() or ("--" not in text and "jaxbench" not in text):
+        return text
+    # Only known words are arguments: "run jaxbench calibrate first" goes on in English.
+    known = "|".join((*discovery.experiments(), "EXPERIMENT", r"[a-z]+\d{4}", "slurm", "mpi", "k8s", "ray"))
+    word = rf"{_FLAG}|-- (?:run|train)|(?:[\w./-]+\.py|{known})(?![\w-])"
+    verbs = "|".join(ARGUMENTS)
+    text = re.sub(rf"\bjaxbench ({verbs})(?![\w-])((?: (?:{word}))*)", lambda m: _make(m[1], m[2], word), text)
+    text = re.sub(rf"\badd ({_FLAG})", lambda found: f"add {_variables([found[1]])}", text)
+    return re.sub(_FLAG, lambda found: _variable(found[0]) or found[0], text)
+
+
+def _make(verb: str, rest: str, word: str) -> str:
+    words = [found[0] for found in re.finditer(word, rest)]
+    plain = [word for word in words if not word.startswith("-")]
+    arguments = [f"{name}={word}" for name, word in zip((ARGUMENTS[verb], "EXP"), plain, strict=False)]
+    return " ".join(["make", verb, *arguments, _variables([w for w in words if re.match(r"--\w", w)])]).rstrip()
+
+
+def _variables(flags: list[str]) -> str:
+    shown = [variable for flag in flags if (variable := _variable(flag))]
+    for name in ("LAUNCH", "ARGS"):
+        text = " ".join(f for f in flags if not _variable(f) and (f.split("=")[0] in LAUNCH) == (name == "LAUNCH"))
+        shown += [f'{name}="{text}"' if re.search(r"[\s'\"]", text) else f"{name}={text}"] if text else []
+    return " ".join(shown)
+
+
+def _variable(flag: str) -> str:
+    """WORKDIR=x of --workdir=x; "" of a flag without a variable."""
+    name, equals, value = flag.removeprefix("--").partition("=")
+    return f"{VARIABLES[name]}{equals}{value}" if name in VARIABLES else ""
+
+
+def with_extra(name: str) -> str:
+    """How to install an extra: the package is in no index, so it comes from a clone or from the file of a wheel."""
+    if by_make():
+        return f"add EXTRAS={name}"
+    return f"pip install '.[{name}]' in a clone, or 'FILE.whl[{name}]' for a wheel"

@@ -1,0 +1,62 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Keeps off the terminal what native libraries log while they are loaded: XLA's plug-ins write to file descriptor 2,
+and no variable stops them. `write` puts it into the logs of a run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from importlib.machinery import ExtensionFileLoader
+from pathlib import Path
+from typing import IO, Any
+
+FILE = "libraries.log"
+# Information and warnings of Abseil's log, which no reader can act on. All else is shown.
+_NOTICE = re.compile(rb"[IW]\d{4} |WARNING: All log messages before absl")
+_files: list[IO[bytes]] = []  # one, where `keep` was called: the stderr of a worker is a log anyway
+_kept: list[bytes] = []
+
+
+def keep() -> None:
+    """From now on, sets aside what an extension module of this process writes while it is loaded."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # what XLA logs later, as in workers
+    _files.append(tempfile.TemporaryFile())
+    load = ExtensionFileLoader.create_module
+
+    def quietly(loader: ExtensionFileLoader, spec: Any) -> Any:
+        with aside():
+            return load(loader, spec)
+
+    ExtensionFileLoader.create_module = quietly  # type: ignore
+
+
+@contextlib.contextmanager
+def aside() -> Iterator[None]:
+    """Shows what is written to file descriptor 2 afterwards, without notices."""
+    if not _files:
+        yield
+        return
+    terminal, file = os.dup(2), _files[0]
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        file.seek(0)
+        lines = file.readlines()
+        file.seek(0)
+        file.truncate()
+        _kept.extend(lines)
+        os.write(2, b"".join(line for line in lines if not _NOTICE.match(line)))
+
+
+def write(folder: Path) -> None:
+    """Appends it to a file in the folder of logs of a run folder, if there is a run folder."""
+    if _kept and folder.parent.is_dir():
+        folder.mkdir(exist_ok=True)
+        with open(folder / FILE, "ab") as log:
+            log.writelines(_kept)
