@@ -244,7 +244,7 @@ def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget:
         return f"{pairs} pairs is the maximum"
     if seconds + longest > budget.seconds:
         spent = f"no further pair fits into the budget of {format_s(budget.seconds)} after {pairs}"
-        return f"{spent}; {_needs(pairs, longest)}, and the same WORKDIR continues"
+        return f"{spent}; {_needs(pairs, longest)}, and the same --workdir continues"
     return ""
 
 

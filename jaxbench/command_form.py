@@ -13,7 +13,7 @@ from jaxbench import discovery
 
 FORM = "JAXBENCH_FORM"  # "make" in the processes that the Makefile starts
 # The Makefile's variable for a flag, and for the argument of a verb.
-VARIABLES = {name: name.upper() for name in "preset workdir from run a b across name card".split()}
+VARIABLES = {name: name.upper() for name in "preset workdir from run a b across name card docs".split()}
 VARIABLES["targets"] = "TARGET"
 ARGUMENTS = dict.fromkeys("machine first-run gallery report compare baseline card cards repro doctor list".split(), "")
 ARGUMENTS |= dict.fromkeys("run forecast advise try train new ab calibrate check".split(), "EXP")
