@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxbench.analysis import gates, paired_ratio, step_gates, utilisation
 from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
+from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.analysis.timing import Timing, draws_of, measure, no_interval, unsettled
@@ -25,13 +25,12 @@ class Row:
     """One point with its numbers.
 
     Attributes:
-      base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and arm
-        that is neither oversubscribed nor refused by a gate; None without one.
+      base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and
+        arm; None if that is oversubscribed or a gate refused it.
       work: of a step over the base's: its global batch, or its FLOPs where the model grows.
-      speedup: examples per second over the base's, both from median step times.
+      speedup: examples per second over the base's, both from median step times. UNKNOWN without an interval: if it
+        shares fewer than MIN_ROUNDS rounds with its base, drift does not cancel. UNKNOWN too if it is oversubscribed.
       efficiency: speedup / (devices / base devices).
-      paired: shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up has no
-        interval, and the point is in no fit.
       speedup_draws: (draws,) for the fits.
       gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
       notes: caveats, as clauses.
@@ -46,7 +45,6 @@ class Row:
     work: float = float("nan")
     speedup: Estimate = UNKNOWN
     efficiency: Estimate = UNKNOWN
-    paired: bool = True
     speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
     use: Utilisation = Utilisation()
     gates: tuple[Gate, ...] = ()
@@ -82,17 +80,16 @@ class Control:
     @property
     def floor(self) -> float:
         """The noise floor: the larger distance of the interval's ends from 1, at least 0.001."""
-        ends = (self.ratio.lo, self.ratio.hi) if self.ratio.has_interval else (self.ratio.value,)
-        return max(0.001, *(abs(end - 1) for end in ends))
+        return max(0.001, abs(self.ratio.lo - 1), abs(self.ratio.hi - 1))
 
     @property
     def sentence(self) -> str:
         ratio = self.ratio
-        between = f" [{ratio.lo:.3f}, {ratio.hi:.3f}]" if ratio.has_interval else ""
         devices = f"{self.devices} device{'s' if self.devices > 1 else ''}"
         return (
             f"Noise floor, {self.strategy}: on {devices} strong and weak are the same program, with step times in "
-            f"the ratio {ratio.value:.3f}{between}. Differences below {100 * self.floor:.1f} % mean nothing here."
+            f"the ratio {ratio.value:.3f} [{ratio.lo:.3f}, {ratio.hi:.3f}]. Differences below "
+            f"{100 * self.floor:.1f} % mean nothing here."
         )
 
 
@@ -182,8 +179,9 @@ def controls(rows: list[Row]) -> list[Control]:
         weak = measured.get((strategy, "weak", devices, arm))
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
-        if strong.point.global_batch == weak.point.global_batch:
-            results.append(Control(strategy=strategy, devices=devices, ratio=paired_ratio.ratio(strong, weak)))
+        ratio = paired_ratio.ratio(strong, weak)
+        if strong.point.global_batch == weak.point.global_batch and ratio.known:
+            results.append(Control(strategy=strategy, devices=devices, ratio=ratio))
     return results
 
 
@@ -194,17 +192,16 @@ def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
         if (row.point.strategy, row.point.scaling, row.point.arm) == (point.strategy, point.scaling, point.arm)
         and row.timing.step_s.known
         and row.point.status not in ("failed", "unsupported")
-        and not row.point.oversubscribed
-        and row.gate != "refused"
     ]
-    return min(family, key=lambda row: row.point.devices, default=None)
+    least = min(family, key=lambda row: row.point.devices, default=None)
+    return None if least is None or least.point.oversubscribed or least.gate == "refused" else least
 
 
 def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     """model_grows: with the devices, so that work is FLOPs and not examples."""
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
-    if base is None or row.point.devices < base.point.devices:  # its smaller counts were refused
+    if base is None or row.point.devices < base.point.devices:  # it failed after some rounds
         return dataclasses.replace(row, notes=_notes(row, None))
     work = row.point.global_batch / base.point.global_batch
     if model_grows and row.point.record is not None and base.point.record is not None:
@@ -212,11 +209,11 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     relative = row.point.devices / base.point.devices
     if row.point is base.point:
         speedup, draws = Estimate(value=1.0, lo=1.0, hi=1.0), np.ones_like(row.timing.step_draws)
-        if not row.timing.step_s.has_interval:
-            speedup = Estimate(value=1.0)
     else:
         both = paired_ratio.times([base, row])
         speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
+    if row.point.oversubscribed or not row.timing.step_s.has_interval:
+        speedup = UNKNOWN
     finished = dataclasses.replace(
         row,
         base=base.point,
@@ -224,7 +221,6 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         work=work,
         speedup=speedup,
         efficiency=speedup.times(1 / relative),
-        paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
         speedup_draws=draws,
     )
     if row.point is not base.point:
@@ -246,7 +242,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.append("more devices than cores: the times are measured but say nothing about scaling")
     notes.extend(no_interval(row.timing))
     if row.timing.step_s.known and base is None:
-        notes.append("no speed-up: no possible base was measured")
+        notes.append("no speed-up: no base, as its smallest device count was refused by a gate or is oversubscribed")
     elif base is not None and base.point is not point and base.point.check_ok is not True:
         notes.append(f"its base, {base.point.point}, did not pass its checks")
     if base is not None and not point.oversubscribed and row.timing.step_s.known:
@@ -267,9 +263,9 @@ def _pairing(row: Row, base: Row) -> list[str]:
     if shared == row.timing.rounds:
         return []
     measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
-    if row.paired:
+    if row.speedup.known:
         return [f"{measured}: its speed-up uses only those"]
-    return [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"]
+    return [f"no speed-up: {measured}, so drift does not cancel"]
 
 
 def _shared_threads(row: Row) -> list[str]:
@@ -283,8 +279,6 @@ def _shared_threads(row: Row) -> list[str]:
 
 
 def _above_ideal(efficiency: Estimate) -> list[str]:
-    if efficiency.has_interval and efficiency.lo > 1:
+    if efficiency.lo > 1:
         return ["efficiency above 1 beyond its interval: look for a slow base (caches, memory, small batch)"]
-    if not efficiency.has_interval and efficiency.value > 1:
-        return ["efficiency above 1, without an interval to judge it"]
     return []

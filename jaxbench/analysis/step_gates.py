@@ -42,12 +42,14 @@ def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     if math.isfinite(use.mfu):
         if use.mfu * slowest <= SLACK["catalogue"]:
             return Gate(name=BELOW_PEAK, passed=True)
-        return Gate(name=BELOW_PEAK, passed=False, reason=f"{100 * use.mfu:.0f} % of the {use.peak} is impossible")
+        text = f"{100 * use.mfu:.0f} % of the {use.peak} is impossible"
+        return Gate(name=BELOW_PEAK, passed=False, reason=text, certain=step_s.has_interval)
     if math.isfinite(use.measured_peak_share):
         if use.measured_peak_share * slowest <= use.measured_slack:
             return Gate(name=BELOW_PEAK, passed=True)
         wrong = "one of the two is wrong" if use.product_share.known else gates.CONTRADICTION
-        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}")
+        certain = step_s.has_interval and use.product_share.known  # which was measured in the same rounds
+        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}", certain=certain)
     return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
 
 
@@ -61,7 +63,7 @@ def flops_done(point: MeasuredPoint) -> Gate:
     if counted is None or least >= 1 / gates.OVERSTATED:
         return gates.flops_done(passport.flops_per_step, counted)
     text = f"a branch of the model may leave out {100 * (1 - least):.0f} % of its FLOPs in a step"
-    return Gate(name=FLOPS_DONE, passed=False, reason=text)
+    return Gate(name=FLOPS_DONE, passed=False, reason=text, certain=True)
 
 
 def not_above_ideal(efficiency: Estimate) -> Gate:

@@ -86,7 +86,6 @@ class Waterfall:
       predicted_s: of its collectives by alpha and beta of the machine's card; NaN: unknown.
       missing: a clause for each part that was not measured, whose loss is therefore in "not explained".
       local_s: of the step without communication, bubble included.
-      rounds: how many are shared.
     """
 
     row: Row
@@ -98,7 +97,6 @@ class Waterfall:
     predicted_s: float
     missing: tuple[str, ...] = ()
     local_s: Estimate = UNKNOWN
-    rounds: int
 
     @property
     def point(self) -> MeasuredPoint:
@@ -129,18 +127,18 @@ def find(
 ) -> list[Waterfall]:
     """The waterfall of every row that has points to explain it, in the order of the rows.
 
-    None of a row that is oversubscribed, refused or wrong, or whose base has more than one device. card: the machine's.
-    workers: of the manifest.
+    None of a row that is oversubscribed, refused or wrong, that has a base of more than one device, or that shares too
+    few rounds with its parts for an interval. card: the machine's. workers: of the manifest.
     """
     by_point = {row.point.point: row for row in rows}
     found = []
     for row in rows:
         base = by_point.get(row.base.point) if row.base is not None else None
         explains = base is not None and base is not row and base.point.devices == 1
-        judged = row.believed and row.gate != "refused" and not row.point.oversubscribed
+        judged = row.believed and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
         if base is not None and explains and judged and set(row.explained_by) & set(PARTS):
             found.append(_of(base, row, predicted.communication_s(row.point, card, workers)))
-    return found
+    return [one for one in found if one.efficiency.has_interval]
 
 
 def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
@@ -161,7 +159,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
         missing += [_why_missing(side, RESIDENT) for side in (base, row) if not _measured(side, RESIDENT)]
     return Waterfall(
         row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
-        predicted_s=predicted_s, missing=tuple(missing), rounds=shared.rounds,
+        predicted_s=predicted_s, missing=tuple(missing),
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
     )  # fmt: skip
 

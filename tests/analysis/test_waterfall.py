@@ -241,10 +241,9 @@ def test_rows_without_a_waterfall(tmp_path: Path) -> None:
     assert not waterfall.find([base, dataclasses.replace(row, explained_by={})])
 
 
-def test_few_rounds_have_no_intervals(tmp_path: Path) -> None:
-    one = only(tmp_path, USUAL, rounds=3)
-    assert not one.efficiency.has_interval and not any(factor.lost.has_interval for factor in one.factors)
-    assert loss_sentences.sentence(one).endswith("No intervals: 3 shared rounds.")
+@pytest.mark.parametrize(("rounds", "explained"), [(4, 0), (5, 1)])
+def test_few_rounds_explain_nothing(tmp_path: Path, rounds: int, explained: int) -> None:
+    assert len(made(tmp_path, rounds=rounds)) == explained
 
 
 @pytest.mark.parametrize(
