@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -127,29 +126,30 @@ def too_short(rows: Sequence[Any]) -> str:
 
 
 def lacking(rows: Sequence[Any]) -> str:
-    """Why no row may support a claim, whatever its gates: what most of them lack, as a clause; "" if some may."""
+    """Why no row may support a claim, whatever its gates: each cause with its points; "" if some row may."""
     if not any(row.timing.step_s.known for row in rows):
         return "nothing was measured"
     if any(row.point.honest for row in rows):
         return ""
-    causes = Counter(_lacks(row) for row in rows)
-    named = {cause: next(row.point.point for row in rows if _lacks(row) == cause) for cause in causes}
+    causes: dict[str, list[str]] = {}
+    for row in rows:
+        causes.setdefault(_lacks(row), []).append(row.point.point)
+    most = sorted(causes.items(), key=lambda cause: -len(cause[1]))
     return "; ".join(
-        f"{named[cause]} {cause}" + (f" (as {count - 1} more)" if count > 1 else "")
-        for cause, count in causes.most_common()
+        f"{cause} ({points[0]}{f' and {len(points) - 1} more' if len(points) > 1 else ''})" for cause, points in most
     )
 
 
 def _lacks(row: Any) -> str:
-    """What a row lacks for a claim, as a predicate."""
+    """What a row lacks for a claim."""
     point = row.point
     if point.check_ok is False:
         return "did not pass its checks"
     if point.status == "partial":
-        return f"has {row.timing.rounds} of {point.rounds_asked} rounds"
+        return f"{row.timing.rounds} of {point.rounds_asked} rounds"
     if point.status != "ok":
-        return f"is {point.status}"
-    return "was never checked" if point.check_ok is None else "is oversubscribed (more devices than cores)"
+        return str(point.status)
+    return "never checked" if point.check_ok is None else "more devices than cores"
 
 
 def _why_not(rows: list[Row]) -> str:

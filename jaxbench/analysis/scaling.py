@@ -29,7 +29,7 @@ class Row:
         arm; None if that is oversubscribed or a gate refused it.
       work: of a step over the base's: its global batch, or its FLOPs where the model grows.
       speedup: examples per second over the base's, both from median step times. UNKNOWN without an interval: if it
-        shares fewer than MIN_ROUNDS rounds with its base, drift does not cancel. UNKNOWN too if it is oversubscribed.
+        shares fewer than MIN_ROUNDS rounds with its base, drift does not cancel.
       efficiency: speedup / (devices / base devices).
       speedup_draws: (draws,) for the fits.
       gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
@@ -212,7 +212,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     else:
         both = paired_ratio.times([base, row])
         speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
-    if row.point.oversubscribed or not row.timing.step_s.has_interval:
+    if not row.timing.step_s.has_interval:
         speedup = UNKNOWN
     finished = dataclasses.replace(
         row,

@@ -35,6 +35,16 @@ def _defined_in(anchor: str, *columns: Column) -> tuple[Column, ...]:
     return tuple(dataclasses.replace(column, definition=anchor) for column in columns)
 
 
+def _claim(path: str) -> Get:
+    """Without interval if oversubscribed: around a meaningless ratio it would look like a finding."""
+
+    def claim(entry: Entry) -> Any:
+        value = take(path, entry)
+        return value.alone() if value is not None and entry.point.oversubscribed else value
+
+    return claim
+
+
 def _lever(name: str, other: str = "") -> Column:
     """The value of a lever. other: the path of the same quantity in a run of cases."""
     return Column(name, lambda entry: getattr(entry.point, "levers", {}).get(name) or (other and take(other, entry)))
@@ -106,9 +116,9 @@ def _elements_per_s(entry: Entry) -> Estimate | None:
 
 def _efficiency(entry: Entry) -> Any:
     row = entry.row
-    if not isinstance(row, Row) or not row.timing.step_s.has_interval or row.point.oversubscribed:
+    if not isinstance(row, Row) or not row.timing.step_s.has_interval:
         return None
-    return "no base" if row.base is None else "base" if row.base is row.point else row.efficiency
+    return "no base" if row.base is None else "base" if row.base is row.point else _claim("row.efficiency")(entry)  # type: ignore[operator]
 
 
 def _throughput_unit(entry: Entry) -> str:
@@ -171,7 +181,7 @@ COLUMNS: tuple[Column, ...] = (
         Column("throughput_unit", _throughput_unit)),
     *_defined_in("speed-up-and-efficiency",
         Column("speedup", "row.speedup", ratio, unit="1", bounds=True, heading="speed-up", on=T, terminal=2,
-               interval=1),
+               interval=1, shown=_claim("row.speedup")),
         Column("efficiency", "row.efficiency", share, unit="1", bounds=True, heading="efficiency %", on=T,
                terminal=ALWAYS, interval=7, shown=_efficiency)),
     *_defined_in("compile-passport",
@@ -239,8 +249,10 @@ COLUMNS: tuple[Column, ...] = (
         Column("arm", "point.arm"),
         *(_lever(name) for name in LEVERS if name not in ("mesh", "trainings")),  # these two are declared elsewhere
         Column("baseline", "arm.baseline.point.point"),
-        Column("ratio", "arm.ratio", ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS, interval=7),
-        Column("arm_speedup", "arm.speedup", ratio, unit="1", bounds=True, heading="x faster", on=L, terminal=1),
+        Column("ratio", "arm.ratio", ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS, interval=7,
+               shown=_claim("arm.ratio")),
+        Column("arm_speedup", "arm.speedup", ratio, unit="1", bounds=True, heading="x faster", on=L, terminal=1,
+               shown=_claim("arm.speedup")),
         Column("verdict", "arm.verdict", on=L, kind=TEXT, style=lambda word: _VERDICTS.get(word, ""), terminal=ALWAYS),
         Column("temp_bytes", "passport.temp_bytes", _bytes, unit="bytes", heading="scratch", on=L),
         Column("compiler_flops_per_step", "passport.compiler_flops_per_step", partial(quantities.scaled, unit="FLOP"),

@@ -57,9 +57,7 @@ def test_the_base_is_the_smallest_honest_count(tmp_path: Path) -> None:
     row = rows["shard_map/strong/4"]
     assert row.base is not None and row.base.devices == 2
     assert (row.speedup.value, row.efficiency.value) == (pytest.approx(2), pytest.approx(1))
-    crowded = rows["shard_map/strong/8"]
-    assert "more devices than cores" in crowded.notes[0]
-    assert crowded.timing.step_s.known and not crowded.speedup.known, "the time stays, and claims nothing"
+    assert "more devices than cores" in rows["shard_map/strong/8"].notes[0]
 
 
 def test_no_base_no_speedup(tmp_path: Path) -> None:

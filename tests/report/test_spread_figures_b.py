@@ -21,7 +21,7 @@ from jaxbench.report.figures import hybrid, moe, pipeline
 from jaxbench.report.findings import Findings
 
 WHITE = (1.0, 1.0, 1.0, 1.0)
-ROUNDS = 3
+ROUNDS = 5
 
 
 def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> Findings:
