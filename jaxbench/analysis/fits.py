@@ -119,8 +119,8 @@ def fit_all(rows: list[Row]) -> list[Fit]:
 
 
 def _fit(kind: _Kind, strategy: str, family: list[Row]) -> Fit:
-    known = sorted((r for r in family if r.honest and r.base is not None), key=lambda r: r.point.devices)
-    honest = [r for r in known if r.speedup.known]
+    known = sorted((r for r in family if r.honest and r.speedup.known), key=lambda r: r.point.devices)
+    honest = [r for r in known if r.paired]
     devices = tuple(dict.fromkeys(r.point.devices for r in honest))
     base = next((r.base for r in family if r.base is not None), None)
     why = ""

@@ -54,11 +54,6 @@ class Estimate:
     def has_interval(self) -> bool:
         return math.isfinite(self.lo) and math.isfinite(self.hi)
 
-    @property
-    def claimed(self) -> Estimate:
-        """Itself, or UNKNOWN without an interval: a comparison of two times claims nothing then."""
-        return self if self.has_interval else UNKNOWN
-
     def alone(self) -> Estimate:
         """The value without its interval."""
         return Estimate(value=self.value)

@@ -45,8 +45,8 @@ class SharedTimes:
         return estimate(value, draws, rounds=self.rounds)
 
     def ratio(self) -> Estimate:
-        """The first time over the second; UNKNOWN if fewer than MIN_ROUNDS are shared: drift does not cancel."""
-        return self.estimate(self.step_s[0] / self.step_s[1], self.draws[0] / self.draws[1]).claimed
+        """The first time over the second."""
+        return self.estimate(self.step_s[0] / self.step_s[1], self.draws[0] / self.draws[1])
 
 
 def times(rows: Sequence[Timed]) -> SharedTimes:
@@ -61,8 +61,12 @@ def times(rows: Sequence[Timed]) -> SharedTimes:
 
 
 def ratio(top: Timed, bottom: Timed) -> Estimate:
-    """Step time over step time, from the rounds that both share; UNKNOWN if one was not measured, or as in `times`."""
-    if not (top.timing.step_s.known and bottom.timing.step_s.known):
+    """Step time over step time, from the rounds that both share; UNKNOWN if one of them has too few for an interval.
+
+    With fewer than MIN_ROUNDS shared rounds, as of two sessions or jobs, drift does not cancel: the value is of all
+    rounds, without an interval.
+    """
+    if not (top.timing.step_s.has_interval and bottom.timing.step_s.has_interval):
         return UNKNOWN
     return times([top, bottom]).ratio()
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxbench.analysis import gates, paired_ratio, step_gates, utilisation
 from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.analysis.timing import Timing, draws_of, measure, no_interval, unsettled
@@ -28,9 +28,11 @@ class Row:
       base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and
         arm; None if that is oversubscribed or a gate refused it.
       work: of a step over the base's: its global batch, or its FLOPs where the model grows.
-      speedup: examples per second over the base's, both from median step times. UNKNOWN without an interval: if it
-        shares fewer than MIN_ROUNDS rounds with its base, drift does not cancel.
+      speedup: examples per second over the base's, both from median step times. UNKNOWN if one of them has fewer than
+        MIN_ROUNDS rounds.
       efficiency: speedup / (devices / base devices).
+      paired: shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up has no
+        interval, and the point is in no fit.
       speedup_draws: (draws,) for the fits.
       gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
       notes: caveats, as clauses.
@@ -45,6 +47,7 @@ class Row:
     work: float = float("nan")
     speedup: Estimate = UNKNOWN
     efficiency: Estimate = UNKNOWN
+    paired: bool = True
     speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
     use: Utilisation = Utilisation()
     gates: tuple[Gate, ...] = ()
@@ -75,7 +78,7 @@ class Control:
 
     strategy: str
     devices: int
-    ratio: Estimate  # step_s of the strong point over step_s of the weak point
+    ratio: Estimate  # step_s of the strong point over step_s of the weak point, with its interval
 
     @property
     def floor(self) -> float:
@@ -180,7 +183,7 @@ def controls(rows: list[Row]) -> list[Control]:
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
         ratio = paired_ratio.ratio(strong, weak)
-        if strong.point.global_batch == weak.point.global_batch and ratio.known:
+        if strong.point.global_batch == weak.point.global_batch and ratio.has_interval:
             results.append(Control(strategy=strategy, devices=devices, ratio=ratio))
     return results
 
@@ -212,7 +215,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     else:
         both = paired_ratio.times([base, row])
         speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
-    if not row.timing.step_s.has_interval:
+    if not (row.timing.step_s.has_interval and base.timing.step_s.has_interval):
         speedup = UNKNOWN
     finished = dataclasses.replace(
         row,
@@ -221,6 +224,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         work=work,
         speedup=speedup,
         efficiency=speedup.times(1 / relative),
+        paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
         speedup_draws=draws,
     )
     if row.point is not base.point:
@@ -263,9 +267,11 @@ def _pairing(row: Row, base: Row) -> list[str]:
     if shared == row.timing.rounds:
         return []
     measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
-    if row.speedup.known:
+    if row.paired:
         return [f"{measured}: its speed-up uses only those"]
-    return [f"no speed-up: {measured}, so drift does not cancel"]
+    return (
+        [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"] if row.speedup.known else []
+    )
 
 
 def _shared_threads(row: Row) -> list[str]:
@@ -279,6 +285,8 @@ def _shared_threads(row: Row) -> list[str]:
 
 
 def _above_ideal(efficiency: Estimate) -> list[str]:
-    if efficiency.lo > 1:
+    if efficiency.has_interval and efficiency.lo > 1:
         return ["efficiency above 1 beyond its interval: look for a slow base (caches, memory, small batch)"]
+    if not efficiency.has_interval and efficiency.value > 1:
+        return ["efficiency above 1, without an interval to judge it"]
     return []

@@ -95,11 +95,12 @@ def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path)
     both = cut(0, 6)["shard_map/strong/2"]
     row = cut(0, 8)["shard_map/strong/2"]
     assert row.timing.rounds == 8
-    assert row.speedup.value == both.speedup.value and row.speedup.has_interval
+    assert row.paired and row.speedup.value == both.speedup.value and row.speedup.has_interval
     assert any("6 of its 8 rounds are shared with its base" in note for note in row.notes)
     assert not any("rounds are shared" in note for note in both.notes)
     alone = cut(4, 11)["shard_map/strong/2"]
-    assert alone.timing.step_s.has_interval and not (alone.speedup.known or alone.efficiency.known)
+    assert alone.timing.step_s.has_interval and alone.speedup.known
+    assert not (alone.paired or alone.speedup.has_interval or alone.efficiency.has_interval)
     assert any("2 of its 7 rounds are shared" in note and "drift" in note for note in alone.notes)
 
 
@@ -111,14 +112,14 @@ def late(name: str) -> fabricate.Session:
 def test_a_round_of_another_session_is_not_the_base_s_round(tmp_path: Path) -> None:
     rows = analyse(tmp_path, session=late("shard_map/strong/8"))
     row = rows["shard_map/strong/8"]
-    assert not (row.speedup.known or row.efficiency.known)
+    assert row.speedup.known and not row.speedup.has_interval and not row.efficiency.has_interval
     assert any("0 of its 5 rounds are shared" in note for note in row.notes)
     assert rows["shard_map/strong/4"].speedup.has_interval
 
 
 def test_a_run_continued_as_a_whole_keeps_its_intervals(tmp_path: Path) -> None:
     row = analyse(tmp_path, session=lambda point, round: int(round > 2))["shard_map/strong/8"]
-    assert row.speedup.has_interval
+    assert row.paired and row.speedup.has_interval
 
 
 def test_two_sessions_give_no_noise_floor(tmp_path: Path) -> None:
@@ -177,6 +178,31 @@ def test_headline_takes_the_largest_honest_count(tmp_path: Path) -> None:
 def test_no_headline_says_why(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
     (sentence,) = headlines(list(analyse(tmp_path, **facts).values()))
     assert sentence.startswith("No headline") and why in sentence
+
+
+@pytest.mark.parametrize("clocks", [1.0, 9.0])
+def test_a_smoke_run_says_how_many_points_are_right(tmp_path: Path, clocks: float) -> None:
+    """Also where a disturbed round of three made a gate refuse its point: no speed was measured anyway."""
+    loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=3, wrong=("shard_map/weak/2",))))
+    rounds = [[dataclasses.replace(r, double_block_s=tuple(clocks * s for s in r.double_block_s)) for r in p.rounds]
+              for p in loaded]  # fmt: skip
+    loaded = [dataclasses.replace(p, rounds=tuple(each)) for p, each in zip(loaded, rounds, strict=True)]
+    rows = scaling.analyse(loaded, config={})
+    assert {row.gate for row in rows} == {"passed" if clocks == 1 else "refused"}
+    assert headlines(rows) == [
+        "7 of 8 points ran and match one device; a smoke run measures no speed: an interval needs 5 rounds, and it "
+        "asks for 3."
+    ]
+
+
+def test_a_partial_run_names_what_is_missing(tmp_path: Path) -> None:
+    loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=5, cores=2, scalings=("strong",))))
+    short = [p if p.oversubscribed else dataclasses.replace(p, rounds=p.rounds[:4], status="partial") for p in loaded]
+    (sentence,) = headlines(scaling.analyse(short, config={}))
+    assert sentence == (
+        "No headline: 4 of 5 rounds (shard_map/strong/1 and 1 more); more devices than cores (shard_map/strong/4 and 1 "
+        "more)."
+    )
 
 
 def test_numbers_as_people_read_them() -> None:

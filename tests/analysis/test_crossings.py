@@ -104,7 +104,7 @@ def test_only_rounds_that_both_have_are_compared(tmp_path: Path) -> None:
     shared = paired_ratio.ratio(one, two)
     assert shared.has_interval and shared.value == pytest.approx(3.56e-6 / 1.1256e-5, rel=0.005)
     one, two = rows(tmp_path / "b", parted, session=lambda p, r: int("jit" in p and r > 1), **facts)
-    assert not paired_ratio.ratio(one, two).known
+    assert paired_ratio.ratio(one, two).known and not paired_ratio.ratio(one, two).has_interval
 
 
 def test_the_knee_is_where_half_of_the_best_throughput_is_reached(tmp_path: Path) -> None:
