@@ -161,6 +161,4 @@ def _why_not(rows: list[Row]) -> str:
     honest = {r.point.devices for r in rows if r.honest}
     if len(honest) == 1:
         return f"only one honest device count ({honest.pop()}) was measured, and scaling needs two"
-    if max(r.timing.rounds for r in rows if r.honest) < MIN_ROUNDS:
-        return f"an efficiency needs an interval, and an interval needs {MIN_ROUNDS} rounds"
     return "no strategy has two honest device counts with a base that passed its checks"
