@@ -103,7 +103,7 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     implied = follows(name for name in differing if _covered(name, across))
     _require_same({**differing, **{name: both for name, both in of_models.items() if name not in implied}}, across)
     sides = [_by_name(run, across) for run in (a, b)]
-    common, left_out = _matched(*sides, {**impossible(a, "A"), **impossible(b, "B")})
+    common, left_out = _matched(sides[0], sides[1], {**impossible(a, "A"), **impossible(b, "B")})
     if not common:
         reasons = "; ".join(map(str, left_out)) or "no points"
         raise NotComparable(f"no point was measured and correct in both runs: {reasons}.")
