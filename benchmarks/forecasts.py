@@ -190,7 +190,7 @@ def write(rows: Sequence[Judged], path: Path) -> None:
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        values = dataclasses.asdict(row)
+        values = {**dataclasses.asdict(row), "bound": str(row.bound).lower()}
         writer.writerow({n: f"{v:.5g}" if isinstance(v, float) else v for n, v in values.items()})
     path.write_text(out.getvalue(), encoding="utf-8")
 
@@ -203,7 +203,7 @@ def read(path: Path) -> list[Judged]:
     for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
         seconds = {name: float(value) for name, value in line.items() if name.endswith("_s") and value}
         texts = {name: line[name] for name in ("id", "family", "platform", "where")}
-        rows.append(Judged(**texts, **seconds, bound=line["bound"] == "True"))
+        rows.append(Judged(**texts, **seconds, bound=line["bound"].lower() == "true"))
     return rows
 
 

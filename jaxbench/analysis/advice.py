@@ -97,7 +97,8 @@ def _larger_batches(last: Waterfall) -> str:
     for name, row in last.base.explained_by.items():
         if name.startswith("batch=") and not fault(row):
             gain = paired_ratio.ratio(last.base, row).times(row.point.global_batch / batch)
-            found.append(f"{times(gain)} as fast with a batch of {row.point.global_batch}")
+            if gain.known:
+                found.append(f"{times(gain)} as fast with a batch of {row.point.global_batch}")
     return f"one device is {', '.join(found)} as with {batch}" if found else ""
 
 

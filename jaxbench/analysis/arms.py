@@ -22,7 +22,7 @@ class ArmResult:
     Attributes:
       label: what tables and figures call the arm: the value of the swept lever, or the arm's name.
       baseline: the first arm of the same place, measured or not. The baseline's own is itself.
-      ratio: step time over the baseline's, from the rounds that both share.
+      ratio: step time over the baseline's, from the rounds that both share. UNKNOWN without an interval.
       speedup: examples per second over the baseline's, from the same times: 1 / ratio if the batch is the same.
       memory_ratio: `peak_bytes` over the baseline's; NaN: unknown.
       verdict: baseline | faster | slower (the whole interval of `speedup` is on that side of 1) | cannot tell | ""
@@ -129,7 +129,7 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> ArmResult:
         return ArmResult(row=row, label=name, baseline=baseline)
     memory = row.point.peak_bytes / baseline.point.peak_bytes
     if row is baseline:
-        one = Estimate(value=1.0)
+        one = Estimate(value=1.0) if row.timing.step_s.has_interval else UNKNOWN
         facts = dict(ratio=one, speedup=one, memory_ratio=memory, verdict="baseline")
         return ArmResult(row=row, label=name, baseline=baseline, **facts)  # type: ignore[arg-type]
     if not baseline.timing.step_s.known:

@@ -12,7 +12,7 @@ from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.crossings import Crossing
 from jaxbench.analysis.headline import devices as devices_word
-from jaxbench.analysis.headline import percent, seconds
+from jaxbench.analysis.headline import lacking, percent, seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import flops, interval, payload, per_second, scaled, times
 
@@ -119,6 +119,7 @@ def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], w
         for (platform,), others in _groups([r for r in group if r.point.impl in fast], "platform").items():
             pairs = [(bases[row.point.elements], row) for row in others if row.point.elements in bases]
             pairs = [(a, b) for a, b in pairs if slow[0] in HOST or a.point.platform == platform]
+            pairs = [(a, b) for a, b in pairs if paired_ratio.ratio(a, b).known]
             if pairs:
                 base, row = max(pairs, key=lambda pair: pair[1].point.elements or 0)
                 size = row.point.shape or f"{row.point.elements:,} elements"
@@ -252,7 +253,7 @@ def _why_not(view: str, rows: list[CaseRow]) -> str:
         return f"all {len(measured)} measured rows were refused ({gates or measured[0].gate_reason})"
     right = [row for row in accepted if row.point.status == "ok" and row.point.check_ok is True]
     if not right:
-        return "every row that was not refused lacks rounds or did not pass its checks"
+        return lacking(accepted)
     if all(row.point.oversubscribed for row in right):
         what = "group" if view == "collectives" else "row"
         return f"every {what} is oversubscribed: with more devices than cores, devices take turns"

@@ -52,8 +52,9 @@ class Crossing:
     def _clause(self) -> str:
         slower, faster, largest = self.slower, self.faster, f"{self.largest:,} elements"
         if self.from_ is None:
+            ratio = f" (ratio {times(self.advantage)})" if self.advantage.known else ""
             seen = "".join(f"; {name} is faster at {self._won(name)}" for name in (slower, faster) if self._won(name))
-            return f"{slower} vs {faster} at {largest}: inconclusive (ratio {times(self.advantage)}){seen}"
+            return f"{slower} vs {faster} at {largest}: inconclusive{ratio}{seen}"
         gain = f"{times(self.advantage)} at {largest}"
         if self.below is not None:
             return f"{faster} overtakes {slower} between {self.below:,} and {self.from_:,} elements ({gain})"

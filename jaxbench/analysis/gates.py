@@ -58,13 +58,20 @@ OVERSTATED = 2.0
 class Gate:
     """One question about a row. passed: None when unknown, which refuses nothing but is reported.
 
-    launch_bound: it passed, and most of a call's time is launch overhead.
+    launch_bound: it passed, and most of a call's time is launch overhead. certain: it refused for what noise cannot
+    cause: a count, or the whole interval of a time against a limit that was not measured at another time.
     """
 
     name: str
     passed: bool | None
     reason: str = ""
     launch_bound: bool = False
+    certain: bool = False
+
+
+def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """Those that refused for what cannot be, whatever the noise."""
+    return tuple(gate for gate in gates if gate.passed is False and gate.certain)
 
 
 def judge(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
@@ -139,9 +146,8 @@ def blocks(ratio: Estimate) -> Gate:
     lo, hi = _ends(ratio)
     tolerance = 1.0 if ratio.has_interval else FEW_ROUNDS
     text = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
-    return Gate(
-        name=TWO_CLOCKS, passed=BLOCKS_FASTER / tolerance <= hi and lo <= BLOCKS_SLOWER * tolerance, reason=text
-    )
+    passed = BLOCKS_FASTER / tolerance <= hi and lo <= BLOCKS_SLOWER * tolerance
+    return Gate(name=TWO_CLOCKS, passed=passed, reason=text, certain=ratio.has_interval)
 
 
 def _launch_s(point: CasePoint) -> float:
@@ -157,7 +163,8 @@ def below_peak(demands: tuple[Demand, ...]) -> Gate:
     """
     above = [_above(d) for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
     if above:
-        return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(above))
+        certain = any(_above(d) in above and d.limit.source == "catalogue" and d.rate.has_interval for d in demands)
+        return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(above), certain=certain)
     return _unless_unknown(BELOW_PEAK, demands)
 
 
@@ -216,7 +223,7 @@ def flops_done(stated: float, counted: float | None) -> Gate:
     if stated <= OVERSTATED * counted:
         return Gate(name=FLOPS_DONE, passed=True)
     text = f"{stated:.3g} FLOPs by formula, but the compiled program has {counted:.3g}"
-    return Gate(name=FLOPS_DONE, passed=False, reason=text)
+    return Gate(name=FLOPS_DONE, passed=False, reason=text, certain=True)
 
 
 def _counted(point: CasePoint) -> float | None:

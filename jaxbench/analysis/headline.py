@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from jaxbench.analysis import load
 from jaxbench.analysis.intervals import MIN_ROUNDS
@@ -22,12 +24,15 @@ TAKEN = 0.10
 def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[str]:
     """One sentence per strategy: its efficiency at the largest honest device count, with the base's absolute time.
 
-    If no point allows one, a single sentence that starts with "No headline" says why.
+    If no point allows one, a single sentence that starts with "No headline" says why. A run with too few rounds for any
+    interval has measured no speed: its sentence says how many points are right.
 
     controls: of the same run. A strategy has no headline if an efficiency is not known to ± WIDEST, if others had more
       than TAKEN of its CPUs, or if its same program, measured twice, differs by more than NOISE and by more than DOUBT
       times the half width of the headline's interval.
     """
+    if sentence := too_short(rows):
+        return [sentence]
     strategies = dict.fromkeys(r.point.strategy for r in rows)
     noise = {control.strategy: control for control in controls or ()}
     claims = {name: _claims([row for row in rows if row.point.strategy == name]) for name in strategies}
@@ -107,19 +112,53 @@ def _largest(rows: list[Row], scaling: str) -> Row | None:
     return max(compared, key=lambda r: r.point.devices, default=None)
 
 
-def _why_not(rows: list[Row]) -> str:
-    if not any(r.timing.step_s.known for r in rows):
+def too_short(rows: Sequence[Any]) -> str:
+    """The headline of a run that asked for fewer rounds than an interval needs; "" for any other."""
+    asked = max((row.point.rounds_asked for row in rows), default=MIN_ROUNDS)
+    if asked >= MIN_ROUNDS or not any(row.timing.step_s.known for row in rows):
+        return ""
+    points = [row.point for row in rows if row.point.status != "unsupported"]
+    right = sum(point.status == "ok" and point.check_ok is True for point in points)
+    return (
+        f"{right} of {len(points)} points ran and match one device; a smoke run measures no speed: an interval needs "
+        f"{MIN_ROUNDS} rounds, and it asks for {asked}."
+    )
+
+
+def lacking(rows: Sequence[Any]) -> str:
+    """Why no row may support a claim, whatever its gates: each cause with its points; "" if some row may."""
+    if not any(row.timing.step_s.known for row in rows):
         return "nothing was measured"
-    if not any(r.point.status == "ok" and r.point.check_ok for r in rows):
-        return "every point lacks rounds or did not pass its checks"
-    if not any(r.point.honest for r in rows):
-        return "every point that passed is oversubscribed (more devices than cores)"
+    if any(row.point.honest for row in rows):
+        return ""
+    causes: dict[str, list[str]] = {}
+    for row in rows:
+        causes.setdefault(_lacks(row), []).append(row.point.point)
+    most = sorted(causes.items(), key=lambda cause: -len(cause[1]))
+    return "; ".join(
+        f"{cause} ({points[0]}{f' and {len(points) - 1} more' if len(points) > 1 else ''})" for cause, points in most
+    )
+
+
+def _lacks(row: Any) -> str:
+    """What a row lacks for a claim."""
+    point = row.point
+    if point.check_ok is False:
+        return "did not pass its checks"
+    if point.status == "partial":
+        return f"{row.timing.rounds} of {point.rounds_asked} rounds"
+    if point.status != "ok":
+        return str(point.status)
+    return "never checked" if point.check_ok is None else "more devices than cores"
+
+
+def _why_not(rows: list[Row]) -> str:
+    if why := lacking(rows):
+        return why
     refused = [r for r in rows if r.point.honest and r.gate == "refused"]
     if refused:
         return f"a gate refused {refused[0].point.point}, {refused[0].gate_reason}"
     honest = {r.point.devices for r in rows if r.honest}
     if len(honest) == 1:
         return f"only one honest device count ({honest.pop()}) was measured, and scaling needs two"
-    if max(r.timing.rounds for r in rows if r.honest) < MIN_ROUNDS:
-        return f"an efficiency needs an interval, and an interval needs {MIN_ROUNDS} rounds"
     return "no strategy has two honest device counts with a base that passed its checks"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from jaxbench.analysis import sharing
 from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
 from jaxbench.analysis.batches import Knee, Latency
+from jaxbench.analysis.headline import lacking, too_short
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.quantities import interval, percent, scaled, seconds
@@ -34,7 +35,8 @@ def headlines(
     if view == "phases":
         sentences = [each.sentence for each in phases if each.honest and each.place in shown]
     elif view == "batch":
-        sentences = [_knee(knee) for knee in knees if knee.place in shown and knee.arm.honest]
+        timed = [knee for knee in knees if knee.arm.timing.step_s.has_interval]
+        sentences = [_knee(knee) for knee in timed if knee.place in shown and knee.arm.honest]
     elif view == "inference":
         sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
     elif view == "ladder":
@@ -45,7 +47,7 @@ def headlines(
         sentences = [_prefix(place) + text for place in shown if (text := _ranking(place))]
     else:
         sentences = [_prefix(place) + text for place in shown for text in _compared(place, _SAY.get(view, _general))]
-    return sentences or [f"No headline: {_why_not(places)}."]
+    return sentences or [too_short(arms_of(places)) or f"No headline: {_why_not(places)}."]
 
 
 def _shown(places: Sequence[ArmGroup]) -> list[ArmGroup]:
@@ -231,12 +233,10 @@ def _ladder(place: ArmGroup) -> str:
 
 def _why_not(places: Sequence[ArmGroup]) -> str:
     arms = arms_of(places)
-    if not any(arm.timing.step_s.known for arm in arms):
-        return "nothing was measured"
-    if not any(arm.point.status == "ok" and arm.point.check_ok for arm in arms):
-        return "every arm lacks rounds or did not pass its checks"
+    if why := lacking(arms):
+        return why
     if not any(arm.honest for arm in arms):
-        return "every arm that passed is oversubscribed (more devices than cores)"
+        return f"a gate refused {arms[0].point.point}, {arms[0].row.gate_reason}"
     bad_baselines = {arm.baseline.point.point for arm in arms if arm.honest and not arm.baseline.honest}
     if bad_baselines:
         return f"the baseline {sorted(bad_baselines)[0]} has no trustworthy times"

@@ -52,8 +52,6 @@ def sentence(one: Waterfall) -> str:
     parts += [f"Gained: {', '.join(gained)}."] if gained else []
     parts += [f"Not clear from 0: {', '.join(within)}."] if within else []
     parts += [f"Not measured: {'; '.join(one.missing)}."] if one.missing else []
-    if not one.efficiency.has_interval:
-        parts.append(f"No intervals: {one.rounds} shared rounds.")
     return " ".join(parts)
 
 

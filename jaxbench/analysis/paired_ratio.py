@@ -61,11 +61,12 @@ def times(rows: Sequence[Timed]) -> SharedTimes:
 
 
 def ratio(top: Timed, bottom: Timed) -> Estimate:
-    """Step time over step time, from the rounds that both share; UNKNOWN if one was not measured.
+    """Step time over step time, from the rounds that both share; UNKNOWN if one of them has too few for an interval.
 
-    With fewer than MIN_ROUNDS shared rounds, drift does not cancel: the value is of all rounds, without an interval.
+    With fewer than MIN_ROUNDS shared rounds, as of two sessions or jobs, drift does not cancel: the value is of all
+    rounds, without an interval.
     """
-    if not (top.timing.step_s.known and bottom.timing.step_s.known):
+    if not (top.timing.step_s.has_interval and bottom.timing.step_s.has_interval):
         return UNKNOWN
     return times([top, bottom]).ratio()
 

@@ -25,10 +25,11 @@ class Row:
     """One point with its numbers.
 
     Attributes:
-      base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and arm
-        that is neither oversubscribed nor refused by a gate; None without one.
+      base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and
+        arm; None if that is oversubscribed or a gate refused it.
       work: of a step over the base's: its global batch, or its FLOPs where the model grows.
-      speedup: examples per second over the base's, both from median step times.
+      speedup: examples per second over the base's, both from median step times. UNKNOWN if one of them has fewer than
+        MIN_ROUNDS rounds.
       efficiency: speedup / (devices / base devices).
       paired: shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up has no
         interval, and the point is in no fit.
@@ -77,22 +78,21 @@ class Control:
 
     strategy: str
     devices: int
-    ratio: Estimate  # step_s of the strong point over step_s of the weak point
+    ratio: Estimate  # step_s of the strong point over step_s of the weak point, with its interval
 
     @property
     def floor(self) -> float:
         """The noise floor: the larger distance of the interval's ends from 1, at least 0.001."""
-        ends = (self.ratio.lo, self.ratio.hi) if self.ratio.has_interval else (self.ratio.value,)
-        return max(0.001, *(abs(end - 1) for end in ends))
+        return max(0.001, abs(self.ratio.lo - 1), abs(self.ratio.hi - 1))
 
     @property
     def sentence(self) -> str:
         ratio = self.ratio
-        between = f" [{ratio.lo:.3f}, {ratio.hi:.3f}]" if ratio.has_interval else ""
         devices = f"{self.devices} device{'s' if self.devices > 1 else ''}"
         return (
             f"Noise floor, {self.strategy}: on {devices} strong and weak are the same program, with step times in "
-            f"the ratio {ratio.value:.3f}{between}. Differences below {100 * self.floor:.1f} % mean nothing here."
+            f"the ratio {ratio.value:.3f} [{ratio.lo:.3f}, {ratio.hi:.3f}]. Differences below "
+            f"{100 * self.floor:.1f} % mean nothing here."
         )
 
 
@@ -182,8 +182,9 @@ def controls(rows: list[Row]) -> list[Control]:
         weak = measured.get((strategy, "weak", devices, arm))
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != devices:
             continue
-        if strong.point.global_batch == weak.point.global_batch:
-            results.append(Control(strategy=strategy, devices=devices, ratio=paired_ratio.ratio(strong, weak)))
+        ratio = paired_ratio.ratio(strong, weak)
+        if strong.point.global_batch == weak.point.global_batch and ratio.has_interval:
+            results.append(Control(strategy=strategy, devices=devices, ratio=ratio))
     return results
 
 
@@ -194,17 +195,16 @@ def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
         if (row.point.strategy, row.point.scaling, row.point.arm) == (point.strategy, point.scaling, point.arm)
         and row.timing.step_s.known
         and row.point.status not in ("failed", "unsupported")
-        and not row.point.oversubscribed
-        and row.gate != "refused"
     ]
-    return min(family, key=lambda row: row.point.devices, default=None)
+    least = min(family, key=lambda row: row.point.devices, default=None)
+    return None if least is None or least.point.oversubscribed or least.gate == "refused" else least
 
 
 def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     """model_grows: with the devices, so that work is FLOPs and not examples."""
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
-    if base is None or row.point.devices < base.point.devices:  # its smaller counts were refused
+    if base is None or row.point.devices < base.point.devices:  # it failed after some rounds
         return dataclasses.replace(row, notes=_notes(row, None))
     work = row.point.global_batch / base.point.global_batch
     if model_grows and row.point.record is not None and base.point.record is not None:
@@ -212,11 +212,11 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     relative = row.point.devices / base.point.devices
     if row.point is base.point:
         speedup, draws = Estimate(value=1.0, lo=1.0, hi=1.0), np.ones_like(row.timing.step_draws)
-        if not row.timing.step_s.has_interval:
-            speedup = Estimate(value=1.0)
     else:
         both = paired_ratio.times([base, row])
         speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
+    if not (row.timing.step_s.has_interval and base.timing.step_s.has_interval):
+        speedup = UNKNOWN
     finished = dataclasses.replace(
         row,
         base=base.point,
@@ -246,7 +246,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.append("more devices than cores: the times are measured but say nothing about scaling")
     notes.extend(no_interval(row.timing))
     if row.timing.step_s.known and base is None:
-        notes.append("no speed-up: no possible base was measured")
+        notes.append("no speed-up: no base, as its smallest device count was refused by a gate or is oversubscribed")
     elif base is not None and base.point is not point and base.point.check_ok is not True:
         notes.append(f"its base, {base.point.point}, did not pass its checks")
     if base is not None and not point.oversubscribed and row.timing.step_s.known:
@@ -269,7 +269,9 @@ def _pairing(row: Row, base: Row) -> list[str]:
     measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
     if row.paired:
         return [f"{measured}: its speed-up uses only those"]
-    return [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"]
+    return (
+        [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"] if row.speedup.known else []
+    )
 
 
 def _shared_threads(row: Row) -> list[str]:

@@ -22,6 +22,7 @@ NOT_ABOVE_IDEAL = "efficiency not above ideal"
 # Beyond this an efficiency is not believed: n devices do at most the work of n. A smaller share that fits in a cache
 # explains more, but then the base, and not the scaling, is what was measured.
 ABOVE_IDEAL = 1.05
+FAR = 2.0  # times the limit of a share of a peak that was measured another day: a machine may have been busy then
 
 
 def judge(point: MeasuredPoint, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:
@@ -42,12 +43,15 @@ def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     if math.isfinite(use.mfu):
         if use.mfu * slowest <= SLACK["catalogue"]:
             return Gate(name=BELOW_PEAK, passed=True)
-        return Gate(name=BELOW_PEAK, passed=False, reason=f"{100 * use.mfu:.0f} % of the {use.peak} is impossible")
+        text = f"{100 * use.mfu:.0f} % of the {use.peak} is impossible"
+        return Gate(name=BELOW_PEAK, passed=False, reason=text, certain=step_s.has_interval)
     if math.isfinite(use.measured_peak_share):
         if use.measured_peak_share * slowest <= use.measured_slack:
             return Gate(name=BELOW_PEAK, passed=True)
         wrong = "one of the two is wrong" if use.product_share.known else gates.CONTRADICTION
-        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}")
+        far = use.measured_peak_share * slowest > FAR * use.measured_slack
+        certain = step_s.has_interval and (far or use.product_share.known)  # a share of what the same rounds measured
+        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}", certain=certain)
     return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
 
 

@@ -75,15 +75,15 @@ def beside_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
 
     Without a catalogued peak it is the measured one, in place of the machine's card: it was measured at the same time.
     """
-    record = product.point.record
+    record, step_s = product.point.record, product.timing.inside.step_s
     work = record.passport.flops_per_step if record is not None else 0.0
-    if not (work > 0 and use.flops_per_step > 0):
+    if not work > 0:
+        return use
+    use = dataclasses.replace(use, product_flop_per_s=work / step_s.value / product.point.devices)
+    if not use.flops_per_step > 0:
         return use
     share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)
-    step_s = product.timing.inside.step_s
-    use = dataclasses.replace(
-        use, product_share=share, product_flop_per_s=work / product.timing.step_s.value / product.point.devices
-    )
+    use = dataclasses.replace(use, product_share=share)
     if math.isfinite(use.mfu):
         return use
     slack = SLACK["measured"] * (step_s.value / step_s.lo if step_s.has_interval else 1.0)

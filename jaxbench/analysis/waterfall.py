@@ -14,6 +14,7 @@ What no factor explains is a factor of its own, so that the product is E exactly
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,10 @@ PARTS = ("alone", "local", "schedule", "communication")
 RESIDENT = "resident"  # the part of a step that is fed: the same step with its input on the devices
 COUNTED = 0.005  # FLOPs of two programs that differ by less are the same work
 SHARE = 0.05  # the share of a batch is a device's share unless its FLOPs differ by more
+# FLOPs say how much work a step has only if products dominate its time. At the rate of a large product they must fill
+# this share of it: smaller ones often reach half of that rate. And the measured times must show this share of what the
+# FLOPs claim to cost.
+LEAST_FILLED, LEAST_SHOWN = 0.25, 0.5
 SMALL = 0.5  # points of efficiency
 EXACTLY_1 = 1e-9  # a factor whose every draw is as near to 1 is left out
 
@@ -81,7 +86,6 @@ class Waterfall:
       predicted_s: of its collectives by alpha and beta of the machine's card; NaN: unknown.
       missing: a clause for each part that was not measured, whose loss is therefore in "not explained".
       local_s: of the step without communication, bubble included.
-      rounds: how many are shared.
     """
 
     row: Row
@@ -93,7 +97,6 @@ class Waterfall:
     predicted_s: float
     missing: tuple[str, ...] = ()
     local_s: Estimate = UNKNOWN
-    rounds: int
 
     @property
     def point(self) -> MeasuredPoint:
@@ -124,18 +127,18 @@ def find(
 ) -> list[Waterfall]:
     """The waterfall of every row that has points to explain it, in the order of the rows.
 
-    None of a row that is oversubscribed, refused or wrong, or whose base has more than one device. card: the machine's.
-    workers: of the manifest.
+    None of a row that is oversubscribed, refused or wrong, that has a base of more than one device, or that shares too
+    few rounds with its parts for an interval. card: the machine's. workers: of the manifest.
     """
     by_point = {row.point.point: row for row in rows}
     found = []
     for row in rows:
         base = by_point.get(row.base.point) if row.base is not None else None
         explains = base is not None and base is not row and base.point.devices == 1
-        judged = row.believed and row.gate != "refused" and not row.point.oversubscribed
+        judged = row.believed and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
         if base is not None and explains and judged and set(row.explained_by) & set(PARTS):
             found.append(_of(base, row, predicted.communication_s(row.point, card, workers)))
-    return found
+    return [one for one in found if one.efficiency.has_interval]
 
 
 def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
@@ -156,7 +159,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
         missing += [_why_missing(side, RESIDENT) for side in (base, row) if not _measured(side, RESIDENT)]
     return Waterfall(
         row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
-        predicted_s=predicted_s, missing=tuple(missing), rounds=shared.rounds,
+        predicted_s=predicted_s, missing=tuple(missing),
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
     )  # fmt: skip
 
@@ -204,8 +207,8 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
     one, all_ = unfed
     factors[INPUT] = (all_ / times["all"]) / (one / times["one"])
     if "alone" in times:
-        factors[EXTRA_WORK] = same * _extra_work(base, row)
         alone = one if "alone" not in row.explained_by else times["alone"]
+        factors[EXTRA_WORK] = same * _extra_work(base, row, float(row.work * one[0] / (n * alone[0])))
         # The micro-batches of a stage are those of one device: its products are not smaller, but fewer or more.
         share = STAGE_WORK if bubble.stages(row.point) == n > 1 else SMALLER_SHARE
         factors[share] = row.work * one / (n * alone) / factors[EXTRA_WORK]
@@ -237,11 +240,20 @@ def _unfed(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[np.ndarra
     return times["one"] * (1 - waits[0]), times["all"] * (1 - waits[1])
 
 
-def _extra_work(base: Row, row: Row) -> float:
+def _filled(row: Row) -> float:
+    """The share of a step on one device that its products fill at the rate of a large one; 1 where that is unknown."""
+    record, rate = row.point.record, row.use.product_flop_per_s
+    if record is None or not math.isfinite(rate):
+        return 1.0
+    return float(record.passport.product_flops_per_step or 0) / rate / row.timing.step_s.value
+
+
+def _extra_work(base: Row, row: Row, measured: float) -> float:
     """FLOPs of matrix products that one device needs over those that n devices do for as much work; 1: the same.
 
     1 with stages too: each tick of their loop chooses what it does, and the count takes the dearest, in idle ticks
-    also.
+    also. And 1 where products do not dominate the base's time, as of boosted trees, which have as many for any number
+    of rows. measured: the same ratio, of times.
     """
     if bubble.stages(row.point) > 1:
         return 1.0
@@ -250,7 +262,9 @@ def _extra_work(base: Row, row: Row) -> float:
     if len(counts) < 2 or not all(counts):
         return 1.0
     ratio = float(counts[0] or 0) * row.work / (row.point.devices * float(counts[1] or 0))
-    return ratio if abs(ratio - 1) > COUNTED else 1.0
+    if abs(ratio - 1) <= COUNTED or _filled(base) < LEAST_FILLED:
+        return 1.0
+    return ratio if (1 / measured - 1) / (1 / ratio - 1) >= LEAST_SHOWN else 1.0
 
 
 def _steps(shared: SharedTimes, values: dict[str, np.ndarray]) -> tuple[Factor, ...]:

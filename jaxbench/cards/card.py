@@ -15,7 +15,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis import machine_card, scaling
+from jaxbench.analysis import machine_card
+from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.cards import derived, layout
 from jaxbench.cards.scrub import scrub
 from jaxbench.errors import UserError
@@ -114,7 +115,7 @@ def _short(run: FinishedRun) -> list[str]:
     """A sentence for each point that is not as it was asked for, or that few samples speak for."""
     sentences = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
     sentences += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]
-    few = scaling.MIN_ROUNDS
+    few = MIN_ROUNDS
     return sentences + [
         f"{p.point}: no interval, {len(p.rounds)} of the {few} rounds that one needs."
         for p in run.points

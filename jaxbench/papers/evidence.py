@@ -84,7 +84,7 @@ def most_devices(rows: Iterable[Row], strategy: str = "", scaling: str = "") -> 
     rows = [r for r in rows if strategy in ("", r.point.strategy) and scaling in ("", r.point.scaling)]
     good = [r for r in rows if r.honest and r.efficiency.known and r.relative_devices > 1]
     if not good:
-        raise NotTestable("It needs two device counts of at most as many devices as cores, measured and correct.")
+        raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
     return max(good, key=lambda r: r.point.devices)
 
 

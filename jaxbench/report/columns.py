@@ -115,7 +115,10 @@ def _elements_per_s(entry: Entry) -> Estimate | None:
 
 
 def _efficiency(entry: Entry) -> Any:
-    return "base" if take("row.base", entry) is entry.point else _claim("row.efficiency")(entry)  # type: ignore[operator]
+    row = entry.row
+    if not isinstance(row, Row) or not row.timing.step_s.has_interval:
+        return None
+    return "no base" if row.base is None else "base" if row.base is row.point else _claim("row.efficiency")(entry)  # type: ignore[operator]
 
 
 def _throughput_unit(entry: Entry) -> str:

@@ -23,6 +23,7 @@ from jaxbench.analysis import (
 )
 from jaxbench.analysis.fits import Fit
 from jaxbench.analysis.headline import headlines
+from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.analysis.scaling import Control, Row
 from jaxbench.analysis.summary import Entry
 from jaxbench.analysis.waterfall import Waterfall
@@ -34,6 +35,7 @@ from jaxbench.report.row_sentences import base_lines, excused, notes, refusals, 
 from jaxbench.report.table import Table
 
 LEGEND = "Medians with 95 % bootstrap intervals."
+NO_INTERVAL = f"Medians without intervals, which need {MIN_ROUNDS} rounds: no number here compares speeds."
 OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
 
 
@@ -207,4 +209,7 @@ def unit(rows: Iterable[Row]) -> str:
 
 def legend(rows: Sequence[Any]) -> str:
     """What the numbers and marks of a table mean."""
-    return LEGEND + (OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else "")
+    known = any(row.timing.step_s.has_interval for row in rows)
+    return (LEGEND if known else NO_INTERVAL) + (
+        OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else ""
+    )

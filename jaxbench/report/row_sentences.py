@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from jaxbench.analysis import summary
+from jaxbench.analysis import gates, summary
 from jaxbench.analysis.headline import devices, seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.levers.compiler import every_set
@@ -18,9 +18,8 @@ def shortfalls(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
 
     A strategy that does not support the model is a shortfall if it was asked for by name, or if no other ran.
     """
-    sentences = [
-        f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}." for what, points in grouped(rows, _shortfall)
-    ]
+    found = [*impossible(rows), *grouped(rows, _shortfall)]
+    sentences = [f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}." for what, points in found]
     return sentences if excused(rows, config) else sentences + unsupported(rows)
 
 
@@ -32,6 +31,18 @@ def _shortfall(row: Any) -> list[str]:
         return []
     what = "recorded as failed" if state == "failed" else point.status if point.status != "ok" else state
     return [f"{what}: {point.reason}" if point.reason else what]
+
+
+def impossible(rows: Iterable[Any]) -> list[tuple[str, list[str]]]:
+    """Each gate that refused for what cannot be, with the first reason, and its points."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for row in rows:
+        for gate in gates.impossible(row.gates):
+            found.setdefault(gate.name, (gate.reason, []))[1].append(row.point.point)
+    return [
+        (f"impossible by the gate '{name}': {reason}" + (" at the first" if len(points) > 1 else ""), points)
+        for name, (reason, points) in found.items()
+    ]
 
 
 def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tuple[str, list[str]]]:
@@ -49,8 +60,9 @@ def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row:
 
 
 def refusals(rows: Sequence[Any]) -> list[str]:
-    """Every row that a gate refused, grouped by gate. Rows with wrong results are shortfalls instead."""
+    """Every row that a gate refused, grouped by gate. Wrong and impossible results are shortfalls instead."""
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
+    refused = [row for row in refused if not gates.impossible(row.gates)]
     refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])
     return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 

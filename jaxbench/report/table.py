@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich import box
 from rich import table as rich_table
 from rich.cells import cell_len
@@ -103,10 +104,8 @@ class Column:
     def values(self, row: Any) -> tuple[Any, ...]:
         """What the file has under `names`: None where a value is unknown."""
         value = take(self.get, row)
-        if not self.bounds:
-            return (_known(value),)
-        ends = (value.value, value.lo, value.hi) if isinstance(value, Estimate) else (None,) * 3
-        return tuple(map(_known, ends))
+        ends = (value.value, value.lo, value.hi) if isinstance(value, Estimate) else (value, None, None)
+        return tuple(map(_known, ends[: len(self.names)]))
 
     def cell(self, row: Any, *, interval: bool = True) -> str | Cell:
         """What a table shows: text, or text with a class of its own."""
@@ -343,6 +342,9 @@ def _known(value: Any) -> Any:
 
 
 def _written(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "", True: "true", False: "false"}[value]
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
+    """A cell of a CSV file. Any other type would be written as Python shows it, which no reader of the file expects."""
+    if value is None or isinstance(value, bool | np.bool_):
+        return "" if value is None else str(value).lower()
+    if not isinstance(value, str | int | float | np.number):
+        raise TypeError(f"{value!r} is a {type(value).__name__}: a CSV cell is text, a number, a boolean or empty.")
+    return f"{value:.9g}" if isinstance(value, float | np.floating) else str(value)

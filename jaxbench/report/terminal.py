@@ -20,6 +20,9 @@ def show(page: Page, console: Console) -> None:
     """Prints the page. Text that comes from the run is never read as markup."""
     table = page.brief or page.table
     console.print()
+    if page.alarm:  # the first line, for whoever reads the log of a script
+        why = next(part.sentences[0] for part in page.sections if part.purpose is Purpose.SHORTFALL)
+        console.print(Text(f"Failed: {why}", style="bold red"))
     console.print(Text(page.heading, style="bold"))
     for sentence in page.headlines:
         console.print(Text(sentence))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbench.analysis import cases, points
+from jaxbench.analysis import case_rows, cases, gates, points, scaling, spread
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.errors import UserError
@@ -104,7 +104,7 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     of_models = {name: both for name, both in of_models.items() if name not in implied}
     _require_same({**differing, **of_models}, across)
     sides = [_by_name(run, across) for run in (a, b)]
-    common, left_out = _matched(*sides)
+    common, left_out = _matched(sides[0], sides[1], {**impossible(a, "A"), **impossible(b, "B")})
     if not common:
         reasons = "; ".join(map(str, left_out)) or "no points"
         raise NotComparable(f"no point was measured and correct in both runs: {reasons}.")
@@ -215,11 +215,27 @@ def _by_name(run: FinishedRun, across: Sequence[str]) -> dict[str, MeasuredPoint
     return result
 
 
-def _matched(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[str], list[LeftOut]]:
+def impossible(run: FinishedRun, which: str = "") -> dict[tuple[str, str], str]:
+    """The points that a gate refused for what cannot be, by (which, id), each with why."""
+    every: Any = [*run.points, *run.explaining]
+    training = [point for point in every if isinstance(point, MeasuredPoint)]
+    known = spread.read(run.path)
+    rows: Any = (
+        scaling.analyse(training, config=run.config, spread=known)
+        if training
+        else case_rows.analyse(every, manifest=run.manifest, machine=None, spread=known)
+    )
+    found = {row.point.point: gates.impossible(row.gates) for row in rows}
+    return {(which, name): f"{refused[0].name}: {refused[0].reason}" for name, refused in found.items() if refused}
+
+
+def _matched(
+    a: dict[str, Any], b: dict[str, Any], impossible: dict[tuple[str, str], str]
+) -> tuple[list[str], list[LeftOut]]:
     """The names that both have, and the points that are not compared."""
     common, left_out = [], []
     for name in dict.fromkeys((*a, *b)):
-        faults = [_fault(side.get(name), which) for side, which in ((a, "A"), (b, "B"))]
+        faults = [_fault(side.get(name), which, impossible) for side, which in ((a, "A"), (b, "B"))]
         if any(faults):
             left_out.append(LeftOut(name, ", ".join(filter(None, faults))))
         else:
@@ -227,7 +243,7 @@ def _matched(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[str], list[Left
     return common, left_out
 
 
-def _fault(point: MeasuredPoint | CasePoint | None, which: str) -> str:
+def _fault(point: MeasuredPoint | CasePoint | None, which: str, impossible: dict[tuple[str, str], str]) -> str:
     """Why a point of one side cannot be compared; "" if it can."""
     if point is None:
         return f"not in {which}"
@@ -235,12 +251,18 @@ def _fault(point: MeasuredPoint | CasePoint | None, which: str) -> str:
         return f"{point.status} in {which}" + (f" ({point.reason})" if point.reason else "")
     if point.check_ok is False:
         return f"incorrect in {which} ({point.reason})"
-    return ""
+    why = impossible.get((which, point.point), "")
+    return f"impossible in {which} ({why})" if why else ""
 
 
 def samples_of(run: FinishedRun) -> Side:
-    """Every measured point, under its own name."""
-    return {point.point: _sample(point) for point in run.points if point.rounds}
+    """Every measured point, under its own name. Raises NotComparable if all of them are impossible."""
+    refused = impossible(run)
+    found = {point.point: _sample(point) for point in run.points if point.rounds and ("", point.point) not in refused}
+    if not found:
+        reasons = "; ".join(f"{name} is impossible ({why})" for (_, name), why in refused.items())
+        raise NotComparable(f"'{run.path}' has no point that can be true: {reasons}.")
+    return found
 
 
 def _sample(point: MeasuredPoint | CasePoint) -> samples.Sample:

@@ -57,9 +57,9 @@ def test_every_device_count_has_its_own_baseline_and_every_arm_its_own_base(tmp_
     assert bfloat16.speedup.value == pytest.approx(1.0), "over its own arm on one device, not over the fastest"
 
 
-def test_one_round_has_ratios_and_no_verdict(tmp_path: Path) -> None:
+def test_one_round_has_neither_ratio_nor_verdict(tmp_path: Path) -> None:
     fast = of(tmp_path, fab.precision(), ["precision"], rounds=1)["bfloat16"]
-    assert fast.ratio.known and not fast.ratio.has_interval
+    assert fast.timing.step_s.known and not (fast.ratio.known or fast.speedup.known)
     assert fast.verdict == "cannot tell" and "fewer than the 5 shared rounds" in fast.why
 
 

@@ -213,4 +213,4 @@ def test_every_view_says_why_it_has_no_headline(tmp_path: Path, view: str) -> No
     bad = dataclasses.replace(fab.CHECKED, ok=False)
     wrong = fab.matmul(512, call_s=1.0, checks=(bad,))
     (sentence,) = said(tmp_path / "c", view, [wrong])
-    assert sentence.startswith("No headline: every row that was not refused ")
+    assert sentence == "No headline: did not pass its checks (matmul/float32/512x512x512/jit)."

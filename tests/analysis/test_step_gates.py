@@ -137,10 +137,10 @@ def test_a_little_above_ideal_may_be_noise(tmp_path: Path) -> None:
 def test_a_refused_row_is_no_base(tmp_path: Path) -> None:
     lie = scaled("double_block_s", 0.5)
     rows = told(tmp_path, lambda point: lie(point) if point.devices == 1 else point)
-    base = rows["shard_map/strong/8"].base
-    assert base is not None and base.devices == 2
-    assert rows["shard_map/strong/8"].efficiency.value == pytest.approx(1, rel=0.01)
-    assert not rows["shard_map/strong/1"].speedup.known
+    for count in (1, 2, 4, 8):  # not even on 2 devices, which would lie on the line of 100 % by definition
+        row = rows[f"shard_map/strong/{count}"]
+        assert row.timing.step_s.known and row.base is None and not row.speedup.known
+        assert any("no speed-up: no base" in note for note in row.notes)
 
 
 def test_a_machine_that_is_noisier_than_the_claim_has_no_headline(tmp_path: Path) -> None:

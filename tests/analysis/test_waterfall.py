@@ -109,6 +109,40 @@ def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_pa
     )
 
 
+def with_products(row: scaling.Row, flops: float) -> scaling.Row:
+    record = row.point.record
+    assert record is not None
+    passport = dataclasses.replace(record.passport, product_flops_per_step=flops)
+    return dataclasses.replace(
+        row, point=dataclasses.replace(row.point, record=dataclasses.replace(record, passport=passport))
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "products", "extra"),
+    [
+        (1.0, 1.47e7, 1.0),  # boosted trees: as many products for any number of rows, in next to none of the time
+        (0.5, 1.47e7, 1.0),  # a step that takes as long for half of the rows, and not because of its few products
+        (1.0, fab.FLOPS, 1.0),  # products could fill the time, and half of the rows take half of it nevertheless
+        (0.5, fab.FLOPS, 0.5),  # an optimizer with products of its own, which dominate the time
+        (0.45, fab.FLOPS, 0.5),  # the same, and small products are slower
+    ],
+)
+def test_flops_count_only_where_products_dominate_the_time(
+    tmp_path: Path, share: float, products: float, extra: float
+) -> None:
+    """These products do not shrink with the batch, so that their FLOPs say that half of the work is extra."""
+    base, row = rows_of(fab.folder(tmp_path, {2: Loss(share=share, machine=0.95)}, peak=True))
+    parts = {**row.explained_by, "alone": with_products(row.explained_by["alone"], products)}
+    row = dataclasses.replace(with_products(row, 2 * products), explained_by=parts)
+    (one,) = waterfall.find([with_products(base, products), row])
+    assert not one.missing
+    found = {factor.name: factor.value.value for factor in one.factors if factor.clear}
+    assert found.get("extra work", 1.0) == extra
+    assert found.get("smaller share", 1.0) == pytest.approx(share / extra, abs=0.01)
+    assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
+
+
 def test_a_bubble_is_measured_and_has_its_closed_form_beside_it(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 4, machine=0.9)
     settings = {"strategies": ("pipeline",), "levers": {"accumulate": "4", "schedule": "1f1b"}}
@@ -207,10 +241,9 @@ def test_rows_without_a_waterfall(tmp_path: Path) -> None:
     assert not waterfall.find([base, dataclasses.replace(row, explained_by={})])
 
 
-def test_few_rounds_have_no_intervals(tmp_path: Path) -> None:
-    one = only(tmp_path, USUAL, rounds=3)
-    assert not one.efficiency.has_interval and not any(factor.lost.has_interval for factor in one.factors)
-    assert loss_sentences.sentence(one).endswith("No intervals: 3 shared rounds.")
+@pytest.mark.parametrize(("rounds", "explained"), [(4, 0), (5, 1)])
+def test_few_rounds_explain_nothing(tmp_path: Path, rounds: int, explained: int) -> None:
+    assert len(made(tmp_path, rounds=rounds)) == explained
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import fabricate_arms
 import fabricate_cases
 import fabricate_losses
 import fabricate_ranks
+import numpy as np
 import pytest
 from report import runs
 from rich.console import Console
@@ -87,6 +89,11 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
         found.append(case_findings.find(run))
     rows = [entry for each in found for entry in each.entries()]
     records = list(table.records(columns.FILE, rows))
+    for line in csv.DictReader(io.StringIO(table.to_csv(columns.FILE, rows))):
+        for column in columns.FILE:
+            for name in column.names:
+                of_number(line[name], name) if column.unit else text_for_people(line[name], name)
+    assert any(record["lost_other"] for record in records), "a sum of several factors, which has no interval"
     known = {name for record in records for name, value in record.items() if value is not None}
     text = {"tokens_per_s", "real_tokens_per_s", "real_share", "mfu_unmasked"}  # of experiments on text
     newer = {"contended", "cpu_share", "others_share", "steal_share", "loss_before", "loss_after"}  # of newer records
@@ -94,6 +101,39 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     assert set(NAMES) - known - {"clock_note"} == text | newer | others - {"mesh"}
     shown = {column.name for each in found for column in each.table().columns}
     assert shown == {column.name for column in columns.COLUMNS if column.on} - newer
+
+
+REPR = re.compile(r"\w+\(.*=.*\)|[\[{(].*[\]})]|<.*>|None|nan|inf|True|False")
+
+
+def of_number(cell: str, name: str) -> None:
+    assert cell == "" or math.isfinite(float(cell)), f"{name}: {cell}"
+
+
+def text_for_people(cell: str, name: str) -> None:
+    assert not REPR.fullmatch(cell), f"{name}: {cell}"
+
+
+def test_no_cell_of_a_committed_table_is_written_as_python_shows_it() -> None:
+    files = sorted((HERE.parents[1] / "docs" / "figures").rglob("*.csv"))
+    assert len(files) > 10
+    for path in files:
+        for line in csv.DictReader(io.StringIO(path.read_text())):
+            for name, cell in line.items():
+                text_for_people(cell, f"{path}, {name}")
+
+
+@pytest.mark.parametrize("value", [(1, 2), {"a": 1}, [1.0], object()])
+def test_what_is_no_cell_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="a CSV cell is text, a number, a boolean or empty"):
+        table.to_csv([Column("x", lambda row: row)], [value])
+
+
+def test_cells_by_type() -> None:
+    rows = [Estimate(value=0.5), Estimate(), True, np.bool_(False), np.int64(3), np.float32(0.25), "a,b", None, 1e-12]
+    written = list(csv.reader(io.StringIO(table.to_csv([Column("x", lambda row: row)], rows))))
+    assert [cell for (cell,) in written[1:] if cell] == ["0.5", "true", "false", "3", "0.25", "a,b", "1e-12"]
+    assert len(written) == 1 + len(rows)
 
 
 ROWS = [{"who": "[b]a[/b]", "time": Estimate(value=2.0, lo=1.5, hi=2.5), "word": "wrong"}]

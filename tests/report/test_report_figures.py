@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The figure: three formats, the same bytes every time, and drawn as its docstring promises."""
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,29 @@ def test_oversubscribed_is_hollow_and_explained(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=2, scalings=("strong",)))
     assert markers(figure, "white") == [4, 8] and markers(figure, "filled") == [1, 2]
     assert notes.HOLLOW in texts(figure)
+
+
+@pytest.mark.parametrize(("rounds", "refused"), [(4, False), (5, True)])
+def test_without_a_base_or_an_interval_only_times_are_drawn(tmp_path: Path, rounds: int, refused: bool) -> None:
+    """A point on 2 devices whose base was refused would be its own base, and lie on the line of 100 %."""
+    path = fabricate.run_folder(tmp_path, rounds=rounds, devices=(1, 2), scalings=("strong",), noise=0.002)
+    if refused:
+        lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+        for line in lines:
+            if line["kind"] == "round" and line["point"] == "shard_map/strong/1":
+                line["double_block_s"] = line["block_s"][:2]
+        (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = find(RunFolder(path))
+    rate, speed, share = draw(found.rows).axes
+    ours = [[line for line in axes.lines if line.get_marker() in marks.MARKERS] for axes in (rate, speed, share)]
+    assert ours[0] and not (ours[1] or ours[2])
+    headings = [column.title for column in found.table().columns]
+    assert ("efficiency %" in headings) == refused and "ms per step" in headings
+    if refused:
+        at = headings.index("efficiency %")
+        assert [line.cells[at] for line in found.table().lines] == ["no base"] * 2
+    assert found.table().note.startswith("Medians with 95 %" if refused else "Medians without intervals")
+    assert not (found.waterfalls or found.controls)
 
 
 def test_an_honest_figure_has_no_hollow_marker(tmp_path: Path) -> None:

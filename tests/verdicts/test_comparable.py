@@ -143,7 +143,7 @@ def test_another_model_is_refused_until_it_is_the_question(tmp_path):
 @pytest.mark.parametrize(
     ("config", "across", "passport", "refused"),
     [
-        ({"batch": 512}, "batch", {"flops_per_step": 6.4e9}, False),
+        ({"batch": 512}, "batch", {"flops_per_step": 6.4e9, "compiler_flops_per_step": 6.4e9}, False),
         ({"batch": 512}, "batch", {"parameters": 3_466}, True),
         ({"lever": {"accumulate": "2"}}, "lever", {"expected_gradient_bytes": 1}, False),
         ({"lever": {"freeze": "backbone"}}, "lever", {"parameters": 3_466}, False),

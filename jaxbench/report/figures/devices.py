@@ -31,7 +31,8 @@ def draw(run: CaseFindings) -> Figure | None:
     shown = pairs[:LIMIT]
     made = []
     for place, (cpu, other) in enumerate(shown):
-        gain = f"   {paired_ratio.ratio(cpu, other).value:.3g} x" if believed(cpu) and believed(other) else ""
+        ratio = paired_ratio.ratio(cpu, other)
+        gain = f"   {ratio.value:.3g} x" if ratio.known and believed(cpu) and believed(other) else ""
         for style, row, text in ((0, cpu, ""), (1, other, gain)):
             time = row.timing.step_s
             text = f"{seconds(time.value)}{text}"
