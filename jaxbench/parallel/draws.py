@@ -60,11 +60,11 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
                 return weighted.float_weights(workload.loss(params, model_state, part, key))
 
         parts = jax.tree.map(lambda x: x.reshape(len(keys), -1, *x.shape[1:]), batch)
-        return jax.tree.map(_together, jax.vmap(of_part, axis_name=PARTS)(parts, keys))
+        return together(jax.vmap(of_part, axis_name=PARTS)(parts, keys))
 
     return dataclasses.replace(workload, loss=loss)
 
 
-def _together(x: jax.Array) -> jax.Array:
+def together(tree: PyTree) -> PyTree:
     """As `program.mean_over`, over the leading axis. Totals and weights are averaged separately."""
-    return jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0)
+    return jax.tree.map(lambda x: jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0), tree)
