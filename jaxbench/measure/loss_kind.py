@@ -147,7 +147,7 @@ def _gradient(workload: TrainWorkload, model_state: PyTree, params: PyTree, batc
 
 def _other_values(field: Field, drawn: np.ndarray) -> np.ndarray:
     """Other values of a field for the first EXAMPLES of the drawn ones; the same ones if it has no others."""
-    if field.draw is None and field.classes is not None:
+    if field.classes and field.draw is None and np.array_equal(drawn[:EXAMPLES], drawn[EXAMPLES:]):
         return ((drawn[:EXAMPLES].astype(np.int64) + 1) % field.classes).astype(drawn.dtype)
     return drawn[EXAMPLES:]
 

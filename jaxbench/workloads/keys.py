@@ -34,17 +34,11 @@ def either_form(function: Any) -> Callable[..., Any]:
         if words_work or words is None or jax.dtypes.issubdtype(words.dtype, jax.dtypes.prng_key):
             return function(*arguments)
         try:
-            result = function(*others, jax.random.wrap_key_data(words))
-        except Exception as error:
+            result, words_work = function(*others, jax.random.wrap_key_data(words)), False
+        except Exception:
             if words_work is not None:
                 raise
-            try:
-                result = function(*arguments)
-            except Exception:
-                raise error from error.__cause__
-            words_work = True
-            return result
-        words_work = False
+            result, words_work = function(*arguments), True
         return result
 
     return functools.wraps(function)(call) if callable(function) else function
