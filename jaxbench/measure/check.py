@@ -170,9 +170,7 @@ def judge_state(
     right = dataclasses.replace(expected, start=not_frozen(expected.model_state), end=states(expected.end))
     if not jax.tree.leaves(right.start):
         return ()
-    near = jax.tree.map(
-        lambda x, y: y if relative_l2([x], [y]) <= limit else x, actual.model_state, right.end.params
-    )
+    near = jax.tree.map(lambda x, y: y if relative_l2([x], [y]) <= limit else x, actual.model_state, right.end.params)
     name, share = farthest(dataclasses.replace(actual, params=near), right, map(states, others))
     reason = f"the model's state '{name}' is {share:.1e} of its change on one device away from it after {STEPS} updates"
     reason += f", {'within' if share <= SHARE else 'NOT within'} {SHARE}"

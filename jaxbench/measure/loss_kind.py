@@ -206,7 +206,9 @@ def _values(workload: TrainWorkload, model_state: PyTree, params: PyTree, batch:
     halves = jax.tree.map(lambda x: x.reshape(2, -1, *x.shape[1:]), batch)
     each, states = jax.vmap(of_half, axis_name=PARTS)(halves)
     distances = jax.tree.map(lambda x, halves: _distance(x, together(halves)), not_frozen(state), states)
-    by_path = {jax.tree_util.keystr(at, simple=True, separator="/"): x for at, x in jax.tree.leaves_with_path(distances)}
+    by_path = {
+        jax.tree_util.keystr(at, simple=True, separator="/"): x for at, x in jax.tree.leaves_with_path(distances)
+    }
     mean = weighted.value(jax.tree.map(lambda x: jnp.mean(x, 0), each))
     return Values(weighted.value(loss), jax.vmap(weighted.value)(each), mean, by_path)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 import pytest
 from flax import linen as nn
+from flax import nnx
 from parallel.test_weighted import padded
 from thin import thin
 from workload_cases import KEY, TINY, experiment_workload
@@ -22,7 +23,7 @@ from jaxbench.measure import check, loss_kind, needed, oracle
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, HIDDEN, MEAN, LossKind
 from jaxbench.runner import pieces
 from jaxbench.runner.arm import inspected
-from jaxbench.workloads import Field, TrainWorkload, from_linen, gathered, keys
+from jaxbench.workloads import Field, TrainWorkload, from_linen, from_nnx, gathered, keys
 
 FOLDER = Path(__file__).parent.parent / "brought_cases"
 
@@ -51,9 +52,7 @@ def compared(workload: TrainWorkload, strategy: str) -> tuple[oracle.TrainedStat
     return check.train(program, program.step, KEY, batch), expected
 
 
-@pytest.mark.parametrize(
-    ("name", "label"), [("c10d_dense_bf16", MEAN), ("c10c_conv_bn_bf16", f"{ACROSS}, gathered")]
-)
+@pytest.mark.parametrize(("name", "label"), [("c10d_dense_bf16", MEAN), ("c10c_conv_bn_bf16", f"{ACROSS}, gathered")])
 def test_a_bfloat16_loss_is_judged_at_its_own_rounding(name, label):
     found = kind(brought(name))
     assert found.label == label and not found.state
@@ -229,3 +228,33 @@ def test_models_get_typed_keys():
 
     given = keys.either_form(typed)
     assert jnp.array_equal(given(KEY), KEY) and jnp.array_equal(given(jax.random.key(0)), KEY)
+
+
+@pytest.mark.parametrize("around", [lambda call: call, nnx.remat, nnx.jit], ids=["plain", "remat", "jit"])
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_write_is_told_from_parameters_that_a_transformation_returns(around, writes):
+    class Layer(nnx.Module):
+        def __init__(self, rngs):
+            self.linear, self.factor = nnx.Linear(4, 4, rngs=rngs), nnx.data(jnp.full(4, 2.0))
+
+        def __call__(self, x):
+            if writes:
+                self.linear.bias[...] = 2 * self.linear.bias[...]
+            return self.factor * self.linear(x)
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.layer, self.dropout = Layer(rngs), nnx.Dropout(0.5, rngs=rngs)
+
+        def __call__(self, x):
+            return self.dropout(around(lambda layer, x: layer(x))(self.layer, x))
+
+    model, x = from_nnx(Net), jnp.ones((3, 4))
+    params, model_state = model.init(jax.random.key(0))
+    assert model.predict(params, model_state, x).shape == (3, 4)
+    if writes:
+        with pytest.raises(UserError, match="into its parameter 'layer/linear/bias'"):
+            model.apply(params, model_state, x, jax.random.key(1))
+    else:
+        _, after = model.apply(params, model_state, x, jax.random.key(1))
+        assert jnp.array_equal(after["layer"]["factor"], model_state["layer"]["factor"])  # an array, no nnx.Variable

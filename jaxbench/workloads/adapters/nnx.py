@@ -30,6 +30,7 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
 
     graphs: dict[bool, Any] = {}
     takes: dict[str, Any] = {}
+    writes_checked = False
 
     def built() -> tuple[Any, ...]:
         model = constructor(nnx.Rngs(0))
@@ -49,11 +50,12 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
 
     def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
-        rngs = _filled(abstract_rngs, _stream_values(nnx.to_pure_dict(abstract_rngs), key))
-        streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
+        nonlocal writes_checked
 
         def called(params: PyTree) -> tuple[Any, Any, PyTree]:
             """(the model, y, the parameters that the model has afterwards)."""
+            rngs = _filled(abstract_rngs, _stream_values(nnx.to_pure_dict(abstract_rngs), key))
+            streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
             values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
             model = nnx.merge(graphs[training], *values)
             _normalise_over(model, sharding_context.current().axis)
@@ -61,8 +63,9 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
             return model, y, _restricted(params, nnx.to_pure_dict(nnx.state(model, nnx.Param)))
 
         model, y, after = called(params)
-        if training:
+        if training and not writes_checked:
             _refuse_writes(params, after, lambda params: called(params)[2])
+            writes_checked = True
         kinds = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # Intermediate: sown values are not state
         return y, _restricted(nnx.to_pure_dict(abstract_state), nnx.to_pure_dict(nnx.state(model, kinds)))
 
