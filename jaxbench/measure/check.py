@@ -29,6 +29,7 @@ from jaxbench.parallel.program import Program, TrainState, gradients, jit_once
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads import flops, sharding_context
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.workloads.levers.freeze import not_frozen
 
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
 MOSTLY = 0.9  # share of the matmul and convolution FLOPs: models keep a few small products in float32 on purpose
@@ -152,6 +153,28 @@ def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
     reason = f"relative L2 distance of the optimizer's state to one device after {STEPS} updates is {distance:.1e}"
     reason += f", {'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} (a wrong gradient scale gives 1 or more)"
     return _verdict("optimizer", ok, reason, distance=distance, limit=OPTIMIZER_STATE)
+
+
+def judge_state(
+    actual: TrainedState, expected: Reference, others: Iterable[TrainedState], *, limit: float
+) -> tuple[Verdict, ...]:
+    """The verdict on the model's state, such as batch statistics; () for a model without one.
+
+    As of the parameters, each array by itself must be within SHARE of its change on one device, or within `limit`,
+    relative. A count or a sum of one device's part of the batch is far from that.
+    """
+
+    def states(trained: TrainedState) -> TrainedState:
+        return dataclasses.replace(trained, params=trained.model_state)
+
+    right = dataclasses.replace(expected, start=not_frozen(expected.model_state), end=states(expected.end))
+    if not jax.tree.leaves(right.start):
+        return ()
+    near = jax.tree.map(lambda x, y: y if relative_l2([x], [y]) <= limit else x, actual.model_state, right.end.params)
+    name, share = farthest(dataclasses.replace(actual, params=near), right, map(states, others))
+    reason = f"the model's state '{name}' is {share:.1e} of its change on one device away from it after {STEPS} updates"
+    reason += f", {'within' if share <= SHARE else 'NOT within'} {SHARE}"
+    return (_verdict("state", share <= SHARE, reason, distance=share, limit=SHARE),)
 
 
 def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Verdict, ...]:

@@ -7,8 +7,11 @@
     across examples              an example's loss depends on the others: contrastive losses, batch normalization
     a sum                        the losses of parts add up
 
-Random draws would hide the answer, so a special generator draws the same numbers for every row of an array. Parameters
-are perturbed, because at their initial values many models predict the same for every example.
+Random draws would hide the answer, so the loss is evaluated with draws that are the same for every row of an array.
+Parameters are perturbed, because at their initial values many models predict the same for every example.
+
+The same evaluations show whether the parts' states make the state of the whole batch, and which fields of an example
+the loss depends on.
 """
 
 from __future__ import annotations
@@ -21,35 +24,42 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.random import define_prng_impl
 
 from jaxbench.measure import needed
 from jaxbench.measure.passport import example_flops
-from jaxbench.parallel.draws import PARTS
+from jaxbench.parallel.draws import PARTS, together
+from jaxbench.parallel.explain import traced
 from jaxbench.parallel.program import jit_once
 from jaxbench.workloads import sharding_context, weighted
-from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, Batch, Field, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import equations
+from jaxbench.workloads.levers.freeze import not_frozen
 
 EXAMPLES = 4
-SAME = 1e-4  # relative: another order of summation changes a float32 loss by about 1e-6, another formula by percents
+# The rounding error of a loss, relative: float32 sums in another order differ by about 1e-6. Two correct values differ
+# by at most SAME times the rounding error of the loss, and another formula by percents.
+ROUNDING, SAME = 2.5e-5, 4
 MOVED = 0.1  # perturbation of a parameter, as a share of its root mean square
 
-MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, NO_NUMBER, UNTRIED = (
+MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, CONSTANT, NO_NUMBER, UNTRIED = (
     *("a mean over examples", "a weighted mean", "a hidden weighted mean", "across examples"),
-    *("a sum over examples", "a loss of some examples", "not a number", "not looked for"),
+    *("a sum over examples", "a loss of some examples", "independent of the batch", "not a number", "not looked for"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossKind:
     """name: one of the constants above. gathers: the loss gathers the other parts' examples itself
-    (`workloads.examples`, statistics of the global batch), so it is correct in parts too. ignored: the indices of
-    examples, of EXAMPLES, that it does not use.
+    (`workloads.examples`, statistics of the global batch), so it is correct in parts too, unless its name says otherwise.
+    ignored: the indices of examples, of EXAMPLES, that it does not use. unread: the fields of an example that do not
+    change it. state: the paths of the model's state that the parts' states do not make (`draws.together`).
     """
 
     name: str
     gathers: bool = False
     ignored: tuple[int, ...] = ()
+    unread: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
 
     @property
     def in_parts(self) -> bool:
@@ -58,17 +68,20 @@ class LossKind:
 
     @property
     def label(self) -> str:
-        return f"{self.name}, gathered" if self.gathers else self.name
+        unread = f"; it does not depend on {', '.join(map(repr, self.unread))}" if self.unread else ""
+        return f"{self.name}, gathered{unread}" if self.gathers else f"{self.name}{unread}"
 
     @classmethod
     def of(cls, label: str) -> LossKind:
-        """The kind with this `label`; not for a loss of some examples, which nothing accepts."""
-        return cls(name=label.removesuffix(", gathered"), gathers=label.endswith(", gathered"))
+        """The kind with this `label`, as far as it says that the loss may be computed in parts."""
+        name = label.split("; ")[0]
+        return cls(name=name.removesuffix(", gathered"), gathers=name.endswith(", gathered"))
 
 
 def flops(workload: TrainWorkload) -> float:
-    """The cost of `find` for a loss that is a mean: 2 x EXAMPLES forward passes for each of three batches."""
-    return 6 * EXAMPLES * example_flops(workload) / 3
+    """The cost of `find` for a loss that is a mean: 2 x EXAMPLES forward passes for each of three batches and for each
+    field."""
+    return 2 * (3 + len(workload.example)) * EXAMPLES * example_flops(workload) / 3
 
 
 def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
@@ -76,8 +89,10 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
     params_of, draw = jit_once(partial(_parameters, workload)), jit_once(workload.synthetic, static_argnums=1)
     with jax.default_device(device), jax.default_matmul_precision("highest"):
         params, model_state = params_of()
-        batch, more, padded = _batches(workload, jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES)))
-        evaluate = jit_once(lambda params, batch: _values(workload, params, model_state, batch))
+        drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES))
+        batch, more, padded = _batches(workload, drawn)
+        values, rounding = _alike(partial(_values, workload, model_state), params[0], batch)
+        evaluate = jit_once(values)
 
         def evaluated(batch: Batch) -> list[Values]:
             return jax.device_get([evaluate(p, batch) for p in params])
@@ -85,14 +100,56 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
         first = jax.device_get([evaluate(params[0], each) for each in (batch, more, padded)])
         if not np.all(np.isfinite([values.whole for values in first])):
             return LossKind(name=NO_NUMBER)
-        gathers = needed.asks_others(workload)
-        if all(_same(values.whole, values.together) for values in first):
-            return LossKind(name=ACROSS if gathers else WEIGHTED if _weighted_loss(workload) else MEAN, gathers=gathers)
-        kind = _otherwise([evaluated(more), evaluated(padded)], gathers)
-        if kind.name != ACROSS:
-            return kind
+        unread = _unread(workload, drawn, evaluate, params, model_state)
+        if set(unread) == {*workload.example}:
+            return LossKind(name=CONSTANT)
+        state = tuple(path for path in first[0].state if any(not v.state[path] <= SAME * rounding for v in first))
+        about: dict[str, Any] = {"gathers": needed.asks_others(workload), "unread": unread, "state": state}
+        if all(_same(values.whole, values.together, rounding) for values in first):
+            name = ACROSS if about["gathers"] else WEIGHTED if _weighted_loss(workload) else MEAN
+            return LossKind(name=name, **about)
+        name = _otherwise([evaluated(more), evaluated(padded)], rounding)
+        if name != ACROSS:
+            return LossKind(name=name, **about)
         ignored = _ignored(lambda batch: [float(values.whole) for values in evaluated(batch)], batch, more)
-    return LossKind(name=PARTLY, ignored=ignored) if ignored else kind
+    return LossKind(name=PARTLY, ignored=ignored) if ignored else LossKind(name=ACROSS, **{**about, "gathers": False})
+
+
+def _unread(
+    workload: TrainWorkload, drawn: Batch, evaluate: Callable[..., Values], params: list[PyTree], model_state: PyTree
+) -> tuple[str, ...]:
+    """The fields without influence: other values change neither the loss nor its gradient."""
+    batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
+    others = {name: _other_values(field, drawn[name]) for name, field in workload.example.items()}
+
+    def quiet(names: list[str], of: Callable[..., Any], params: list[PyTree]) -> list[str]:
+        """Those that do not change `of`, (parameters, batch) -> arrays."""
+        right = [jax.device_get(of(p, batch)) for p in params] if names else []
+
+        def same(name: str) -> bool:
+            found = [jax.device_get(of(p, {**batch, name: others[name]})) for p in params]
+            return all(map(np.array_equal, jax.tree.leaves(found), jax.tree.leaves(right)))
+
+        return [name for name in names if same(name)]
+
+    changed = [name for name, x in others.items() if not np.array_equal(x, batch[name])]
+    # The gradient is compiled only for a field that does not change the loss.
+    if names := quiet(changed, lambda p, batch: evaluate(p, batch).whole, params[:1]):
+        gradient, _ = _alike(partial(_gradient, workload, model_state), params[0], batch)
+        names = quiet(names, jit_once(gradient), params)
+    return tuple(names)
+
+
+def _gradient(workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch) -> PyTree:
+    """(loss, gradient) of the whole batch."""
+    return jax.value_and_grad(lambda p: workload.mean_loss(p, model_state, batch, jax.random.PRNGKey(0))[0])(params)
+
+
+def _other_values(field: Field, drawn: np.ndarray) -> np.ndarray:
+    """Other values of a field for the first EXAMPLES of the drawn ones; the same ones if it has no others."""
+    if field.classes and field.draw is None and np.array_equal(drawn[:EXAMPLES], drawn[EXAMPLES:]):
+        return ((drawn[:EXAMPLES].astype(np.int64) + 1) % field.classes).astype(drawn.dtype)
+    return drawn[EXAMPLES:]
 
 
 def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
@@ -127,46 +184,67 @@ def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch
 
 
 class Values(NamedTuple):
-    """The losses of all examples, of each half (which can gather from the other), and of the halves together."""
+    """The losses of all examples, of each half (which can gather from the other), and of the halves together. state: by
+    path, how far the halves' states together are from that of all examples, relative."""
 
     whole: Any
     halves: Any
     together: Any
+    state: dict[str, Any]
 
 
-def _values(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch: Batch) -> Values:
-    key = jax.random.wrap_key_data(jnp.zeros(2, jnp.uint32), impl=_ALIKE)
+def _values(workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch) -> Values:
+    key = jax.random.PRNGKey(0)
 
-    def of_half(half: Batch) -> Any:
+    def of_half(half: Batch) -> tuple[Any, PyTree]:
         with sharding_context.over(axis=PARTS):
-            return weighted.float_weights(workload.loss(params, model_state, half, key)[0])
+            loss, (state, _) = workload.loss(params, model_state, half, key)
+        return weighted.float_weights(loss), not_frozen(state)
 
     with sharding_context.over(parts=2):
-        whole = weighted.value(workload.loss(params, model_state, batch, key)[0])
+        loss, (state, _) = workload.loss(params, model_state, batch, key)
     halves = jax.tree.map(lambda x: x.reshape(2, -1, *x.shape[1:]), batch)
-    each = jax.vmap(of_half, axis_name=PARTS)(halves)
-    together = weighted.value(jax.tree.map(lambda x: jnp.mean(x, 0), each))
-    return Values(whole, jax.vmap(weighted.value)(each), together)
+    each, states = jax.vmap(of_half, axis_name=PARTS)(halves)
+    distances = jax.tree.map(lambda x, halves: _distance(x, together(halves)), not_frozen(state), states)
+    by_path = {
+        jax.tree_util.keystr(at, simple=True, separator="/"): x for at, x in jax.tree.leaves_with_path(distances)
+    }
+    mean = weighted.value(jax.tree.map(lambda x: jnp.mean(x, 0), each))
+    return Values(weighted.value(loss), jax.vmap(weighted.value)(each), mean, by_path)
 
 
-def _otherwise(by_batch: list[list[Values]], gathers: bool) -> LossKind:
+def _distance(a: jax.Array, b: jax.Array) -> jax.Array:
+    """The largest difference, relative to the largest number. Numbers far below 1 may be rounding errors alone."""
+    a, b = (jnp.asarray(x) if jnp.issubdtype(x, jnp.inexact) else jnp.asarray(x, jnp.float32) for x in (a, b))
+    largest = jnp.maximum(jnp.abs(a), jnp.abs(b)).max(initial=0.01)
+    return jnp.where(a == b, 0, jnp.abs(a - b)).max(initial=0) / largest  # equal infinities are no difference
+
+
+def _otherwise(by_batch: list[list[Values]], rounding: float) -> str:
     """The kind of a loss that is not the mean of its halves. by_batch: values for two sets of parameters each."""
-    if all(_same(values.whole, np.sum(values.halves)) for pair in by_batch for values in pair):
-        return LossKind(name=SUM)
-    shares = [[_share(values) for values in pair] for pair in by_batch]
+    if all(_same(values.whole, np.sum(values.halves), rounding) for pair in by_batch for values in pair):
+        return SUM
+
     # Weights that depend only on the examples are between 0 and 1, and do not change with the parameters.
-    hidden = all(-0.01 <= one <= 1.01 and abs(one - other) < 0.01 for one, other in shares)
-    return LossKind(name=HIDDEN if hidden and not gathers else ACROSS)
+    def hidden(pair: list[Values]) -> bool:
+        (one, error), (other, other_error) = (_share(values, rounding) for values in pair)
+        near = max(error, other_error)
+        return -near <= one <= 1 + near and abs(one - other) < near
+
+    return HIDDEN if all(map(hidden, by_batch)) else ACROSS
 
 
-def _share(values: Values) -> float:
-    """The weight of the first half with which the halves average to the whole; NaN for equal halves."""
+def _share(values: Values, rounding: float) -> tuple[float, float]:
+    """(the weight of the first half with which the halves average to the whole, its error); NaN for equal halves."""
     first, second = map(float, values.halves)
-    return (float(values.whole) - second) / (first - second) if first != second else np.nan
+    if first == second:
+        return np.nan, np.nan
+    error = rounding * max(abs(first), abs(second)) / abs(first - second)
+    return (float(values.whole) - second) / (first - second), 0.01 + min(error, 0.2)
 
 
-def _same(a: Any, b: Any) -> bool:
-    return bool(abs(a - b) <= SAME * max(abs(a), abs(b), 1e-6))
+def _same(a: Any, b: Any, rounding: float) -> bool:
+    return bool(abs(a - b) <= SAME * rounding * max(abs(a), abs(b), 1e-6))
 
 
 def _weighted_loss(workload: TrainWorkload) -> bool:
@@ -199,32 +277,43 @@ def _ending_in_zeros(batch: Batch) -> Batch:
     return {name: cut(x) for name, x in batch.items()}
 
 
-def _alike_bits(key: jax.Array, width: int, shape: tuple[int, ...]) -> jax.Array:
+def _alike(function: Callable[..., Any], *arguments: PyTree) -> tuple[Callable[..., Any], float]:
+    """(the function, in which every draw is the same for all rows; the rounding error of its results, relative).
+
+    The draws are replaced in its jaxpr, so it does not matter which generator makes them. arguments: of the function.
+    """
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    dtypes = {var.aval.dtype for equation in equations(closed.jaxpr) for var in equation.outvars}
+    errors = [float(jnp.finfo(dtype).eps) for dtype in dtypes if jnp.issubdtype(dtype, jnp.inexact)]
+    # Coarser numbers than bfloat16 are scaled, and only some of a model's.
+    rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
+
+    def alike(*given: PyTree) -> Any:
+        found = traced.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
+        return jax.tree.unflatten(jax.tree.structure(shapes), found)
+
+    return alike, rounding
+
+
+def _alike_bits(equation: Any, given: Any) -> list[jax.Array]:
     """The same bits for every index of the first dimension."""
-    plain = jax.random.wrap_key_data(key, impl="threefry2x32")
-    return jnp.broadcast_to(jax.random.bits(plain, shape[1:], f"uint{width}"), shape)
+    (keys,), (out,) = given, equation.outvars
+    plain = jax.random.wrap_key_data(jax.random.key_data(keys).reshape(keys.size, -1)[:, :2], impl="threefry2x32")
+    rows, shape = equation.params["shape"][:1], equation.params["shape"][1:]
+    bits = jax.vmap(lambda key: jax.random.bits(key, shape, out.aval.dtype))(plain)
+    return [jnp.broadcast_to(bits.reshape(*keys.shape, *[1 for _ in rows], *shape), out.aval.shape)]
 
 
-def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+def _alike_split(equation: Any, given: Any) -> list[jax.Array]:
     """Equal keys: a key for each example must not distinguish the examples."""
-    return jnp.broadcast_to(key, (*shape, 2))
+    (keys,), (out,) = given, equation.outvars
+    return [jnp.broadcast_to(keys.reshape(*keys.shape, *[1] * (out.aval.ndim - keys.ndim)), out.aval.shape)]
 
 
-def _seed(seed: jax.Array) -> jax.Array:
-    return jnp.zeros(2, jnp.uint32).at[1].set(seed.astype(jnp.uint32))
+def _alike_fold_in(equation: Any, given: Any) -> list[jax.Array]:
+    """Equal keys for the numbers of examples; another key for one number."""
+    (keys, numbers), (out,) = given, equation.outvars
+    return [jnp.broadcast_to(keys, out.aval.shape) if numbers.ndim else equation.primitive.bind(keys, numbers)]
 
 
-def _fold_in(key: jax.Array, number: int) -> jax.Array:
-    plain = jax.random.wrap_key_data(key, impl="threefry2x32")
-    return jax.random.key_data(jax.random.fold_in(plain, number))
-
-
-_ALIKE = define_prng_impl(
-    key_shape=(2,),
-    seed=_seed,
-    split=_split,
-    random_bits=_alike_bits,
-    fold_in=_fold_in,
-    name="rows_alike",
-    tag="alike",
-)
+_ROWS_ALIKE = {"random_bits": _alike_bits, "random_split": _alike_split, "random_fold_in": _alike_fold_in}

@@ -21,6 +21,7 @@ from jaxbench.parallel.draws import Keys, by_parts
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
+from jaxbench.workloads.levers.freeze import not_frozen
 from jaxbench.workloads.weighted import WeightedMean
 
 Answer = TypeVar("Answer")
@@ -38,6 +39,7 @@ class TrainedState:
 
     params: PyTree
     opt_state: PyTree
+    model_state: PyTree = dataclasses.field(default_factory=dict)  # without frozen weights
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,7 @@ def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Tra
 
 
 def trained(state: TrainState) -> TrainedState:
-    return TrainedState(jax.device_get(state.params), jax.device_get(state.opt_state))
+    return TrainedState(*jax.device_get((state.params, state.opt_state, not_frozen(state.model_state))))
 
 
 def relative_l2(a: PyTree, b: PyTree) -> float:

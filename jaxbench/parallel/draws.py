@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 
 from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import equations
 
 PARTS = "parts"  # the mapped axis of a batch's parts on one device
 
@@ -60,11 +62,22 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
                 return weighted.float_weights(workload.loss(params, model_state, part, key))
 
         parts = jax.tree.map(lambda x: x.reshape(len(keys), -1, *x.shape[1:]), batch)
-        return jax.tree.map(_together, jax.vmap(of_part, axis_name=PARTS)(parts, keys))
+        if _alone(of_part, jax.tree.map(lambda x: x[0], parts), keys[0], count=len(keys)):
+            return together(jax.lax.map(lambda part: of_part(*part), (parts, keys)))
+        return together(jax.vmap(of_part, axis_name=PARTS)(parts, keys))
 
     return dataclasses.replace(workload, loss=loss)
 
 
-def _together(x: jax.Array) -> jax.Array:
+def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count: int) -> bool:
+    """Whether each part has to be computed alone, and can be: other generators than JAX's default one draw other numbers
+    for a key among several than for the key alone."""
+    jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
+    default = jax.eval_shape(partial(jax.random.key, impl="threefry2x32"), 0).dtype
+    draws = [each.invars[0].aval.dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]
+    return any(each != default for each in draws) and not any(PARTS in str(each.params) for each in equations(jaxpr))
+
+
+def together(tree: PyTree) -> PyTree:
     """As `program.mean_over`, over the leading axis. Totals and weights are averaged separately."""
-    return jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0)
+    return jax.tree.map(lambda x: jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0), tree)

@@ -26,7 +26,7 @@ from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.levers.sequence_parallel import SEQUENCE_PARALLEL
 from jaxbench.parallel import reduction, step_phases
 from jaxbench.parallel.program import Program, keep_barriers, without
-from jaxbench.workloads import inspection
+from jaxbench.workloads import inspection, keys
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
@@ -54,7 +54,7 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
     workload = discovery.build(experiment, config)
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
-    return workload
+    return dataclasses.replace(workload, init=keys.either_form(workload.init), loss=keys.either_form(workload.loss))
 
 
 def inspected(config: ConfigDict, experiment: str) -> TrainWorkload:

@@ -149,13 +149,14 @@ class Proof:
             yield from oracle.nudged(expected, state, batch)
 
         parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=rounding)
+        state = check.judge_state(actual, expected, others(), limit=parameters.limit or 0)
         parameters = check.judge_each(parameters, actual, expected, others())
         optimizer = check.judge_optimizer(actual, expected)
 
         def proven() -> bool:
             return parameters.ok and optimizer.ok and check.each_proven(actual, expected, others())
 
-        return parameters, optimizer, *products, census(proven=proven)
+        return parameters, optimizer, *state, *products, census(proven=proven)
 
     def after_round(
         self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState

@@ -158,7 +158,7 @@ def _require_call(workload: TrainWorkload, name: str, arguments: tuple[str, ...]
 
 def _where(workload: TrainWorkload, name: str) -> str:
     """ "'mine.py', line 12: loss", or "the loss of 'mine'" for a function that is not the user's own."""
-    function = getattr(workload, name)
+    function = signatures.unwrap(getattr(workload, name))
     code = getattr(signatures.unwrap(getattr(function, "func", function)), "__code__", None)
     if code is None or not discovery.is_theirs(code.co_filename):
         return f"the {name} of '{workload.name}'"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Finds random keys that are used twice, in a jaxpr.
+"""Both forms of random keys, and keys that are used twice, found in a jaxpr.
 
 Two draws from one key give equal or dependent numbers. Only keys that two of the user's own lines, or one repeated
 line, use directly are reported; loops inside a program and libraries are left alone. (JAX's experimental key checker
@@ -8,7 +8,11 @@ takes every unknown operation for a draw.)
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
+
+import jax
 
 from jaxbench import discovery
 from jaxbench.workloads.jaxprs import CALLS, inner
@@ -17,6 +21,27 @@ Line = tuple[str, int]  # file, line
 
 _DRAWS = {"random_bits", "random_split", "random_gamma"}
 _SAME_KEY = {"random_wrap", "random_unwrap", "convert_element_type", "copy"}
+
+
+def either_form(function: Any) -> Callable[..., Any]:
+    """`function`, given the words of a key (uint32) as its last argument, gets a typed key, as of ``jax.random.key``. It
+    gets the words themselves if only they work: older code takes a key for an array of numbers."""
+    words_work: bool | None = None  # None: not known yet
+
+    def call(*arguments: Any) -> Any:
+        nonlocal words_work
+        *others, words = arguments
+        if words_work or words is None or jax.dtypes.issubdtype(words.dtype, jax.dtypes.prng_key):
+            return function(*arguments)
+        try:
+            result, words_work = function(*others, jax.random.wrap_key_data(words)), False
+        except Exception:
+            if words_work is not None:
+                raise
+            result, words_work = function(*arguments), True
+        return result
+
+    return functools.wraps(function)(call) if callable(function) else function
 
 
 def drawn_twice(jaxpr: Any) -> tuple[Line, Line] | None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,10 @@ SENDS = {
 CASTS = ("pvary", "pbroadcast")  # change only what the type checker knows
 WHOLE_ARRAYS = "its optimizer's update needs whole arrays, so it is not the program of one device"
 
-# (equation, operands) -> results: what takes the place of an equation that communicates or asks for its device
+# (equation, operands) -> results: what takes the place of an equation, here of one that communicates or asks for its
+# device
 Replace = Callable[[Any, Sequence[Any]], Sequence[Any]]
+Rules = Mapping[str, Replace]  # by primitive
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Traced:
 
     def run(self, operands: Sequence[Any], replace: Replace) -> list[Any]:
         """Evaluates it for a device's state and batch."""
-        return evaluate(self.jaxpr, (), [*self.constants, *operands], replace)
+        rules = dict.fromkeys((*SENDS, "axis_index"), replace)
+        return evaluate(self.jaxpr, (), [*self.constants, *operands], rules)
 
 
 def trace(workload: TrainWorkload, program: Program, global_batch: int) -> Traced:
@@ -74,17 +77,15 @@ def _same(these: Sequence[Any], others: Sequence[Any]) -> bool:
     return [id(var) for var in these] == [id(var) for var in others]
 
 
-def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], replace: Replace) -> list[Any]:
-    """Runs a jaxpr of one device. Types of the checker are dropped: run it where `shard_map` does not check them.
-
-    replace: for equations of `SENDS` and for axis_index.
-    """
+def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], rules: Rules) -> list[Any]:
+    """Runs a jaxpr of one device, with `rules` in the place of some primitives. Types of the checker are dropped: run it
+    where `shard_map` does not check them."""
     values: dict[int, Any] = {}
     for var, value in [*zip(jaxpr.constvars, consts, strict=True), *zip(jaxpr.invars, operands, strict=True)]:
         values[id(var)] = value
     for equation in jaxpr.eqns:
         given = [_literal(var) if hasattr(var, "val") else values[id(var)] for var in equation.invars]
-        results = _results(equation, given, replace)
+        results = _results(equation, given, rules)
         values.update((id(var), value) for var, value in zip(equation.outvars, results, strict=True))
     return [_literal(var) if hasattr(var, "val") else values[id(var)] for var in jaxpr.outvars]
 
@@ -94,33 +95,33 @@ def _literal(var: Any) -> np.ndarray:
     return np.asarray(var.val, var.aval.dtype)
 
 
-def _results(equation: Any, given: Sequence[Any], replace: Replace) -> Sequence[Any]:
+def _results(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
     name, params = equation.primitive.name, equation.params
-    if name in SENDS or name == "axis_index":
-        return replace(equation, given)
+    if name in rules:
+        return rules[name](equation, given)
     if name in CASTS:
         return given
     if name in CALLS:
         if params.get("differentiated") and params.get("prevent_cse"):  # the barrier that the call would become
             given = jax.lax.optimization_barrier(tuple(given))
         ((called, consts),) = inner(equation)[:1]
-        return evaluate(called, consts, given, replace)
+        return evaluate(called, consts, given, rules)
     if name in LOOPS:
-        return LOOPS[name](equation, given, replace)
+        return LOOPS[name](equation, given, rules)
     # Layouts name the mesh that the step was traced for.
     params = {name: None if isinstance(value, NamedSharding) else value for name, value in params.items()}
     results = equation.primitive.bind(*given, **params)
     return results if equation.primitive.multiple_results else [results]
 
 
-def _scan(equation: Any, given: Sequence[Any], replace: Replace) -> Sequence[Any]:
+def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
     params = equation.params
     ((body, consts),) = inner(equation)
     held, carried = _scan_counts(params)
     first, carry, rows = given[:held], given[held : held + carried], given[held + carried :]
 
     def step(carry: Any, row: Any) -> tuple[Any, Any]:
-        results = evaluate(body, consts, [*first, *carry, *row], replace)
+        results = evaluate(body, consts, [*first, *carry, *row], rules)
         return results[:carried], results[carried:]
 
     settings = {name: params[name] for name in ("length", "reverse", "unroll")}
@@ -136,26 +137,26 @@ def _scan_counts(params: dict[str, Any]) -> tuple[int, int]:
     return params["num_consts"], params["num_carry"]
 
 
-def _while(equation: Any, given: Sequence[Any], replace: Replace) -> Sequence[Any]:
+def _while(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
     params = equation.params
     test, body = params["cond_jaxpr"], params["body_jaxpr"]
     split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     of_test, of_body, carry = given[: split[0]], given[split[0] : split[1]], given[split[1] :]
     return jax.lax.while_loop(
-        lambda carry: evaluate(test.jaxpr, test.consts, [*of_test, *carry], replace)[0],
-        lambda carry: evaluate(body.jaxpr, body.consts, [*of_body, *carry], replace),
+        lambda carry: evaluate(test.jaxpr, test.consts, [*of_test, *carry], rules)[0],
+        lambda carry: evaluate(body.jaxpr, body.consts, [*of_body, *carry], rules),
         [*carry],
     )
 
 
-def _cond(equation: Any, given: Sequence[Any], replace: Replace) -> Sequence[Any]:
+def _cond(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
     def branch(closed: Any) -> Callable[..., list[Any]]:
-        return lambda *operands: evaluate(closed.jaxpr, closed.consts, operands, replace)
+        return lambda *operands: evaluate(closed.jaxpr, closed.consts, operands, rules)
 
     return jax.lax.switch(given[0], [branch(closed) for closed in equation.params["branches"]], *given[1:])
 
 
-LOOPS: dict[str, Callable[[Any, Sequence[Any], Replace], Sequence[Any]]] = {
+LOOPS: dict[str, Callable[[Any, Sequence[Any], Rules], Sequence[Any]]] = {
     "scan": _scan, "while": _while, "cond": _cond,
 }  # fmt: skip
 

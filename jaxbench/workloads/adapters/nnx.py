@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream
 from jaxbench.workloads.base import PyTree
+from jaxbench.workloads.jaxprs import numbered
 
 
 def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
@@ -25,12 +28,21 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
     """
     from flax import nnx
 
-    model = nnx.eval_shape(lambda: constructor(nnx.Rngs(0)))
-    takes = parameters(type(model).__call__)
-    model.eval()  # training and inference differ in the graph, not in the values
-    inference_graph, *_ = _split(model)
-    model.train()
-    training_graph, abstract_params, abstract_rngs, abstract_state = _split(model)
+    graphs: dict[bool, Any] = {}
+    takes: dict[str, Any] = {}
+    writes_checked = False
+
+    def built() -> tuple[Any, ...]:
+        model = constructor(nnx.Rngs(0))
+        takes.update(parameters(type(model).__call__))
+        model.eval()  # training and inference differ in the graph, not in the values
+        graphs[False], *_ = _split(model)
+        model.train()
+        graphs[True], *values = _split(model)
+        return tuple(values)
+
+    # Not nnx.eval_shape, which loses arrays that are no Variables.
+    abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)
 
     @functools.partial(jax.jit, inline=True)  # so that JAX caches its trace, which many places need
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
@@ -38,16 +50,45 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
 
     def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
-        rngs = _filled(abstract_rngs, _stream_values(nnx.to_pure_dict(abstract_rngs), key))
-        values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
-        model = nnx.merge(training_graph if training else inference_graph, *values)
-        _normalise_over(model, sharding_context.current().axis)
-        streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
-        y = model(*arguments(x), **mode(takes, training=training), **streams)
+        nonlocal writes_checked
+
+        def called(params: PyTree) -> tuple[Any, Any, PyTree]:
+            """(the model, y, the parameters that the model has afterwards)."""
+            rngs = _filled(abstract_rngs, _stream_values(nnx.to_pure_dict(abstract_rngs), key))
+            streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
+            values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
+            model = nnx.merge(graphs[training], *values)
+            _normalise_over(model, sharding_context.current().axis)
+            y = model(*arguments(x), **mode(takes, training=training), **streams)
+            return model, y, _restricted(params, nnx.to_pure_dict(nnx.state(model, nnx.Param)))
+
+        model, y, after = called(params)
+        if training and not writes_checked:
+            _refuse_writes(params, after, lambda params: called(params)[2])
+            writes_checked = True
         kinds = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # Intermediate: sown values are not state
         return y, _restricted(nnx.to_pure_dict(abstract_state), nnx.to_pure_dict(nnx.state(model, kinds)))
 
     return PureModel(init, run)
+
+
+def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTree]) -> None:
+    """Raises UserError for a parameter that the model itself changes: a step would lose what it wrote.
+
+    again: before -> after. It is traced only where a transformation inside the model, such as nnx.remat, returned all
+    parameters as new arrays.
+    """
+    same = map(operator.is_, jax.tree.leaves(before), jax.tree.leaves(after))
+    if all(same):
+        return
+    values = numbered(jax.make_jaxpr(again)(before).jaxpr)
+    for place, (path, _) in enumerate(jax.tree.leaves_with_path(before)):
+        if values[place] != ("argument", place):
+            raise UserError(
+                f"the model writes into its parameter '{jax.tree_util.keystr(path, simple=True, separator='/')}' while "
+                "it is called, and a step keeps only what the optimizer changes: compute with the new value without "
+                "assigning it to the nnx.Param, or keep it in an nnx.Variable of another type."
+            )
 
 
 def _restricted(wanted: PyTree, found: PyTree) -> PyTree:

@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError
+from jaxbench.workloads import keys
 from jaxbench.workloads.base import PyTree
 
 # The arguments that tell a model whether it is trained, and their values in training.
@@ -56,7 +57,8 @@ class PureModel:
 
     def predict(self, params: PyTree, model_state: PyTree, x: Any) -> Any:
         """y in inference: no dropout, running statistics. Any random numbers are the same at each call."""
-        return self.run(params, model_state, x, jax.random.PRNGKey(0), False)[0]
+        run = keys.either_form(lambda key: self.run(params, model_state, x, key, False))
+        return run(jax.random.PRNGKey(0))[0]
 
 
 def required(key: jax.Array | None) -> jax.Array:
