@@ -50,7 +50,7 @@ MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, CONSTANT, NO_NUMBER, UNTRIED = (
 @dataclass(frozen=True, kw_only=True)
 class LossKind:
     """name: one of the constants above. gathers: the loss gathers the other parts' examples itself
-    (`workloads.examples`, statistics of the global batch), so it is correct in parts too, unless its name says otherwise.
+    (`workloads.examples`, statistics of the global batch), so it is correct in parts too unless its name says no.
     ignored: the indices of examples, of EXAMPLES, that it does not use. unread: the fields of an example that do not
     change it. state: the paths of the model's state that the parts' states do not make (`draws.together`).
     """
