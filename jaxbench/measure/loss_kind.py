@@ -145,7 +145,7 @@ def _gradient(workload: TrainWorkload, model_state: PyTree, params: PyTree, batc
     return jax.value_and_grad(lambda p: workload.mean_loss(p, model_state, batch, jax.random.PRNGKey(0))[0])(params)
 
 
-def _other_values(field: Field, drawn: np.ndarray) -> np.ndarray:
+def _other_values(field: Field, drawn: Any) -> Any:
     """Other values of a field for the first EXAMPLES of the drawn ones; the same ones if it has no others."""
     if field.classes and field.draw is None and np.array_equal(drawn[:EXAMPLES], drawn[EXAMPLES:]):
         return ((drawn[:EXAMPLES].astype(np.int64) + 1) % field.classes).astype(drawn.dtype)
