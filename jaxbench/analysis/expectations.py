@@ -39,8 +39,8 @@ _RUNS = "Every program compiles and runs to the end."
 _VERDICTS = {
     "parameters": "After three updates the parameters equal those of one device, within the model's tolerance.",
     "optimizer": "After three updates the optimizer state equals that of one device.",
-    "state": "After three updates the model's state, such as batch statistics, equals that of one device.",
     "collectives": "The compiled step sends exactly the bytes of the strategy's closed form, and nothing else.",
+    "state": "After three updates the model's state, such as batch statistics, equals that of one device.",
     "products": "The matrix products of a 16-bit step are in 16 bits.",
     "part": "A part of a step computes the same as that part on one device.",
     "host": "Nothing comes from the host while a step runs.",

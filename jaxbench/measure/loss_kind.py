@@ -50,7 +50,7 @@ MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, CONSTANT, NO_NUMBER, UNTRIED = (
 @dataclass(frozen=True, kw_only=True)
 class LossKind:
     """name: one of the constants above. gathers: the loss gathers the other parts' examples itself
-    (`workloads.examples`, statistics of the global batch), so it is correct in parts too, unless its name says otherwise.
+    (`workloads.examples`, statistics of the global batch), so it is correct in parts too unless its name says no.
     ignored: the indices of examples, of EXAMPLES, that it does not use. unread: the fields of an example that do not
     change it. state: the paths of the model's state that the parts' states do not make (`draws.together`).
     """
@@ -145,7 +145,7 @@ def _gradient(workload: TrainWorkload, model_state: PyTree, params: PyTree, batc
     return jax.value_and_grad(lambda p: workload.mean_loss(p, model_state, batch, jax.random.PRNGKey(0))[0])(params)
 
 
-def _other_values(field: Field, drawn: np.ndarray) -> np.ndarray:
+def _other_values(field: Field, drawn: Any) -> Any:
     """Other values of a field for the first EXAMPLES of the drawn ones; the same ones if it has no others."""
     if field.classes and field.draw is None and np.array_equal(drawn[:EXAMPLES], drawn[EXAMPLES:]):
         return ((drawn[:EXAMPLES].astype(np.int64) + 1) % field.classes).astype(drawn.dtype)

@@ -70,7 +70,7 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
 
 
 def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count: int) -> bool:
-    """Whether each part has to be computed alone, and can be: other generators than JAX's default one draw other numbers
+    """Whether each part has to be computed alone, and can be: generators other than JAX's default draw other numbers
     for a key among several than for the key alone."""
     jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
     default = jax.eval_shape(partial(jax.random.key, impl="threefry2x32"), 0).dtype

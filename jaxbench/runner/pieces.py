@@ -39,8 +39,8 @@ def require(workload: TrainWorkload, program: Program, kind: LossKind) -> None:
     count = parts * workload.micro_batches
     if parts > 1 and kind.state:
         raise Unsupported(
-            f"the state '{kind.state[0]}' of '{workload.name}' is not a mean over examples (it may be a count, a sum or "
-            "a largest value), and each device sees only its part of the batch: compute it from gathered(x), from "
+            f"the state '{kind.state[0]}' of '{workload.name}' is not a mean over examples (it may be a count, a sum "
+            "or a largest value), and each device sees only its part of the batch: compute it from gathered(x), from "
             "jaxbench.workloads, instead of x, or use --config.strategy=jit_auto."
         )
     if count == 1 or kind.name not in (HIDDEN, ACROSS):

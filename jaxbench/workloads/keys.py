@@ -24,8 +24,8 @@ _SAME_KEY = {"random_wrap", "random_unwrap", "convert_element_type", "copy"}
 
 
 def either_form(function: Any) -> Callable[..., Any]:
-    """`function`, given the words of a key (uint32) as its last argument, gets a typed key, as of ``jax.random.key``. It
-    gets the words themselves if only they work: older code takes a key for an array of numbers."""
+    """`function`, given the words of a key (uint32) as its last argument, gets a typed key, as of ``jax.random.key``.
+    It gets the words themselves if only they work: older code takes a key for an array of numbers."""
     words_work: bool | None = None  # None: not known yet
 
     def call(*arguments: Any) -> Any:
@@ -35,7 +35,7 @@ def either_form(function: Any) -> Callable[..., Any]:
             return function(*arguments)
         try:
             result, words_work = function(*others, jax.random.wrap_key_data(words)), False
-        except Exception:
+        except (TypeError, ValueError, IndexError):  # how JAX refuses a key of the other form
             if words_work is not None:
                 raise
             result, words_work = function(*arguments), True

@@ -78,7 +78,7 @@ def _same(these: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], rules: Rules) -> list[Any]:
-    """Runs a jaxpr of one device, with `rules` in the place of some primitives. Types of the checker are dropped: run it
+    """Runs a jaxpr of one device, with `rules` in place of some primitives. Types of the checker are dropped: run it
     where `shard_map` does not check them."""
     values: dict[int, Any] = {}
     for var, value in [*zip(jaxpr.constvars, consts, strict=True), *zip(jaxpr.invars, operands, strict=True)]:
