@@ -45,7 +45,7 @@ def _lost(found: Evidence, *, most: int, least: int = 2) -> Reading:
 def errors(found: Evidence) -> Sequence[Ours]:
     accuracy = targets.read(found, "linear").accuracy
     values = {batch: targets.student(each) for batch, each in accuracy.items()}
-    points = [Mark(at=batch, value=_error(value)) for batch, value in values.items()]
+    points = [Mark(at=batch, value=_error(value), n=(len(accuracy[batch]),)) for batch, value in values.items()]
     return [Ours(label="here, linear rule", marks=points)]
 
 
