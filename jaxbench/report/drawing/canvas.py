@@ -33,7 +33,7 @@ PANEL = 2.0  # height of a panel of lines in inches, with its title and labels
 FULL_IN = 7.0  # the width of a page
 STACKED_IN = 5.0  # narrower figures have all of their panels below each other
 NO_TITLE = "none"
-_TITLE, _NAME, _LEGEND, _NOTE = 84, 40, 110, 150  # letters in 7 inches: a title, a name, the legend, a footnote line
+_TITLE, _NAME, _LEGEND, _NOTE = 84, 48, 110, 150  # letters in 7 inches: a title, a name, the legend, a footnote line
 _STYLE: Any = {
     "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8, "axes.titlelocation": "left",
     "axes.labelsize": 8, "xtick.labelsize": 7.5, "ytick.labelsize": 7.5, "legend.fontsize": 7.5, "axes.linewidth": 0.6,
@@ -78,14 +78,19 @@ def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[
         figure = make()
         if figure is None:
             return files
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # keeps the layout just found: once is enough for three formats
-        placing.settle(figure)
+        lay_out(figure)
         for suffix in FORMATS:
             buffer = io.BytesIO()
             figure.savefig(buffer, format=suffix, dpi=DPI, metadata=_METADATA[suffix])
             files[suffix] = buffer.getvalue()
     return files
+
+
+def lay_out(figure: Figure) -> None:
+    """Finds the layout, once for all formats, and then the places of labels. Call it inside `style`."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # keeps the layout just found
+    placing.settle(figure)
 
 
 def write(files: dict[str, bytes], folder: Path, name: str) -> None:
@@ -185,7 +190,7 @@ class Sheet:
         self.panels[-1, -1].get_gridspec().set_height_ratios(heights)
         scale = self._look.width_in / FULL_IN
         above = _legend(self.figure, handles, title=self._title(title), even=even, scale=scale)
-        below = _footnotes(self.figure, notes, round(_NOTE * scale))
+        below = _footnotes(self.figure, notes, round(_NOTE * scale) - 6 * (scale < 1))
         self.figure.set_figheight(0.35 + sum(heights) + 0.16 * above + 0.12 * below)
         return self.figure
 
@@ -220,7 +225,7 @@ def _legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool, s
 
 def _footnotes(figure: Figure, notes: Sequence[str], letters: int) -> int:
     """Small print below the panels, each note once. Returns how many lines it takes."""
-    text = "\n".join(textwrap.fill(note, letters) for note in dict.fromkeys(notes))
+    text = "\n".join(textwrap.fill(display(note), letters) for note in dict.fromkeys(notes))
     if not text:
         return 0
     figure.supxlabel(text, fontsize=6.5, color="#333333", x=0.01, ha="left")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from jaxbench.analysis.quantities import payload
 from jaxbench.analysis.waterfall import NOT_EXPLAINED, SHARED_MACHINE, SLOWEST_PROCESS, SMALLER_SHARE, STAGE_WORK
 
 _WORDS = {
@@ -17,12 +18,14 @@ _WORDS = {
     "op_by_op": "op by op",
 }
 _OPERATIONS = re.compile(r"\b(all_(?:reduce|gather|to_all)|reduce_scatter|(?:host|device)_to_(?:host|device))\b")
-_POINT = re.compile(r"^([\w+]+)/(strong|weak)/(\d+)(/?)")
+_POINT = re.compile(r"([\w+]+)/(strong|weak)/(\d+)(/?)")
+_CASE = re.compile(r"^[\w+]+/[a-z]+\d+/")
 _LEVER = re.compile(
     r"\b([a-z]{5,}|mesh)=(?=\S)"
 )  # of a lever's value; a mesh's own "data=2" is how the field writes it
 _AXES = ("data", "tensor", "stage", "context", "expert")
 _RATE = re.compile(r"\b(\d+)([kmg])bit\b")
+_SIZE = re.compile(r"\b(\d+)B\b")
 _DEVICE = re.compile(r"\b(cpu|gpu|tpu):(\d+)")
 
 
@@ -31,10 +34,11 @@ def display(name: str) -> str:
     if name in _WORDS:
         return _WORDS[name]
     name = _POINT.sub(lambda m: f"{m[1]}, {m[2]}, {m[3]} device{'s' * (m[3] != '1')}{', ' * bool(m[4])}", name)
-    if name.count("/") > 1 and not name.startswith("/"):
-        name = name.replace("/", ", ")  # the id of a case
+    if _CASE.match(name):
+        name = name.replace("/", ", ")
     name = _LEVER.sub(lambda m: m[0] if m[1] in _AXES else f"{m[1]}: ", name)
     name = _RATE.sub(lambda m: f"{m[1]} {m[2].upper() if m[2] != 'k' else 'k'}bit/s", name)
+    name = _SIZE.sub(lambda m: payload(float(m[1])), name).replace("->", " → ")
     name = _DEVICE.sub(lambda m: f"{m[1].upper()} {m[2]}", name)
     for id in ("jit+copies", "op_by_op"):
         name = name.replace(id, _WORDS[id])

@@ -29,9 +29,8 @@ GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or from
 DASHES: Any = dict(color="black", linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
 FORMULAS: Any = ((0, (6, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))  # several at once
 DASHED: Any = (0, (3, 1.5))  # a second line of the same series
-PUBLISHED: Any = dict(
-    color=PALE, markersize=3.3, markerfacecolor="white", markeredgewidth=0.7, linewidth=1.0, linestyle=":"
-)
+HOLLOW: Any = dict(markersize=3.3, markerfacecolor="white", markeredgecolor=PALE, markeredgewidth=0.7)
+PUBLISHED: Any = {**HOLLOW, "color": PALE, "linewidth": 1.0, "linestyle": ":"}
 UNTOLD: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.7, linestyle=(0, (2, 1.5)))  # a part of a bar
 THICK = 0.72  # of a bar; rows are 1 apart
 _ERROR: Any = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
@@ -296,5 +295,6 @@ def published_handle(shape: str, label: str) -> Line2D:
     return Line2D([], [], marker=shape, label=label, **PUBLISHED)
 
 
-def guide_handle(label: str) -> Line2D:
-    return Line2D([], [], label=label, **DASHES)
+def guide_handle(label: str, **more: Any) -> Line2D:
+    """more: of the markers, where published values lie on the line."""
+    return Line2D([], [], label=label, **DASHES, **more)

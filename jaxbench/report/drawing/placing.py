@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
+from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import Bbox
 
 MOVABLE, SPREAD = "_movable", "_spread"  # labels of texts that `settle` may move: around their mark, or up and down
@@ -26,6 +27,7 @@ _CUT, _ON_TEXT, _OUTSIDE, _CROSSED = 100, 10, 4, 3  # how bad a place is
 def settle(figure: Figure) -> None:
     """Moves the labels that overlap something to the best place next to their marks. Call it after the layout."""
     for axes in figure.axes:
+        _thin(axes)
         _spread([text for text in axes.texts if text.get_label() == SPREAD])
     written = [text for text in figure.findobj(Text) if text.axes is None] + [t for a in figure.axes for t in a.texts]
     for axes in figure.axes:
@@ -34,6 +36,18 @@ def settle(figure: Figure) -> None:
             if isinstance(text, Annotation) and text.get_label() == MOVABLE and not text.get_rotation():
                 boxes = [Text.get_window_extent(other) for other in written if other is not text and other.get_text()]
                 _move(text, axes, boxes, lines, points)
+
+
+def _thin(axes: Axes) -> None:
+    """Leaves out every second tick along x until their labels do not touch. Names all stay."""
+    axis = axes.xaxis
+    while isinstance(axis.get_major_formatter(), FuncFormatter) and len(axis.get_majorticklocs()) > 2:
+        low, high = sorted(axis.get_view_interval())
+        ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+        boxes = sorted((tick.label1.get_window_extent() for tick in ticks), key=lambda box: box.x0)
+        if all(right.x0 - left.x1 > 2 for left, right in zip(boxes, boxes[1:], strict=False)):
+            return
+        axis.set_major_locator(FixedLocator(axis.get_majorticklocs()[::2]))
 
 
 def _spread(texts: Sequence[Any]) -> None:

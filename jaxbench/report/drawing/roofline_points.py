@@ -41,7 +41,7 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
     return [
         Spot(
             at=(row.point.flops or 0) / (row.point.bytes_moved or 1), value=row.flop_per_s, state=marks.state(row),
-            label=names[row.point.point], platform=row.point.platform,
+            label=names[row.point.point], platform=row.point.platform, n=marks.n_of(row),
         )
         for row in able
     ]  # fmt: skip
@@ -63,7 +63,7 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
             Spot(
                 at=use.flops_per_step / moved, value=row.timing.step_s.under(use.flops_per_step / share),
                 state=marks.state(row), label=", ".join([row.point.strategy, *[devices(row.point.devices)] * of_count]),
-                platform=row.point.platform, kind="training",
+                platform=row.point.platform, kind="training", n=marks.n_of(row),
             )
         )  # fmt: skip
     return spots

@@ -128,14 +128,21 @@ def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
         axes.plot(n, size, color=colour, marker=marker, linestyle="none", label=label, zorder=3)
         if law.slope.known:
             axes.plot(n, np.exp(law.intercept) * n**law.slope.value, color=colour, linewidth=0.9, zorder=2)
-    guides = _guides(axes, laws)
+    fitted, guides = axes.lines[:], _guides(axes, laws)
     log_axis(axes, "x", base=2, show=plain, max_ticks=6)
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
     entitle(axes, "scratch memory", x="blocks")
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** (0.04 + 0.11 * len(laws)))
     marks.end_labels(axes, guides, reach=1.15, size=6.5)
-    axes.legend(loc="upper left", fontsize=6.5, frameon=False, borderpad=0.1, handletextpad=0.2)
+    axes.legend(
+        handles=[line for line in fitted if line.get_linestyle() == "None"],
+        loc="upper left",
+        fontsize=6.5,
+        frameon=False,
+        borderpad=0.1,
+        handletextpad=0.2,
+    )
 
 
 def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:

@@ -87,6 +87,10 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
             note = f"below the panel, because they show only the overhead of a call: {hidden} of small sizes"
             remarks.append(": ".join(filter(None, (where, note))))
         remarks += [note for word, note in _MEANING.items() if any(word in (spot.state, spot.kind) for spot in inside)]
+    bars = [spot.n for spot in own if spot.drawn.has_interval]
+    remarks += [f"{notes.BARS}; {notes.n_of(bars)} a mark"] if bars else []
+    if len(styles) < len({(spot.label, spot.at, spot.value.value) for spot in own if spot.kind == "training"}):
+        remarks.append("several marks of a series: device counts and scalings")
     handles = [marks.handle(place, short(label), between="none") for label, place in styles.items()]
     figure = sheet.finish(title, handles, remarks)
     figure.draw_without_rendering()  # the slope of the diagonals on paper is known only after the layout

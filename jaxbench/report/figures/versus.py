@@ -21,7 +21,8 @@ CAPTION = (
     "machines, drawn as published."
 )
 BASE = "numpy"
-PUBLISHED = {"gbdt": "boosted trees", "resnet164": "ResNet-164"}  # the kind of job that is published, by operation
+# By operation: the job of the same kind that is published, and by whom.
+PUBLISHED = {"gbdt": ("boosted trees", "XGBoost's notes"), "resnet164": ("ResNet-164", "DAWNBench, 2017")}
 
 
 def draw(run: CaseFindings) -> Figure | None:
@@ -36,15 +37,15 @@ def draw(run: CaseFindings) -> Figure | None:
             base = next((row for row in here if row.point.impl == BASE and row.point.cores == 1), None)
             for row in here:
                 if base is not None and row is not base:
-                    label = short(f"{op}: {names[row.point.point]}", 34)
+                    label = short(f"{op}: {names[row.point.point]}")
                     at = list(lines).index(label) if label in lines else len(lines)
                     lines.setdefault(label, [[], []])[column] += _marks(at, row, base, style)
     if not lines:
         return None
-    kinds = tuple(PUBLISHED[op] for op in series.operations(rows) if op in PUBLISHED)
-    pairs = [pair for pair in published.processor_and_accelerator() if pair.job.startswith(kinds)] if kinds else []
+    sources = dict(PUBLISHED[op] for op in series.operations(rows) if op in PUBLISHED)
+    pairs = [pair for pair in published.processor_and_accelerator() if pair.job.startswith(tuple(sources))]
     sheet = Sheet(1, 2)
-    labels = [*lines, *(short(f"{pair.job}, {pair.hardware}", 46) for pair in pairs)]
+    labels = [*lines, *(short(f"{pair.job}, {pair.hardware}") for pair in pairs)]
     for column, title in enumerate(("smallest batch: latency", "largest batch: throughput")):
         axes = sheet.panels[0, column]
         marks.dots(axes, [mark for line in lines.values() for mark in line[column]])
@@ -53,7 +54,7 @@ def draw(run: CaseFindings) -> Figure | None:
         entitle(axes, title, x="speed-up over NumPy on one core")
         sheet.names(axes, labels, shown=not column)
     _published(sheet.panels[0, 1], pairs, start=len(lines))
-    cited = [notes.cited("Image classification: DAWNBench, 2017; boosted trees: XGBoost's notes")] if pairs else []
+    cited = [notes.cited("; ".join(sources.values()))] if pairs else []
     return sheet.finish(f"{run.experiment}: the processor against the accelerator", [], [*notes.of_marks(rows), *cited])
 
 
