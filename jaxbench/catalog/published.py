@@ -45,12 +45,12 @@ def overlaid(text: str, experiment: str = "") -> tuple[str, list[str]]:
         return "", []
     if table not in overlays():
         meant = did_you_mean(table, overlays())
-        raise UserError(f"unknown overlay '{table}' in config.report.overlay: {meant} Use \"\" for none.")
+        raise UserError(f"--config.report.overlay={text} is unknown: {meant} Use '' for none.")
     known = [str(name) for name in read(table).frame.columns if name != "gpus"]
     asked = [name.strip() for name in names.split(",") if name.strip()]
     for name in asked:
         if name not in known:
-            raise UserError(f"config.report.overlay={text} names '{name}': {did_you_mean(name, known)}")
+            raise UserError(f"--config.report.overlay={text} names '{name}': {did_you_mean(name, known)}")
     return table, asked or [name for name in known if family(name) in experiment.lower()]
 
 

@@ -48,6 +48,7 @@ def _thin(axes: Axes) -> None:
         if all(right.x0 - left.x1 > 2 for left, right in zip(boxes, boxes[1:], strict=False)):
             return
         axis.set_major_locator(FixedLocator(axis.get_majorticklocs()[::2]))
+        axes.figure.draw_without_rendering()  # moves the labels that are left to their ticks
 
 
 def _spread(texts: Sequence[Any]) -> None:
