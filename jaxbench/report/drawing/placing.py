@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator, FuncFormatter
-from matplotlib.transforms import Bbox
+from matplotlib.transforms import Bbox, BboxBase
 
 MOVABLE, SPREAD = "_movable", "_spread"  # labels of texts that `settle` may move: around their mark, or up and down
 _SIDES: Any = {"left": -1, "center": 0, "right": 1, "top": -1, "bottom": 1}
@@ -27,7 +27,7 @@ _CUT, _ON_TEXT, _OUTSIDE, _CROSSED = 100, 10, 4, 3  # how bad a place is
 def settle(figure: Figure) -> None:
     """Moves the labels that overlap something to the best place next to their marks. Call it after the layout."""
     for axes in figure.axes:
-        _thin(axes)
+        _thin(figure, axes)
         _spread([text for text in axes.texts if text.get_label() == SPREAD])
     written = [text for text in figure.findobj(Text) if text.axes is None] + [t for a in figure.axes for t in a.texts]
     for axes in figure.axes:
@@ -38,7 +38,7 @@ def settle(figure: Figure) -> None:
                 _move(text, axes, boxes, lines, points)
 
 
-def _thin(axes: Axes) -> None:
+def _thin(figure: Figure, axes: Axes) -> None:
     """Leaves out every second tick along x until their labels do not touch. Names all stay."""
     axis = axes.xaxis
     while isinstance(axis.get_major_formatter(), FuncFormatter) and len(axis.get_majorticklocs()) > 2:
@@ -47,8 +47,8 @@ def _thin(axes: Axes) -> None:
         boxes = sorted((tick.label1.get_window_extent() for tick in ticks), key=lambda box: box.x0)
         if all(right.x0 - left.x1 > 2 for left, right in zip(boxes, boxes[1:], strict=False)):
             return
-        axis.set_major_locator(FixedLocator(axis.get_majorticklocs()[::2]))
-        axes.figure.draw_without_rendering()  # moves the labels that are left to their ticks
+        axis.set_major_locator(FixedLocator(axis.get_majorticklocs()[::2].tolist()))
+        figure.draw_without_rendering()  # moves the labels that are left to their ticks
 
 
 def _spread(texts: Sequence[Any]) -> None:
@@ -67,7 +67,7 @@ def _spread(texts: Sequence[Any]) -> None:
             text.set_y(text.axes.transData.inverted().transform((0, height))[1])
 
 
-def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[Any], points: np.ndarray) -> None:
+def _move(text: Any, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[Any], points: np.ndarray) -> None:
     """boxes, lines, points: what is in the way."""
     figure, panel = axes.figure.bbox, axes.get_window_extent()
     first = text.xyann, text.get_ha(), text.get_va()
@@ -93,13 +93,13 @@ def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[A
     _put(text, *best[1])
 
 
-def _put(text: Annotation, offset: Any, ha: Any, va: Any) -> None:
+def _put(text: Any, offset: Any, ha: Any, va: Any) -> None:
     text.xyann = offset
     text.set_ha(ha)
     text.set_va(va)
 
 
-def _inside(box: Bbox, frame: Bbox) -> bool:
+def _inside(box: Bbox, frame: BboxBase) -> bool:
     return bool(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
 
 
