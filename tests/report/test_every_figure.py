@@ -24,11 +24,13 @@ from matplotlib.transforms import Bbox
 from report import runs
 from thin import thin
 
+from jaxbench import config
 from jaxbench.analysis import targets as curves
 from jaxbench.analysis.goodput import Costs
+from jaxbench.errors import UserError
 from jaxbench.records.targets import Trained
 from jaxbench.report import build, views
-from jaxbench.report.drawing import canvas, marks
+from jaxbench.report.drawing import canvas, marks, placing
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.labels import display
 from jaxbench.report.figures import forecast, goodput, targets
@@ -175,6 +177,17 @@ def test_a_figure_can_be_as_narrow_as_a_column(tmp_path: Path, name: str) -> Non
         assert min(axes.get_window_extent().width for axes in panels) > 0.8 * figure.dpi, what
 
 
+@pytest.mark.parametrize("name", ["remat", "versus"])
+def test_no_line_crosses_the_label_of_a_mark(tmp_path: Path, name: str) -> None:
+    for figure_name, figure in figures(found(name, tmp_path)):
+        for axes in figure.axes:
+            lines = list(placing._paths(axes))
+            for text in (text for text in axes.texts if text.get_label() == placing.MOVABLE):
+                box = Text.get_window_extent(text)
+                crossed = any(line.intersects_bbox(box, filled=False) for line in lines)
+                assert not crossed, f"{figure_name}: {text.get_text()}"
+
+
 def test_each_line_is_labelled_at_its_own_height(tmp_path: Path) -> None:
     """The names of the roofs, which were one line too high."""
     (figure,) = [figure for name, figure in figures(found("machine/matmul", tmp_path)) if name == "roofline"]
@@ -291,3 +304,18 @@ def test_the_title_is_the_experiments_unless_it_is_chosen() -> None:
 
     assert title({}) == "cnn: throughput" and title({"title": "Our CNN"}) == "Our CNN: throughput"
     assert title({"title": "none"}) == ""
+
+
+def test_a_report_draws_what_is_asked_in_place_of_what_the_run_asked_for(tmp_path: Path) -> None:
+    run = MADE["losses"](tmp_path)
+    for look, points in ((None, 504), ({"width_in": COLUMN_IN}, 252)):
+        build.write(run, look=look)
+        assert f'width="{points}pt"' in (run / "figures/scaling.svg").read_text()
+
+
+def test_the_look_of_a_run_is_what_it_recorded_until_it_is_changed() -> None:
+    assert config.check_look(config.look({}))["width_in"] == 7.0
+    recorded = config.look({"report": {"width_in": 5.0, "overlay": "", "view": "zero"}})
+    assert config.check_look(recorded) == {"width_in": 5.0, "title": "", "overlay": ""}
+    with pytest.raises(UserError, match="width_in=1 is out of range: use 2.5 to 20"):
+        config.check_look(config.look({"report": {"width_in": 1.0}}))
