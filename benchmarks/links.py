@@ -35,7 +35,7 @@ from jaxbench.analysis.quantities import interval, percent, seconds
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings
-from jaxbench.report.drawing import canvas, marks
+from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.kit import (
     Axes,
     Figure,
@@ -45,6 +45,7 @@ from jaxbench.report.drawing.kit import (
     entitle,
     exact,
     seconds_tick,
+    short,
     zero_axis,
 )
 
@@ -55,7 +56,7 @@ UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 @dataclass(frozen=True)
 class Measured:
-    """A training at one rate. step_s, efficiency: measured. predicted_s: the whole step."""
+    """A training at one rate. step_s, efficiency: measured. predicted_s: the whole step. n: as in `notes.n_of`."""
 
     rate: str
     experiment: str
@@ -64,6 +65,7 @@ class Measured:
     local_s: float
     communication_s: float
     predicted_s: float
+    n: tuple[int, ...]
 
     @property
     def over(self) -> float:
@@ -108,8 +110,16 @@ def _measured(folder: Path) -> Measured:
 
 def of(found: Waterfall, rate: str, experiment: str) -> Measured:
     local_s, predicted_s = found.local_s.value, found.predicted_s
+    row = found.row
     return Measured(
-        rate, experiment, found.row.timing.step_s, found.row.efficiency, local_s, predicted_s, local_s + predicted_s
+        rate,
+        experiment,
+        row.timing.step_s,
+        row.efficiency,
+        local_s,
+        predicted_s,
+        local_s + predicted_s,
+        marks.n_of(row),
     )
 
 
@@ -118,7 +128,7 @@ def draw(every: list[Measured]) -> Figure:
     sheet = Sheet(1, 2)
     shares, times = sheet.panels[0]
     for axes in (shares, times):
-        axes.set_xticks(range(len(every)), [one.rate for one in every])
+        axes.set_xticks(range(len(every)), [short(one.rate) for one in every])
         axes.set_xlim(-0.4, len(every) - 0.6)
         entitle(axes, x="rate of the link")
     marks.unity(shares, at=100, along="y")
@@ -129,7 +139,11 @@ def draw(every: list[Measured]) -> Figure:
     entitle(shares, "efficiency on 2 hosts, %")
     entitle(times, "time per step")
     handles = [marks.handle(0, "measured"), marks.handle(1, "predicted: local + alpha + bytes / beta", between="--")]
-    remarks = [WHERE, "error bars: 95 % intervals", "local: the step without its collectives, measured"]
+    remarks = [
+        WHERE,
+        f"{notes.BARS}; {notes.n_of([one.n for one in every])} a mark",
+        "local: the step without its collectives, measured",
+    ]
     return sheet.finish(f"{every[0].experiment}, weak scaling: what the link costs", handles, remarks)
 
 

@@ -187,7 +187,7 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
         case ["report"] if not FLAGS.run:
             raise UserError("jaxbench report needs --run=DIR, the folder of a run.")
         case ["report"]:
-            return verbs.report(Path(FLAGS.run), console)
+            return verbs.report(Path(FLAGS.run), console, commandline.config_lib.check_look(FLAGS.config))
         case ["cards", *filters]:
             from jaxbench.cards import gallery as shown
 

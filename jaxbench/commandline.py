@@ -18,6 +18,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.command_form import as_typed
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records.store import CONFIG, RunFolder
 
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
 flags.DEFINE_string("workdir", None, "The run folder; the default is a new one under results/.")
@@ -106,7 +107,7 @@ VERBS = {
     "first-run": Verb("", ("workdir", "dry_run", "share_machine")),
     "paper": Verb("paper, or list", ("preset", "workdir", "dry_run", "share_machine")),
     "gallery": Verb("", ("workdir", "docs")),
-    "report": Verb("", ("run",)),
+    "report": Verb("", ("run",), configured=True),
     "launch": Verb("engine", ("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run")),
     "compare": Verb("", ("a", "b", "across", "metric", "margin", "workdir"), answers=True),
     "ab": Verb(
@@ -151,7 +152,9 @@ def parse(argv: list[str]) -> list[str]:
         _check_arguments(name, verb, arguments)
         if after and name != "launch":
             raise UserError(f"jaxbench {name} takes nothing after '--': jaxbench launch does.")
-        if verb.configured:
+        if name == "report":
+            _define_look(argv)
+        elif verb.configured:
             _define_config(name, arguments[0], argv)
         return [*_parsed(argv), *after]
     except flags.Error as error:
@@ -251,6 +254,13 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
     _define(config, argv, flags.FLAGS)
     if verb in ("train", "try"):
         _check_ignored(verb, argv, config)
+
+
+def _define_look(argv: list[str]) -> None:
+    """Of `report`: what may be changed of the figures of a run that is there."""
+    run = RunFolder(Path(flags.FLAGS.run or "."))
+    recorded = run.config() if (run.path / CONFIG).is_file() else {}
+    _define(config_lib.look(recorded), argv, flags.FLAGS)
 
 
 def _check_ignored(verb: str, argv: list[str], config: ConfigDict) -> None:

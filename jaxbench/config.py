@@ -31,6 +31,7 @@ from jaxbench.config_fields import (
     integer,
     integer_or_auto,
     names_of,
+    number,
     one_of,
     positive,
     setting,
@@ -133,8 +134,20 @@ class Settings(_Measured):
             )
 
 
+def overlay(path: str, value: str) -> str:
+    published.overlaid(value)
+    return value
+
+
+# How the figures of a run look; `jaxbench report --config.report.width_in=3.5` changes them afterwards.
+LOOK = (
+    ConfigField("report.width_in", 7.0, number(2.5, 20.0)),  # 3.5: a column of two
+    ConfigField("report.title", "", as_is),  # in the place of the experiment's name in titles; "none": no titles
+)
+OVERLAY = ConfigField("report.overlay", "tf_dgx1_p100_synth", overlay)
 # Further fields of a training experiment's config.
 TRAINING_ONLY = (
+    *LOOK,
     ConfigField("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
     ConfigField(
         "depths", "", as_is
@@ -156,7 +169,7 @@ TRAINING_ONLY = (
     ConfigField("train.warmup", 0, as_is),  # steps in which the learning rate grows to its value; 0: it starts there
     ConfigField("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
     ConfigField("train.noise_examples", 0, as_is),  # of a measurement of the gradient noise scale; 0: none
-    ConfigField("report.overlay", "tf_dgx1_p100_synth", one_of("", *published.overlays())),
+    OVERLAY,
     ConfigField(
         "report.view", "", as_is
     ),  # an extra figure about how a model is sharded, such as zero; see commandline
@@ -176,6 +189,7 @@ class CaseSettings(_Measured):
 
 
 CASES_ONLY = (
+    *LOOK,
     ConfigField("measures", "cases", as_is),
     ConfigField("ops", "all", as_is),  # names, comma-separated
     ConfigField("sizes", "auto", as_is),  # "1024,1e6,64Ki"
@@ -196,6 +210,21 @@ def _tree(fields: Iterable[ConfigField]) -> ConfigDict:
         if field.default is not None:
             group[last] = FieldReference(field.default, field_type=object) if field.mixed else field.default
     return ConfigDict(tree)
+
+
+def look(recorded: dict[str, Any]) -> ConfigDict:
+    """The settings of a run's figures, as its config.json (`recorded`) has them, for `jaxbench report` to change."""
+    tree = _tree([*LOOK, OVERLAY])
+    section = recorded.get("report")
+    tree.report.update({name: section[name] for name in tree.report if name in section} if section else {})
+    return tree.lock()
+
+
+def check_look(config: ConfigDict) -> dict[str, Any]:
+    """Those of `look` as they are after the command line. Raises UserError naming the field."""
+    for field in (*LOOK, OVERLAY):
+        field.read(field.path, _at(config, field.path))
+    return plain(config)["report"]
 
 
 def defaults() -> ConfigDict:

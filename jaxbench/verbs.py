@@ -7,8 +7,9 @@ Rooms are imported inside: `jaxbench doctor` must not wait for jax, nor `jaxbenc
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 from rich.console import Console
@@ -205,19 +206,20 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
     return max(code, report(workdir, console))
 
 
-def report(workdir: Path, console: Console) -> int:
+def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = None) -> int:
+    """look: of the figures, in place of what the run's config asks for."""
     from jaxbench.records.account import ACCOUNT
     from jaxbench.records.targets import FILE as TARGETS
     from jaxbench.report import build, targets, training
 
     if (workdir / ACCOUNT).exists():
-        training.write(workdir, console)
+        training.write(workdir, console, look=look)
         console.print(f"\nPage: {workdir / training.PAGE}", highlight=False, soft_wrap=True)
         return 0
     if (workdir / TARGETS).exists():
-        targets.write(workdir, console)
+        targets.write(workdir, console, look=look)
         return 0
-    outcome = build.write(workdir, console=console)
+    outcome = build.write(workdir, console=console, look=look)
     page = workdir / "report.html"
     console.print(f"\nPage, figures, table and every sample: {page}", highlight=False, soft_wrap=True)
     return 0 if outcome.ok else 1

@@ -86,6 +86,7 @@ class Waterfall:
       predicted_s: of its collectives by alpha and beta of the machine's card; NaN: unknown.
       missing: a clause for each part that was not measured, whose loss is therefore in "not explained".
       local_s: of the step without communication, bubble included.
+      rounds: how many are shared.
     """
 
     row: Row
@@ -97,6 +98,7 @@ class Waterfall:
     predicted_s: float
     missing: tuple[str, ...] = ()
     local_s: Estimate = UNKNOWN
+    rounds: int
 
     @property
     def point(self) -> MeasuredPoint:
@@ -159,7 +161,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
         missing += [_why_missing(side, RESIDENT) for side in (base, row) if not _measured(side, RESIDENT)]
     return Waterfall(
         row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
-        predicted_s=predicted_s, missing=tuple(missing),
+        predicted_s=predicted_s, missing=tuple(missing), rounds=shared.rounds,
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -31,6 +32,31 @@ class Published:
 def overlays() -> tuple[str, ...]:
     """The ids that the scaling figure can draw behind measured speed-ups: throughput by GPU count, from 1 GPU on."""
     return ("tf_dgx1_p100_synth",)
+
+
+def overlaid(text: str, experiment: str = "") -> tuple[str, list[str]]:
+    """(table, its columns to draw) of config.report.overlay: "" for none, "TABLE" for the models of that table which
+    the experiment's name names (resnet18: ResNet-50 and ResNet-152), or "TABLE:VGG16,AlexNet" for these.
+
+    Raises UserError for another table or model.
+    """
+    table, _, names = text.partition(":")
+    if not table:
+        return "", []
+    if table not in overlays():
+        meant = did_you_mean(table, overlays())
+        raise UserError(f"--config.report.overlay={text} is unknown: {meant} Use '' for none.")
+    known = [str(name) for name in read(table).frame.columns if name != "gpus"]
+    asked = [name.strip() for name in names.split(",") if name.strip()]
+    for name in asked:
+        if name not in known:
+            raise UserError(f"--config.report.overlay={text} names '{name}': {did_you_mean(name, known)}")
+    return table, asked or [name for name in known if family(name) in experiment.lower()]
+
+
+def family(model: str) -> str:
+    """ "resnet" of "ResNet-50"."""
+    return "".join(itertools.takewhile(str.isalpha, model.lower()))
 
 
 # {(catalogue row, devices of one node): column of `allreduce_busbw`}. The table's other column is of 4 nodes, which one
@@ -95,14 +121,14 @@ class PublishedSpeedup:
 
 
 def processor_and_accelerator() -> tuple[PublishedSpeedup, ...]:
-    """Published pairs: image classification (2017), boosted trees (2017 and later), text classification."""
-    images, trees, texts = (read(id).frame for id in ("dawnbench_cifar10_derived", "xgboost_gpu", "texts_cpu_gpu"))
+    """Published pairs: image classification (2017), boosted trees (2017 and later)."""
+    images, trees = (read(id).frame for id in ("dawnbench_cifar10_derived", "xgboost_gpu"))
     gpus = images[images["speedup_vs_cpu"] > 1]
     return (
         *(
             PublishedSpeedup(
                 f"ResNet-164 {row['variant']}, {row['framework'].split()[0]}",
-                f"{row['device']} vs 16 vCPU, 2017",
+                f"{row['device'].removeprefix('1x ')} vs 16 vCPU",
                 row["speedup_vs_cpu"],
             )
             for row in gpus.to_dict("records")
@@ -115,26 +141,7 @@ def processor_and_accelerator() -> tuple[PublishedSpeedup, ...]:
             )
             for row in trees.to_dict("records")
         ),
-        *(
-            PublishedSpeedup(row["job"], "hardware not named", row["cpu_s"] / row["gpu_s"])
-            for row in texts.to_dict("records")
-        ),
     )
-
-
-@dataclass(frozen=True)
-class PublishedTimes:
-    """Seconds of the same job on processors and on GPUs, as published."""
-
-    job: str
-    cpu_s: float
-    gpu_s: float
-
-
-def texts_on_both() -> tuple[PublishedTimes, ...]:
-    """The pairs of the texts that this project grew from."""
-    rows = read("texts_cpu_gpu").frame.to_dict("records")
-    return tuple(PublishedTimes(row["job"], row["cpu_s"], row["gpu_s"]) for row in rows)
 
 
 def same_week() -> list[str]:

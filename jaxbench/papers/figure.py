@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure of a paper in its own style: its axes, its series dashed and grey, those of this machine solid."""
+"""The figure of a paper in its own style: its axes, its series dotted and grey, those of this machine solid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Panel, Paper, PublishedSeries
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain, si
-from jaxbench.report.drawing.marks import MARKERS
+from jaxbench.report.drawing.marks import MARKERS, Mark
 
 FOLDER, NAME = "figures", "paper"
 _MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
@@ -30,27 +30,33 @@ def draw(paper: Paper, found: Evidence, claims: Sequence[Mapping[str, Any]]) -> 
     """
     sheet = Sheet(1, len(paper.panels), heights=2.4)
     handles: dict[str, Any] = {}
-    ours: dict[str, int] = {}  # a series has one look in all panels
+    looks: dict[tuple[str, bool], int] = {}  # (label, whether it is ours): one look in all panels, and no other's
+    seen: list[Mark] = []
     remarks: list[str] = []
     for axes, panel in zip(sheet.panels[0], paper.panels, strict=True):
-        _dashed(axes, panel, panel.published(), handles)
+        _theirs(axes, panel, panel.published(), handles, looks)
         try:
             for series in filter(lambda one: one.marks, panel.ours(found)):
-                place = ours.setdefault(series.label, len(ours))
+                place = _look(looks, series.label, ours=True)
                 marks.line(axes, series.marks, place=place, between="none" if panel.names else "-")
-                handles[series.label] = marks.handle(place, series.label)
+                handles[series.label] = marks.handle(place, series.label.replace("here", "measured"))
+                seen += series.marks
                 states = {mark.state for mark in series.marks}
                 remarks += [series.crosses or meaning for state, meaning in _MEANINGS.items() if state in states]
-            _dashed(axes, panel, panel.laws(found), handles)
+            _theirs(axes, panel, panel.laws(found), handles, looks)
         except NotTestable as reason:
             remarks.append(f"{panel.title}: nothing measured here. {reason}")
         _axes(axes, panel)
+    remarks = list(dict.fromkeys(remarks))
     sources = dict.fromkeys(published.read(table).project for table in paper.tables)
     remarks += [notes.cited("; ".join(sources))] if sources else []
-    if len(handles) > len(ours) and not sources:
-        remarks.append("dashed grey: formulas, not measured")
+    if any(handle.get_linestyle() == "--" and handle.get_marker() == "None" for handle in handles.values()):
+        remarks.append("dashed, without marks: formulas")
+    bars = [mark.n for mark in seen if mark.drawn.has_interval and mark.n]
+    groups = [[n for n in bars if len(n) == parts] for parts in sorted({len(n) for n in bars})]
+    remarks += [f"{notes.BARS}; {' or '.join(map(notes.n_of, groups))} a mark"] if bars else []
     verdicts = "; ".join(f"{claim['name']}: {_verdict(claim)}" for claim in claims)
-    return sheet.finish(paper.title, list(handles.values()), [verdicts, *remarks, "error bars: 95 % intervals"])
+    return sheet.finish(paper.title, list(handles.values()), [verdicts, *remarks])
 
 
 def _verdict(claim: Mapping[str, Any]) -> str:
@@ -59,12 +65,22 @@ def _verdict(claim: Mapping[str, Any]) -> str:
     return f"{claim['verdict']} ({number}, claimed {claim['limit']})" if number else str(claim["verdict"])
 
 
-def _dashed(axes: Axes, panel: Panel, every: Sequence[PublishedSeries], handles: dict[str, Any]) -> None:
-    """Series of others and formulas. A straight line of two points has no markers."""
-    for number, series in enumerate(every):
-        shape = MARKERS[number % len(MARKERS)] if len(series.x) > 2 or panel.names else ""
-        joined = not panel.names
-        drawn = marks.published(axes, series.x, series.y, shape=shape, joined=joined, label=series.label)
+def _look(looks: dict[tuple[str, bool], int], label: str, *, ours: bool) -> int:
+    return looks.setdefault((label, ours), sum(one == ours for _, one in looks))
+
+
+def _theirs(
+    axes: Axes, panel: Panel, every: Sequence[PublishedSeries], handles: dict[str, Any], looks: dict[Any, int]
+) -> None:
+    """Published series with their marks; formulas as dashed lines."""
+    for series in every:
+        place = _look(looks, series.label, ours=False)
+        if series.formula:
+            drawn = marks.guide(axes, series.x, series.y, label=series.label, number=place)
+        else:
+            shape = MARKERS[place % len(MARKERS)] if len(series.x) > 2 or panel.names else ""
+            joined = not panel.names
+            drawn = marks.published(axes, series.x, series.y, shape=shape, joined=joined, label=series.label)
         handles.setdefault(series.label, drawn)
 
 
@@ -76,7 +92,7 @@ def _axes(axes: Axes, panel: Panel) -> None:
     if "x" in panel.log:
         log_axis(axes, "x", show=_tick, base=panel.base)
     if "y" in panel.log:
-        log_axis(axes, "y", show=_tick)
+        log_axis(axes, "y", show=_tick, base=2 if panel.relative else 10)
     elif panel.top:
         axes.set_ylim(0, max(panel.top, 1.05 * axes.dataLim.y1))
 

@@ -80,11 +80,12 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSeries:
-    """A series of the paper, from the catalogue or from its formula. It is drawn dashed and grey."""
+    """A series of the paper: from the catalogue, drawn dotted and grey, or a formula, drawn dashed without marks."""
 
     label: str
     x: Sequence[float] | np.ndarray
     y: Sequence[float] | np.ndarray
+    formula: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +117,11 @@ class Panel:
     published: Callable[[], Sequence[PublishedSeries]] = tuple
     ours: Callable[[Evidence], Sequence[Ours]]
     laws: Callable[[Evidence], Sequence[PublishedSeries]] = lambda found: ()
+
+    @property
+    def relative(self) -> bool:
+        """Whether y is a ratio, which has the same ticks as a count of devices along x."""
+        return self.y.startswith(("speed-up", "relative to"))
 
 
 @dataclass(frozen=True, kw_only=True)

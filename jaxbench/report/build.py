@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -25,14 +26,20 @@ class RunOutcome:
     sentences: list[str]
 
 
-def write(run_path: str | os.PathLike[str], console: Console | None = None) -> RunOutcome:
+def write(
+    run_path: str | os.PathLike[str], console: Console | None = None, *, look: Mapping[str, Any] | None = None
+) -> RunOutcome:
     """Rebuilds the report of a run folder from its records, and prints the table if there is a `console`.
+
+    look: the `report` settings of its figures, in place of those that its config has.
 
     Raises:
       UserError: the folder does not exist, is no run folder, is damaged, has another schema, or cannot be written.
     """
     path = Path(run_path)
     found = find(path)
+    if look is not None:
+        found.config["report"] = {**found.config.get("report", {}), **look}
     try:
         sentences = _report(found, console)
     except OSError as error:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -33,15 +34,16 @@ _FILE = tuple(
 )  # fmt: skip
 
 
-def write(folder: Path, console: Console | None = None) -> None:
+def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> None:
     """Writes targets.csv, report.html and figures/targets, and prints the page if there is a `console`.
 
     Raises UserError: the folder has no trainings to a target, or cannot be written.
     """
     trained = records.read(folder)
     curves = analysis.curves(trained)
-    title = f"{RunFolder(folder).config().get('experiment', folder.name)}: steps and seconds to a target"
-    files = canvas.render(lambda: figure.draw(curves, title=title))
+    config = RunFolder(folder).config()
+    title = f"{config.get('experiment', folder.name)}: steps and time to a target"
+    files = canvas.render(lambda: figure.draw(curves, title=title), canvas.look_of(config, look))
     made = _page(folder, title, trained, curves, files)
     try:
         write_atomic(folder / CSV, to_csv(_FILE, trained))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ FAULTS = "faults.json"
 GOODPUT = "goodput"  # where docs/METRICS.md defines the numbers
 
 
-def write(folder: Path, console: Console | None = None) -> float | None:
+def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> float | None:
     """Writes `training.html` and its figure into the folder of a training, and prints it if there is a `console`.
 
     Returns the measured goodput over the one expected at the rate of injected faults that it saw; None without faults.
@@ -46,12 +47,13 @@ def write(folder: Path, console: Console | None = None) -> float | None:
     account.require_possible(starts)
     faults = _faults(folder / FAULTS)
     costs = goodput.measured(starts)
-    name = str(RunFolder(folder).config().get("experiment", folder.name))
+    config = RunFolder(folder).config()
+    name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
     spent, forecast = account.totals(starts), _forecast(starts, costs, faults)
     title = f"{name}: where the time of its training went"
     try:
-        pictures = _curves(folder, name)
-        files = canvas.render(lambda: figure.draw(spent, costs, title=title, forecast=forecast and forecast[1]))
+        pictures = _curves(folder, name, looks)
+        files = canvas.render(lambda: figure.draw(spent, costs, title=title, forecast=forecast and forecast[1]), looks)
         canvas.write(files, folder / "figures", figure.NAME)
         made = Page(
             name=name,
@@ -72,12 +74,12 @@ def write(folder: Path, console: Console | None = None) -> float | None:
     return account.goodput(spent) / forecast[1] if forecast else None
 
 
-def _curves(folder: Path, name: str) -> list[Picture]:
+def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:
     """What it has learnt, as a figure; [] before the first evaluation."""
     if not learned.is_training(folder):
         return []
     title = f"{name}: loss and accuracy of its training"
-    files = canvas.render(lambda: learning.draw({name: [learned.read(folder)]}, title=title))
+    files = canvas.render(lambda: learning.draw({name: [learned.read(folder)]}, title=title), looks)
     if not files:
         return []
     canvas.write(files, folder / "figures", learning.NAME)

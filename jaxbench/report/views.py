@@ -52,9 +52,9 @@ def of(run: Findings) -> dict[str, ModuleType]:
 
 def pictures(run: Findings) -> list[Picture]:
     """Draws the figures of a run into its folder, and returns those that were drawn."""
-    shown = []
+    shown, look = [], canvas.look_of(run.config)
     for name, module in of(run).items():
-        files = canvas.render(lambda module=module: module.draw(run))  # type: ignore[misc]
+        files = canvas.render(lambda module=module: module.draw(run), look)  # type: ignore[misc]
         canvas.write(files, run.path / "figures", name)
         if files:
             shown.append(picture(name, files["svg"], run))

@@ -37,7 +37,7 @@ def test_rates_are_read_from_the_fastest_and_predicted(tmp_path: Path) -> None:
         assert one.predicted_s == one.local_s + one.communication_s
         assert one.predicted_efficiency * one.predicted_s == pytest.approx(one.efficiency.value * one.step_s.value)
     assert slow.step_s.value == pytest.approx(2 * slow.local_s, rel=0.02)
-    assert links.draw([fast, slow]).axes[0].get_xticklabels()[1].get_text() == "100mbit"
+    assert links.draw([fast, slow]).axes[0].get_xticklabels()[1].get_text() == "100 Mbit/s"
 
 
 def test_what_cannot_be_predicted_is_named(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_intervals_are_error_bars(tmp_path: Path) -> None:
 
 def test_oversubscribed_groups_are_hollow_and_say_what_they_prove(tmp_path: Path) -> None:
     figure = drawn(busbw, runs.findings(tmp_path, "collectives"))
-    axes = panel(figure, "all_gather")
+    axes = panel(figure, "all-gather")
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
     filled = [line for line in axes.lines if line.get_marker() in marks.MARKERS and line not in hollow]
     assert len(hollow) == 2 and len(filled) == 1
@@ -150,17 +150,17 @@ def test_one_device_has_no_bus(tmp_path: Path) -> None:
     assert busbw.draw(runs.findings(tmp_path / "alone", "collectives", alone)) is None
 
 
-def test_published_series_are_hollow_dashed_grey_and_not_rescaled(tmp_path: Path) -> None:
+def test_published_series_are_hollow_dotted_grey_and_not_rescaled(tmp_path: Path) -> None:
     figure = drawn(busbw, runs.findings(tmp_path, "collectives"))
-    axes = panel(figure, "all_reduce: bus bandwidth")
+    axes = panel(figure, "all-reduce: bus bandwidth")
     behind = marked(axes, color=marks.PALE)
     table = published.read("allreduce_busbw").frame
     assert [line.get_label() for line in behind] == ["8 A100", "8 H200", "8 B200", "4 nodes of 8 B200"]
     for line, name in zip(behind, table.columns[1:], strict=True):
-        assert line.get_linestyle() == "--" and line.get_markerfacecolor() == "white"
+        assert line.get_linestyle() == ":" and line.get_markerfacecolor() == "white"
         assert list(line.get_xdata()) == list(table["bytes"]) and np.allclose(line.get_ydata(), table[name])
     assert "Machine Learning Engineering Open Book" in texts(figure) and "not measured here" in texts(figure)
-    assert not marked(panel(figure, "all_gather"), color=marks.PALE)
+    assert not marked(panel(figure, "all-gather"), color=marks.PALE)
 
 
 def test_alpha_beta_shows_the_fit_and_what_it_leaves_over(tmp_path: Path) -> None:
@@ -176,18 +176,18 @@ def test_alpha_beta_shows_the_fit_and_what_it_leaves_over(tmp_path: Path) -> Non
 
 def test_too_many_pairs_are_thinned_and_it_says_so(tmp_path: Path) -> None:
     figure = drawn(alpha_beta, runs.findings(tmp_path, "transfer"))
-    assert "device_to_device: 3 of 12 groups, from the slowest to the fastest" in texts(figure)
-    assert "gpu:1 → gpu:3" in texts(figure), "the slowest is one of them"
+    assert "device to device: 3 of 12 groups, from the slowest to the fastest" in texts(figure)
+    assert "GPU 1 → GPU 3" in texts(figure), "the slowest is one of them"
 
 
 def test_slow_pairs_are_framed_and_named(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "transfer")
     figure = drawn(transfer_figure, found)
     heat = panel(figure, "GB/s, largest payload")
-    assert [t.get_text() for t in heat.get_yticklabels()] == ["host", "gpu:0", "gpu:1", "gpu:2", "gpu:3"]
+    assert [t.get_text() for t in heat.get_yticklabels()] == ["host", "GPU 0", "GPU 1", "GPU 2", "GPU 3"]
     (frame,) = [patch for patch in heat.patches if isinstance(patch, Rectangle)]
     assert (round(frame.get_x() + 0.46), round(frame.get_y() + 0.46)) == (4, 2), "from gpu:1 to gpu:3"
-    assert "framed: below 75 % of the median of its kind: gpu:1 → gpu:3 (3" in texts(figure)
+    assert "framed: below 75 % of the median of its kind: GPU 1 → GPU 3 (3" in texts(figure)
     numbers = [t.get_text() for t in heat.texts]
     assert len(numbers) == 20 and any(n.startswith("2") for n in numbers)
 
@@ -197,7 +197,7 @@ def test_lines_are_the_pairs_with_the_most_payloads(tmp_path: Path) -> None:
     kept = [m for m in every if m.record.payload_bytes == 2**28 or "gpu:0" in (m.record.source, m.record.target)]
     figure = drawn(transfer_figure, runs.findings(tmp_path, "transfer", kept))
     legend = [t.get_text() for t in figure.legends[0].get_texts()]
-    assert legend == ["host → gpu:0", "gpu:0 → host", "gpu:0 → gpu:1", "gpu:1 → gpu:0"]
+    assert legend == ["host → GPU 0", "GPU 0 → host", "GPU 0 → GPU 1", "GPU 1 → GPU 0"]
 
 
 def test_a_refused_pair_is_a_cross_and_not_slow(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_the_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
     assert "cache 32 MiB" in texts(figure) and "4 x cache" in texts(figure)
     (axes,) = figure.axes
     assert {32 * 2**20, 128 * 2**20} <= xs([line for line in joined(axes) if line.get_color() == marks.GREY])
-    (plateau,) = [line for line in marked(axes, color=marks.GREY) if line.get_ydata()[0] == line.get_ydata()[1]]
+    (plateau,) = [line for line in axes.lines if line.get_label() == "_guide"]
     assert plateau.get_ydata()[0] == pytest.approx(9, rel=0.05) and plateau.get_xdata()[0] > 64 * 2**20
     assert "GB/s from memory" in axes.get_title(loc="left")
 
@@ -293,12 +293,17 @@ def test_linalg_shows_how_the_others_compare_with_jit(tmp_path: Path) -> None:
         assert np.allclose(numpy.get_ydata(), 2, rtol=0.05)
 
 
-def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_published(tmp_path: Path) -> None:
+def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_published_of_such_a_model(
+    tmp_path: Path,
+) -> None:
     found = runs.findings(tmp_path, "versus")
     figure = drawn(versus, found)
     latency, throughput = figure.axes
     assert "0.001 x" in texts(latency) and "0.5 x" in texts(latency) and "4 x" in texts(throughput)
-    assert "14 x" in texts(throughput) and "14 x" not in texts(latency)
+    assert "boosted trees" not in texts(figure) and "ResNet" not in texts(figure), "of a model of another kind"
+    trees = [dataclasses.replace(m, record=dataclasses.replace(m.record, op="gbdt")) for m in runs.versus()]
+    beside = drawn(versus, runs.findings(tmp_path / "trees", "versus", trees))
+    assert "boosted trees, Ryzen 7 2700 vs 1080 Ti" in texts(beside) and "2.9 x" in texts(beside.axes[1])
     (headline,) = found.headlines
     assert headline.startswith("mlp: the sports car brings 1 row in ") and " µs (numpy on" in headline
     assert ", the lorry 2" in headline and "Mrows/s" in headline and ", 4,096 at a time (jit on" in headline
@@ -316,12 +321,11 @@ def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:
     assert call_split.draw(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
 
 
-def test_trainings_to_a_target_are_beside_the_published_pair(tmp_path: Path) -> None:
+def test_trainings_to_a_target_have_times_and_speedups_with_their_seeds(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "versus")
     figure = drawn(ways_to_target, found)
     times, ratios = figure.axes
-    assert "CPU 198 s" in texts(times) and "GPU 14.4 s" in texts(times) and "14 x" in texts(ratios)
-    assert "train_mlp: jit on 1 core" in texts(times) and "2 x" in texts(ratios)
+    assert "mlp: jit on 1 core" in texts(times) and "2 x" in texts(ratios) and "n = 3 seeds" in texts(figure)
     assert len(found.sentences()["Training to a target"]) == 2
     assert ways_to_target.draw(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
 

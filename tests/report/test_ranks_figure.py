@@ -41,7 +41,7 @@ def test_the_row_of_a_slow_process_is_dark(tmp_path: Path, count: int) -> None:
     run = found(tmp_path, slower)
     assert "ranks" in views.of(run)
     step, local = draw(run).axes
-    assert step.get_title(loc="left") == f"shard_map/strong/{count}, whole step"
+    assert step.get_title(loc="left") == f"shard_map, strong, {count} devices, whole step"
     assert local.get_title(loc="left").startswith("without communication: 1 is slow, 1.")
     for axes in (step, local):
         assert axes.collections[0].get_array().shape == (count, 10)

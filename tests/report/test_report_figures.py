@@ -14,6 +14,7 @@ from thin import thin
 
 from jaxbench.analysis import scaling
 from jaxbench.analysis.scaling import Row
+from jaxbench.catalog import published
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder
 from jaxbench.report.drawing import axes, canvas, marks, notes
@@ -25,12 +26,16 @@ def rows_of(path: Path, **facts: Any) -> list[Row]:
     return find(RunFolder(fabricate.run_folder(path, **facts))).rows
 
 
-def draw(rows: list[Row], **options: str) -> Figure:
+TABLE = published.overlays()[0]
+P100 = (TABLE, ["InceptionV3", "ResNet-50", "ResNet-152", "AlexNet", "VGG16"])
+
+
+def draw(rows: list[Row], **options: Any) -> Figure:
     with canvas.style():
         return figures.of_rows(rows, title="cnn", **options)
 
 
-def rendered(rows: list[Row], **options: str) -> dict[str, bytes]:
+def rendered(rows: list[Row], **options: Any) -> dict[str, bytes]:
     return canvas.render(lambda: figures.of_rows(rows, title="cnn", **options))
 
 
@@ -52,7 +57,7 @@ def markers(figure: Figure, face: str) -> list[int]:
 @pytest.mark.usefixtures("every_format")
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path) -> None:
     rows = rows_of(tmp_path / "run", cores=2)
-    first, second = (rendered(rows, overlay="tf_dgx1_p100_synth") for _ in range(2))
+    first, second = (rendered(rows, overlaid=P100) for _ in range(2))
     assert first == second
     canvas.write(first, tmp_path / "one", "scaling")
     assert {p.name: p.read_bytes() for p in (tmp_path / "one").iterdir()} == {
@@ -123,7 +128,7 @@ def test_many_strategies_get_a_row_for_each_scaling(tmp_path: Path, strategies: 
 
 def test_the_overlay_is_on_the_speedup_panel_and_cited(tmp_path: Path) -> None:
     rows = rows_of(tmp_path)
-    plain, overlaid = draw(rows), draw(rows, overlay="tf_dgx1_p100_synth")
+    plain, overlaid = draw(rows), draw(rows, overlaid=P100)
     for name in ("AlexNet", "VGG16", "ResNet-50", "InceptionV3", "ResNet-152", "TensorFlow benchmarks"):
         assert name in texts(overlaid) and name not in texts(plain)
     more = [len(b.lines) - len(a.lines) for a, b in zip(plain.axes, overlaid.axes, strict=True)]
@@ -140,10 +145,10 @@ def speedup_panels(figure: Figure) -> list[tuple[str, int]]:
 
 
 def test_published_speedups_are_not_drawn_over_another_base(tmp_path: Path) -> None:
-    figure = draw(rows_of(tmp_path, devices=(2, 4, 8)), overlay="tf_dgx1_p100_synth")
+    figure = draw(rows_of(tmp_path, devices=(2, 4, 8)), overlaid=P100)
     assert speedup_panels(figure) == [("speed-up over 2 devices", 0)]
     assert "these are over 2 devices" in texts(figure) and notes.PUBLISHED not in texts(figure)
-    (ideal,) = [line for line in figure.axes[1].lines if line.get_color() == marks.GREY]
+    (ideal,) = [line for line in figure.axes[1].lines if line.get_label() == "_guide"]
     assert list(ideal.get_xdata()) == [2, 4, 8] and list(ideal.get_ydata()) == [1, 2, 4]
 
 
@@ -168,7 +173,7 @@ def test_a_series_over_another_base_is_left_out_of_the_speedup_panel(tmp_path: P
 def test_published_names_are_in_the_margin_or_in_the_legend(
     tmp_path: Path, devices: tuple[int, ...], in_margin: bool
 ) -> None:
-    figure = draw(rows_of(tmp_path, devices=devices, cores=512), overlay="tf_dgx1_p100_synth")
+    figure = draw(rows_of(tmp_path, devices=devices, cores=512), overlaid=P100)
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert [t.get_text() for t in figure.axes[1].texts].count("VGG16") == in_margin
     assert legend.count("VGG16") == (not in_margin)
@@ -188,6 +193,32 @@ def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, name: str) ->
     assert legend.x0 >= 0 and legend.x1 <= 700 * dots and panel.width > 80 * dots
     assert panel.height > 110 * dots, "the panels keep their height"
     assert rendered(rows)["svg"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "overlay", "names"),
+    [
+        ("resnet18", TABLE, ["ResNet-50", "ResNet-152"]),
+        ("my_vgg", TABLE, ["VGG16"]),
+        ("mlp", TABLE, []),
+        ("cnn", TABLE, []),
+        ("gbdt", f"{TABLE}:AlexNet, VGG16", ["AlexNet", "VGG16"]),
+        ("resnet50", "", []),
+    ],
+)
+def test_published_curves_are_of_the_same_kind_of_model(
+    tmp_path: Path, experiment: str, overlay: str, names: list[str]
+) -> None:
+    run = fabricate.run_folder(tmp_path, experiment=experiment, config={"report": {"overlay": overlay}})
+    with canvas.style():
+        said = texts(figures.draw(find(RunFolder(run))))
+    assert [name for name in P100[1] if name in said.split("\n")] == names
+    assert ("P100" in said) == bool(names)
+
+
+def test_an_overlay_of_an_unknown_model_is_refused() -> None:
+    with pytest.raises(UserError, match="names 'VGG-16': did you mean 'VGG16'"):
+        published.overlaid(f"{TABLE}:VGG-16")
 
 
 def test_an_unknown_overlay_is_refused(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_gain_goes_up_and_what_is_unclear_has_a_question_mark(tmp_path: Path) 
 
 def test_what_was_not_measured_is_named(tmp_path: Path) -> None:
     figure = draw(found(tmp_path, without=("shard_map/strong/4/alone",)))
-    assert any("shard_map/strong/4/alone (build: no such part)" in text for text in texts(figure))
+    assert any("shard_map, strong, 4 devices, alone (build: no such part)" in text for text in texts(figure))
 
 
 def test_it_stands_below_the_scaling_figure_and_only_where_something_explains(tmp_path: Path) -> None:

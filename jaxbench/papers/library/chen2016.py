@@ -11,7 +11,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reader, Reading, Run
-from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.marks import Mark, exact, n_of
 
 CHEN, KORTHIKANTI = "chen2016_claims", "korthikanti_table4"
 PLAIN, SQRT, SELECTIVE = "none", "sqrt", "dots_saveable"
@@ -47,14 +47,14 @@ def memory(found: Evidence) -> Sequence[Ours]:
 def laws() -> Sequence[PublishedSeries]:
     blocks = np.array([4, 8, 16, 32])
     return [
-        PublishedSeries(label="n", x=blocks, y=blocks / 4),
-        PublishedSeries(label="sqrt(n), Chen", x=blocks, y=np.sqrt(blocks / 4)),
+        PublishedSeries(label="n", x=blocks, y=blocks / 4, formula=True),
+        PublishedSeries(label="sqrt(n), Chen", x=blocks, y=np.sqrt(blocks / 4), formula=True),
     ]
 
 
 def extra(found: Evidence) -> Sequence[Ours]:
     arms = [arm_of(found.place("remat"), name) for name in (SELECTIVE, SQRT)]
-    points = [Mark(at=place, value=_percent(arm.ratio)) for place, arm in enumerate(arms)]
+    points = [Mark(at=place, value=_percent(arm.ratio), n=n_of(arm)) for place, arm in enumerate(arms)]
     return [Ours(label="here", marks=points)]
 
 
@@ -113,7 +113,7 @@ PAPER = Paper(
         ),
     ),
     panels=(
-        Panel(title="activation memory", x="blocks", y="times the fewest", log="xy", published=laws, ours=memory),
+        Panel(title="activation memory", x="blocks", y="relative to 4 blocks", log="xy", published=laws, ours=memory),
         Panel(
             title="extra time",
             x="what is recomputed",

@@ -47,9 +47,15 @@ def _lost(found: Evidence, *, most: int, least: int = 2) -> Reading:
 
 def errors(found: Evidence) -> Sequence[Ours]:
     trainings = targets.read(found, "linear")
-    values = {batch: _error(targets.student(each)) for batch, each in trainings.accuracy.items()}
-    states = {batch: "refused" if trainings.diverged[batch] else "solid" for batch in values}
-    points = [Mark(at=batch, value=value, state=states[batch]) for batch, value in values.items()]
+    points = [
+        Mark(
+            at=batch,
+            value=_error(targets.student(each)),
+            state="refused" if trainings.diverged[batch] else "solid",
+            n=(len(each),),
+        )
+        for batch, each in trainings.accuracy.items()
+    ]
     return [Ours(label="here, linear rule", marks=points, crosses="small grey x: a training of this batch diverged")]
 
 

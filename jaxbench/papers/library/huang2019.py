@@ -95,7 +95,10 @@ def formulas() -> Sequence[PublishedSeries]:
     parts = [1, 2, 4, 8, 16, 32]
     return [
         PublishedSeries(
-            label=f"K = {stages}: (K - 1) / (M + K - 1)", x=parts, y=[100 * bubble.idle(stages, m) for m in parts]
+            label=f"K = {stages}: (K - 1) / (M + K - 1)",
+            x=parts,
+            y=[100 * bubble.idle(stages, m) for m in parts],
+            formula=True,
         )
         for stages in STAGES
     ]
@@ -159,8 +162,8 @@ PAPER = Paper(
     ),
     panels=(
         Panel(
-            title="throughput", x="micro-batches M", y="times K = 2, M = 1", log="xy", published=published_throughput,
-            ours=throughput,
+            title="throughput", x="micro-batches M", y="relative to K = 2, M = 1", log="xy",
+            published=published_throughput, ours=throughput,
         ),
         Panel(title="idle share", x="micro-batches M", y="%", log="x", published=formulas, ours=idle_shares),
     ),

@@ -9,7 +9,7 @@ from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of, most_devices
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve, exact
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.marks import Mark, n_of
 
 TABLE = "tf_dgx1_p100_synth"
 CONVOLUTIONS = "convolutions"
@@ -57,15 +57,15 @@ def speedups(found: Evidence) -> Sequence[Ours]:
 
 def rates(found: Evidence) -> Sequence[Ours]:
     _, *arms = _arms(found)
-    per_s = [arm.timing.step_s.under(arm.point.examples) for arm in arms]
-    return [Ours(label="alexnet here", marks=[Mark(at=i, value=each) for i, each in enumerate(per_s)])]
+    per_s = [(arm.timing.step_s.under(arm.point.examples), n_of(arm)) for arm in arms]
+    return [Ours(label="alexnet here", marks=[Mark(at=i, value=each, n=n) for i, (each, n) in enumerate(per_s)])]
 
 
 def published_speedups() -> Sequence[PublishedSeries]:
     table = published.read(TABLE).frame
     curve = [*(table["AlexNet"] / table["AlexNet"][0])]
     return [
-        PublishedSeries(label="ideal", x=[1, 8], y=[1, 8]),
+        PublishedSeries(label="ideal", x=[1, 8], y=[1, 8], formula=True),
         PublishedSeries(label="AlexNet, TensorFlow, data parallelism, P100", x=[*table["gpus"]], y=curve),
     ]
 
@@ -154,7 +154,8 @@ PAPER = Paper(
     ),
     panels=(
         Panel(
-            title="speed-up", x="devices", y="times one device", log="xy", published=published_speedups, ours=speedups
+            title="speed-up", x="devices", y="speed-up over 1 device", log="xy",
+            published=published_speedups, ours=speedups,
         ),
         Panel(
             title="two devices", x="parallelism of the dense layers", y="images a second", names=("data", "tensor"),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jaxbench.analysis import paired_ratio
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Reader, Reading, Run
-from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.marks import Mark, n_of
 
 EACH, BUCKETED, FUSED = "each", "bucketed", "fused"  # one all-reduce an array, one a bucket, one in all
 
@@ -34,7 +34,8 @@ def hidden(found: Evidence) -> Reading:
 
 def times(found: Evidence) -> Sequence[Ours]:
     arms = [arm_of(found.place("buckets"), name) for name in (EACH, BUCKETED, FUSED)]
-    return [Ours(label="mlp here", marks=[Mark(at=i, value=a.timing.step_s.times(1e3)) for i, a in enumerate(arms)])]
+    made = [Mark(at=i, value=arm.timing.step_s.times(1e3), n=n_of(arm)) for i, arm in enumerate(arms)]
+    return [Ours(label="mlp here", marks=made)]
 
 
 _MODEL = ("--config.model.width=1024", "--config.model.depth=8", "--config.batch=64")

@@ -40,12 +40,13 @@ def unscaled(found: Evidence) -> Reading:
 
 def pairs(found: Evidence) -> Sequence[Ours]:
     means = [100 * targets.student(accuracy(found, name)).value for name in (WHOLE, HALF)]
-    return [Ours(label="cnn here", marks=[Mark(at=means[0], value=targets.student(100 * accuracy(found, HALF)))])]
+    half = 100 * accuracy(found, HALF)
+    return [Ours(label="cnn here", marks=[Mark(at=means[0], value=targets.student(half), n=(len(half),))])]
 
 
 def published_pairs() -> Sequence[PublishedSeries]:
     table = published.read(TABLE).frame
-    same = PublishedSeries(label="no difference", x=[50, 100], y=[50, 100])
+    same = PublishedSeries(label="no difference", x=[50, 100], y=[50, 100], formula=True)
     return [same, PublishedSeries(label="ImageNet models, Table 1", x=[*table["fp32"]], y=[*table["mixed"]])]
 
 

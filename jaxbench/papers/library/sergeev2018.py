@@ -38,7 +38,7 @@ def speedups(found: Evidence) -> Sequence[Ours]:
 
 def published_speedups() -> Sequence[PublishedSeries]:
     table = published.read(TENSORFLOW).frame
-    ideal = PublishedSeries(label="ideal", x=[1, 8], y=[1, 8])
+    ideal = PublishedSeries(label="ideal", x=[1, 8], y=[1, 8], formula=True)
     return [
         ideal,
         *(
@@ -110,7 +110,8 @@ PAPER = Paper(
     ),
     panels=(
         Panel(
-            title="speed-up", x="devices", y="times one device", log="xy", published=published_speedups, ours=speedups
+            title="speed-up", x="devices", y="speed-up over 1 device", log="xy",
+            published=published_speedups, ours=speedups,
         ),
         Panel(
             title="efficiency",

@@ -54,8 +54,8 @@ def _examples(found: Evidence, at: int) -> Reading:
 
 
 def curve(found: Evidence) -> Sequence[Ours]:
-    logs = {batch: targets.student(np.log(steps)) for batch, steps in _steps(found).items()}
-    points = [Mark(at=batch, value=targets.exponential(value)) for batch, value in logs.items()]
+    logs = {batch: (targets.student(np.log(steps)), len(steps)) for batch, steps in _steps(found).items()}
+    points = [Mark(at=batch, value=targets.exponential(value), n=(n,)) for batch, (value, n) in logs.items()]
     return [Ours(label="here", marks=points)]
 
 
@@ -64,12 +64,14 @@ def laws(found: Evidence) -> Sequence[PublishedSeries]:
     trainings = targets.read(found, RULE)
     batches = np.array(list(_steps(found)), dtype=float)
     first = float(np.mean(trainings.steps[int(batches[0])]))
-    perfect = PublishedSeries(label="1 / batch", x=batches[[0, -1]], y=first * batches[0] / batches[[0, -1]])
+    perfect = PublishedSeries(
+        label="1 / batch", x=batches[[0, -1]], y=first * batches[0] / batches[[0, -1]], formula=True
+    )
     knee = targets.knee(trainings).value
     if not knee > 0:
         return [perfect]
     curve = first * (1 + knee / batches) / (1 + knee / batches[0])
-    return [perfect, PublishedSeries(label=f"1 + B / batch, knee B = {knee:.0f}", x=batches, y=curve)]
+    return [perfect, PublishedSeries(label=f"1 + B / batch, knee B = {knee:.0f}", x=batches, y=curve, formula=True)]
 
 
 _MATHEMATICS = "Steps do not depend on the machine; the model and the data set are small."

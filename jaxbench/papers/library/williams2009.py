@@ -82,16 +82,16 @@ def laws() -> Sequence[PublishedSeries]:
     """The laws with round parameters, for their shapes: the claims fit them to this machine's curve."""
     n = 2.0 ** np.arange(0, 7)
     return [
-        PublishedSeries(label="Amdahl, s = 5 %", x=n, y=fits.predict("Amdahl", n, 0.05)),
-        PublishedSeries(label="Gustafson, s = 5 %", x=n, y=fits.predict("Gustafson", n, 0.05)),
-        PublishedSeries(label="Gunther, a = 5 %, b = 0.1 %", x=n, y=fits.predict("USL", n, 0.05, 0.001)),
+        PublishedSeries(label="Amdahl, s = 5 %", x=n, y=fits.predict("Amdahl", n, 0.05), formula=True),
+        PublishedSeries(label="Gustafson, s = 5 %", x=n, y=fits.predict("Gustafson", n, 0.05), formula=True),
+        PublishedSeries(label="Gunther, a = 5 %, b = 0.1 %", x=n, y=fits.predict("USL", n, 0.05, 0.001), formula=True),
     ]
 
 
 def hockney(found: Evidence) -> Sequence[PublishedSeries]:
     fit = _fit(found)
-    sizes = np.array([size for size, _ in fit.residuals], dtype=float)
-    return [PublishedSeries(label="alpha + S / beta, fitted", x=sizes, y=1e6 * fit.seconds_at(sizes))]
+    sizes = np.geomspace(fit.residuals[0][0], fit.residuals[-1][0], 50)
+    return [PublishedSeries(label="alpha + S / beta, fitted", x=sizes, y=1e6 * fit.seconds_at(sizes), formula=True)]
 
 
 def _law(name: str, author: str, sentence: str) -> Claim:
@@ -151,7 +151,7 @@ PAPER = Paper(
         _law("USL", "Gunther", "Contention and coherency make it n / (1 + a (n - 1) + b n (n - 1))."),
     ),
     panels=(
-        Panel(title="all-reduce", x="bytes", y="microseconds", log="xy", base=10, ours=times, laws=hockney),
-        Panel(title="speed-up", x="devices", y="times one device", log="xy", published=laws, ours=speedups),
+        Panel(title="all-reduce", x="bytes", y="time, µs", log="xy", base=10, ours=times, laws=hockney),
+        Panel(title="speed-up", x="devices", y="speed-up over 1 device", log="xy", published=laws, ours=speedups),
     ),
 )  # fmt: skip

@@ -108,7 +108,7 @@ def _ticks(axis: Any, ticks: Sequence[float], show: Show) -> None:
 def round_ticks(low: float, high: float, *, base: int = 10, max_ticks: int = 7) -> list[float]:
     """At most `max_ticks` round numbers in [low, high].
 
-    Base 2: every n-th power, 1 KiB and 1 MiB among them. Base 10: the coarsest of four sets of digits that gives three.
+    Base 2: every n-th power, 1 KiB and 1 MiB among them. Base 10: the coarsest of five sets of digits that gives three.
     """
     if base != 10:
         powers = range(math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9) + 1)
@@ -117,7 +117,7 @@ def round_ticks(low: float, high: float, *, base: int = 10, max_ticks: int = 7) 
         return [float(base) ** power for power in aligned or powers[:1]]
     ticks: list[float] = []
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8), tuple(d / 10 for d in range(10, 100))):
+    for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8), range(1, 10), tuple(d / 10 for d in range(10, 100))):
         ticks = [digit * 10.0**decade for decade in decades for digit in digits if low <= digit * 10.0**decade <= high]
         if len(ticks) >= 3:
             break

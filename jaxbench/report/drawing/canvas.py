@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The canvas of every figure: 7 inches wide, in SVG, PNG and PDF, with bytes that depend on its data alone.
+"""The canvas of every figure: in SVG, PNG and PDF, 7 inches wide unless asked otherwise, its bytes by its data alone.
 
 Figures must work in black and white: a series has a marker and a colour (Okabe and Ito's palette, which colour-blind
 readers can tell apart), a bar has a hatch. `marks` defines filled, hollow, dashed and crossed-out marks.
@@ -10,8 +10,10 @@ from __future__ import annotations
 import io
 import logging
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,16 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from jaxbench.records.store import write_atomic
+from jaxbench.report.drawing import placing
+from jaxbench.report.drawing.labels import display
 
 FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG
 PANEL = 2.0  # height of a panel of lines in inches, with its title and labels
-_TITLE, _NAME, _LEGEND, _NOTE = 84, 40, 110, 150  # letters that fit: a title line, a name, the legend, a footnote line
+FULL_IN = 7.0  # the width of a page
+STACKED_IN = 5.0  # narrower figures have all of their panels below each other
+NO_TITLE = "none"
+_TITLE, _NAME, _LEGEND, _NOTE = 84, 48, 110, 150  # letters in 7 inches: a title, a name, the legend, a footnote line
 _STYLE: Any = {
     "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8, "axes.titlelocation": "left",
     "axes.labelsize": 8, "xtick.labelsize": 7.5, "ytick.labelsize": 7.5, "legend.fontsize": 7.5, "axes.linewidth": 0.6,
@@ -42,23 +49,48 @@ _METADATA: Any = {
 }
 
 
-def render(make: Callable[[], Figure | None]) -> dict[str, bytes]:
+@dataclass(frozen=True)
+class Look:
+    """What a person chooses for all figures of a run: the width, and what their titles call it ("": its experiment)."""
+
+    width_in: float = FULL_IN
+    title: str = ""
+
+
+_PLAIN = Look()
+_LOOK: ContextVar[Look] = ContextVar("look", default=_PLAIN)
+
+
+def look_of(config: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> Look:
+    """By the config of a run, or else by what is `asked`. Runs older than the settings have the defaults."""
+    section = asked if asked is not None else config.get("report")
+    section = section if isinstance(section, Mapping) else {}
+    return Look(float(section.get("width_in", FULL_IN)), str(section.get("title") or ""))
+
+
+def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[str, bytes]:
     """Calls `make` under the style and returns its figure by suffix; {} if it draws nothing.
 
     The bytes depend on the figure alone: no dates, no random ids.
     """
     files: dict[str, bytes] = {}
-    with style():
+    with style(look):
         figure = make()
         if figure is None:
             return files
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # keeps the layout just found: once is enough for three formats
+        lay_out(figure)
         for suffix in FORMATS:
             buffer = io.BytesIO()
             figure.savefig(buffer, format=suffix, dpi=DPI, metadata=_METADATA[suffix])
             files[suffix] = buffer.getvalue()
     return files
+
+
+def lay_out(figure: Figure) -> None:
+    """Finds the layout, once for all formats, and then the places of labels. Call it inside `style`."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # keeps the layout just found
+    placing.settle(figure)
 
 
 def write(files: dict[str, bytes], folder: Path, name: str) -> None:
@@ -73,8 +105,9 @@ def write(files: dict[str, bytes], folder: Path, name: str) -> None:
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def style(look: Look | None = None) -> Iterator[None]:
     """Applies the figures' settings instead of the user's matplotlibrc, and restores the old ones afterwards."""
+    token = _LOOK.set(look or _PLAIN)
     chatty = logging.getLogger("fontTools")  # logs every glyph that goes into the PDF
     level = chatty.level
     with matplotlib.rc_context():
@@ -85,6 +118,7 @@ def style() -> Iterator[None]:
             yield
         finally:
             chatty.setLevel(level)
+            _LOOK.reset(token)
 
 
 class Sheet:
@@ -100,13 +134,20 @@ class Sheet:
     ) -> None:  # fmt: skip
         """heights: of each row of panels, in inches; panels with named rows are as high as their names need.
         shared: matplotlib's ``sharex`` and ``sharey``."""
+        self._look, self._named = _LOOK.get(), dict[Axes, float]()
         self._heights = list(heights) if isinstance(heights, Sequence) else [heights] * rows
-        self._named: dict[Axes, float] = {}
+        self._stacked = self._look.width_in < STACKED_IN and columns > 1
+        grid = (rows, columns)
+        if self._stacked:
+            grid, widths, shared = (rows * columns, 1), None, {key: one for key, one in shared.items() if one is True}
+            self._heights = [height for height in self._heights for _ in range(columns)]
         self.figure = Figure(
-            figsize=(7.0, 1.0), layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03), dpi=DPI
-        )
+            figsize=(self._look.width_in, 1.0),
+            layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03), dpi=DPI,
+        )  # fmt: skip
         FigureCanvasAgg(self.figure)
-        self.panels: Any = self.figure.subplots(rows, columns, squeeze=False, width_ratios=widths, **shared)
+        panels = self.figure.subplots(*grid, squeeze=False, width_ratios=widths, **shared)
+        self.panels: Any = panels.reshape(rows, columns)
 
     def only(self) -> Axes:
         """The panel of a figure that has one."""
@@ -117,15 +158,18 @@ class Sheet:
         """Makes one wide panel of a row of panels."""
         for axes in self.panels[row]:
             axes.remove()
-        wide = self.figure.add_subplot(self.panels[0, 0].get_gridspec()[row, :])
-        self.panels[row, :] = wide
+        first = row * self.panels.shape[1] if self._stacked else row
+        wide: Axes = self.figure.add_subplot(self.panels[0, 0].get_gridspec()[first, :])
+        self.panels[row, 0] = wide
         return wide
 
     def names(self, axes: Axes, labels: Sequence[str], *, beside: int = 1, shown: bool = True) -> None:
         """Names of horizontal marks at 0, 1, ..., the first on top. beside: marks per row. shown: False for a panel
         that shares the names of the panel to its left."""
-        axes.set_yticks(range(len(labels)), list(labels))
-        axes.tick_params(axis="y", length=0, labelleft=shown)
+        fits = max(16, round(_NAME * self._look.width_in / FULL_IN))
+        labels = [textwrap.fill(label, fits) if len(label) > fits and "\n" not in label else label for label in labels]
+        axes.set_yticks(range(len(labels)), labels)
+        axes.tick_params(axis="y", length=0, labelleft=shown or self._stacked)
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.grid(False, axis="y")
         lines = max((label.count("\n") + 1 for label in labels), default=1)
@@ -135,26 +179,43 @@ class Sheet:
         self, title: str, handles: Sequence[Any] = (), notes: Sequence[str] = (), *, even: bool = True
     ) -> Figure:
         """Adds legend and footnotes and sets the height. even: legend lines of about the same length."""
-        rows = zip(self.panels, self._heights, strict=True)
-        heights = [max(self._named.get(axes, height) for axes in row) for row, height in rows]
+        lines = self.panels.reshape(-1, 1) if self._stacked else self.panels
+        if self._stacked:
+            for axes in self.panels.flat:
+                axes.tick_params(labelleft=True, labelbottom=True)
+        heights = [
+            max((self._named.get(axes, height) for axes in line if axes.figure is not None), default=0.01)
+            for line, height in zip(lines, self._heights, strict=True)
+        ]
         self.panels[-1, -1].get_gridspec().set_height_ratios(heights)
-        above, below = _legend(self.figure, handles, title=title, even=even), _footnotes(self.figure, notes)
+        scale = self._look.width_in / FULL_IN
+        above = _legend(self.figure, handles, title=self._title(title), even=even, scale=scale)
+        below = _footnotes(self.figure, notes, round(_NOTE * scale) - 6 * (scale < 1))
         self.figure.set_figheight(0.35 + sum(heights) + 0.16 * above + 0.12 * below)
         return self.figure
 
+    def _title(self, title: str) -> str:
+        """Titles are "experiment: subject"; the look replaces the former."""
+        if not self._look.title:
+            return title
+        subject = title.partition(": ")[2] or title
+        return "" if self._look.title == NO_TITLE else f"{self._look.title}: {subject}"
+
 
 def short(name: str, limit: int = _NAME) -> str:
-    """Shortens a long name in its middle, because its ends distinguish it from others."""
+    """The name as figures show it. A long one is shortened in its middle, because its ends distinguish it."""
+    name = display(name)
     return name if len(name) <= limit else f"{name[: limit // 2 - 1]}…{name[-(limit // 2) :]}"
 
 
-def _legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool) -> int:
-    """Title and legend above the panels. Returns how many lines."""
+def _legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool, scale: float) -> int:
+    """Title and legend above the panels. Returns how many lines. scale: of the width, 1 for a page's."""
     widest = max((len(str(handle.get_label())) for handle in handles), default=0) + 8  # the sample of the line
-    columns = max(1, min(len(handles), 5, _LEGEND // widest))
+    columns = max(1, min(len(handles), 5, round(_LEGEND * scale) // widest))
     if even and handles:
         columns = -(-len(handles) // -(-len(handles) // columns))
-    heading = textwrap.fill(short(title, 2 * _TITLE - 10), _TITLE)
+    letters = round(_TITLE * scale)
+    heading = textwrap.fill(short(title, 2 * letters - 10), letters)
     figure.legend(
         handles=handles, loc="outside upper center", ncols=columns, title=heading, frameon=False, handlelength=2.6,
         title_fontproperties={"weight": "bold", "size": 8.5}, borderpad=0.1,
@@ -162,9 +223,9 @@ def _legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool) -
     return -(-len(handles) // columns) + heading.count("\n") + 1
 
 
-def _footnotes(figure: Figure, notes: Sequence[str]) -> int:
+def _footnotes(figure: Figure, notes: Sequence[str], letters: int) -> int:
     """Small print below the panels, each note once. Returns how many lines it takes."""
-    text = "\n".join(textwrap.fill(note, _NOTE) for note in dict.fromkeys(notes))
+    text = "\n".join(textwrap.fill(display(note), letters) for note in dict.fromkeys(notes))
     if not text:
         return 0
     figure.supxlabel(text, fontsize=6.5, color="#333333", x=0.01, ha="left")

@@ -54,8 +54,8 @@ def handles(names: Iterable[str]) -> list[Line2D]:
 
 def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
     """The footnotes: n, what the error bars of times are, and what hollow and crossed-out marks mean."""
-    hollow = [note for note in notes.of_marks(timed) if note != notes.WRONG]
-    wrong = [note for note in notes.of_marks(drawn) if note == notes.WRONG]
+    hollow = [note for note in notes.of_states(timed) if note != notes.WRONG]
+    wrong = [note for note in notes.of_states(drawn) if note == notes.WRONG]
     return [*notes.of_times(timed, "a point", what="times: "), *hollow, *wrong]
 
 

@@ -2,8 +2,8 @@
 """The marks of the figures: lines with intervals, bars, stacks, dots, and what others published.
 
 Filled: measured on no more devices than cores. Hollow: oversubscribed, so its time says nothing and it has no interval.
-Crosses are on no line: a large black one failed its checks, a small grey one was refused by a gate. Hollow and dashed
-grey: published by others.
+Crosses are on no line: a large black one failed its checks, a small grey one was refused by a gate. Hollow and dotted
+grey: published by others. Dashed black without marks: the ideal, a formula, or a limit.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.report.drawing import placing
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # for bars, which have no markers
 _LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bdbdbd")  # COLOURS, with room for hatches
 GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or from another run
-DASHES: Any = dict(color=GREY, linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
+DASHES: Any = dict(color="black", linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
+FORMULAS: Any = ((0, (6, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))  # several at once
 DASHED: Any = (0, (3, 1.5))  # a second line of the same series
-PUBLISHED: Any = dict(
-    color=PALE, markersize=3.3, markerfacecolor="white", markeredgewidth=0.7, linewidth=0.8, linestyle="--"
-)
+HOLLOW: Any = dict(markersize=3.3, markerfacecolor="white", markeredgecolor=PALE, markeredgewidth=0.7)
+PUBLISHED: Any = {**HOLLOW, "color": PALE, "linewidth": 1.0, "linestyle": ":"}
 UNTOLD: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.7, linestyle=(0, (2, 1.5)))  # a part of a bar
 THICK = 0.72  # of a bar; rows are 1 apart
 _ERROR: Any = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
@@ -45,6 +46,7 @@ class Mark:
       state: solid | hollow | wrong | refused.
       style: its colour with marker or hatch, if it is not part of a line.
       text: written beside it.
+      n: what its interval rests on: (blocks, rounds, processes), or (seeds,).
     """
 
     at: float
@@ -52,6 +54,7 @@ class Mark:
     state: str = "solid"
     style: int = 0
     text: str = ""
+    n: tuple[int, ...] = ()
 
     @property
     def drawn(self) -> Estimate:
@@ -87,8 +90,13 @@ def of(
     exact: bool = False, scale: float = 1,
 ) -> list[Mark]:  # fmt: skip
     """One mark for each row whose value is known, by `at`. scale: of the value."""
-    made = [Mark(at=at(row), value=value(row).times(scale), state=state(row, exact=exact)) for row in rows]
+    made = [Mark(at=at(row), value=value(row).times(scale), state=state(row, exact=exact), n=n_of(row)) for row in rows]
     return sorted((mark for mark in made if mark.value.known and math.isfinite(mark.at)), key=lambda mark: mark.at)
+
+
+def n_of(row: Any) -> tuple[int, int, int]:
+    """What the interval of a row or an arm rests on: (blocks, rounds, processes)."""
+    return row.timing.samples, row.timing.rounds, row.timing.processes
 
 
 def series_style(place: int) -> tuple[str, str]:
@@ -196,12 +204,14 @@ def cross(axes: Axes, x: float, y: float, *, refused: bool = False) -> None:
 
 
 def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, size: float = 6.5, **style: Any) -> None:
-    """Writes a text to the right of its mark, or above it. The axis must have room for it."""
+    """Writes a text to the right of its mark, or above it; elsewhere next to it where something is in the way."""
     if not text:
         return
     place: dict[str, Any] = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
     place |= style
-    axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place).set_in_layout(False)
+    written = axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place)
+    written.set_in_layout(False)
+    written.set_label(placing.MOVABLE)
 
 
 def beside(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
@@ -223,42 +233,39 @@ def unity(axes: Axes, *, at: float = 1.0, along: str = "x") -> None:
     (axes.axvline if along == "x" else axes.axhline)(at, **DASHES, zorder=1)
 
 
-def guide(axes: Axes, x: Any, y: Any) -> None:
-    """A dashed line of ideal values."""
-    axes.plot(x, y, **DASHES, zorder=1)
+def guide(axes: Axes, x: Any, y: Any, *, label: str = "_guide", number: int = 0) -> Line2D:
+    """A dashed line of ideal values, or of a formula. number: of several that must differ."""
+    (drawn,) = axes.plot(x, y, **DASHES | {"linestyle": FORMULAS[number % len(FORMULAS)]}, label=label, zorder=1)
+    return drawn
 
 
 def published(axes: Axes, x: Any, y: Any, *, shape: str, joined: bool = True, label: str = "_published") -> Line2D:
-    """A published series: hollow grey markers, joined by a dashed line if `joined`."""
+    """A published series: hollow grey markers, joined by a dotted line if `joined`."""
     style = PUBLISHED if joined else {**PUBLISHED, "linestyle": "none"}
     (drawn,) = axes.plot(x, y, marker=shape, zorder=1.5, label=label, **style)
     return drawn
 
 
 def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> None:
-    """Hollow dashed bars of published values: (place, value, text)."""
+    """Hollow dotted bars of published values: (place, value, text)."""
     for at, value, text in entries:
-        style: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=(0, (4, 2)))
+        style: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=":")
         axes.barh([at], [value], height=0.62, zorder=2, **style)
         write(axes, max(value, 0.0), at, text)
 
 
 def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 5.5) -> None:
-    """Names to the right of each line's last point, pushed apart, each with a thin line to its point.
+    """Names to the right of each line's last point, at its height unless another is there, with a thin line to it.
 
     reach: the x of a name over the x of its point. size: of the letters, in points.
     """
-    low, high = axes.get_ylim()
-    apart = (high / low) ** 0.06
-    y = high * apart
-    ends = [(*np.asarray(line.get_xydata())[-1], str(line.get_label())) for line in lines]
-    for x, value, name in sorted(ends, key=lambda end: -end[1]):
-        y = min(value * apart, y / apart)
+    for line in lines:
+        x, value = np.asarray(line.get_xydata())[-1]
         axes.annotate(
-            name, (x, value), xytext=(x * reach, y), textcoords="data", fontsize=size, color="#444444", va="center",
-            annotation_clip=False, zorder=0,
+            str(line.get_label()), (x, value), xytext=(x * reach, value), textcoords="data", fontsize=size,
+            color="#444444", va="center", annotation_clip=False, zorder=0,
             arrowprops=dict(arrowstyle="-", color=PALE, linewidth=0.4, shrinkA=0, shrinkB=2, relpos=(0, 0.5)),
-        )  # fmt: skip
+        ).set_label(placing.SPREAD)  # fmt: skip
 
 
 def bar_style(place: int, *, hollow: bool = False) -> dict[str, Any]:
@@ -288,5 +295,6 @@ def published_handle(shape: str, label: str) -> Line2D:
     return Line2D([], [], marker=shape, label=label, **PUBLISHED)
 
 
-def guide_handle(label: str) -> Line2D:
-    return Line2D([], [], label=label, **DASHES)
+def guide_handle(label: str, **more: Any) -> Line2D:
+    """more: of the markers, where published values lie on the line."""
+    return Line2D([], [], label=label, **DASHES, **more)

@@ -6,15 +6,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxbench.analysis.intervals import MIN_ROUNDS
+
 HOLLOW = "hollow: oversubscribed (more devices than cores); proves correctness, not speed"
 FAKE = "fake devices beyond the cores prove bytes and arithmetic, never speed"
 WRONG = "large black x: failed its checks"
 REFUSED = "small grey x: refused by a gate, so in no line and no headline"
-PUBLISHED = "hollow, dashed grey: published by others, not measured here"
+PUBLISHED = "hollow, dotted grey: published by others, not measured here"
 EXACT = "bytes are exact, so their marks are filled even when oversubscribed"
+BARS = "error bars: 95 % confidence intervals"
 
 
 def of_marks(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
+    """What error bars and marks mean, and how many measurements they stand for, if these rows have any.
+
+    fake: all devices are fake.
+    """
+    return [*of_times(rows, "a point"), *of_states(rows, fake=fake)]
+
+
+def of_states(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
     """What marks other than filled ones mean, if these rows or arms have any. fake: all devices are fake."""
     notes = []
     if any(row.point.oversubscribed and row.timing.step_s.known for row in rows):
@@ -27,18 +38,25 @@ def of_marks(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
 
 
 def of_times(rows: Sequence[Any], each: str, *, what: str = "", of: str = "") -> list[str]:
-    """How many blocks and rounds `each` row or arm has, and what the error bars are; [] if nothing was timed.
+    """What the error bars are, and how many blocks, rounds and processes `each` row has; [] if nothing was timed.
 
     what: the beginning of the note. of: a remark on the intervals.
     """
     timed = [row for row in rows if row.timing.step_s.known]
     if not timed:
         return []
-    blocks, rounds = (_span([getattr(row.timing, name) for row in timed]) for name in ("samples", "rounds"))
     bars = [row.timing.step_s.has_interval for row in timed if not row.point.oversubscribed]  # hollow marks have none
-    meaning = f"; error bars: 95 % intervals{of}" if any(bars) else ""
-    notes = [f"{what}n = {blocks} blocks in {rounds} rounds {each}{meaning}"]
-    return notes if all(bars) else [*notes, "no error bar: fewer than 3 rounds"]
+    n = n_of([(row.timing.samples, row.timing.rounds, row.timing.processes) for row in timed])
+    notes = [f"{what}{f'{BARS}{of}; ' if any(bars) else ''}{n} {each}"]
+    return notes if all(bars) else [*notes, f"no error bar: fewer than {MIN_ROUNDS} rounds"]
+
+
+def n_of(every: Sequence[tuple[int, ...]]) -> str:
+    """ "n = 10 blocks in 5 rounds of 5 processes", or "n = 3 seeds": what `marks.Mark.n` is of several marks."""
+    if len(every[0]) == 1:
+        return f"n = {_span([n[0] for n in every])} seeds"
+    blocks, rounds, processes = (_span(values) for values in zip(*every, strict=True))
+    return f"n = {blocks} blocks in {rounds} rounds of {processes} process{'es' * (processes != '1')}"
 
 
 def cited(source: str) -> str:

@@ -39,7 +39,7 @@ def remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
     """The footnotes of every figure of arms. paired: its ratios are over shared rounds."""
     arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
     sentences = notes.of_times(arms, "an arm", of=", ratios over shared rounds" if paired else "")
-    sentences += notes.of_marks(arms)
+    sentences += notes.of_states(arms)
     missing = [arm.label for arm in arms_of(places) if not arm.timing.step_s.known]
     if missing:
         sentences.append(f"not measured: {', '.join(short(name, 30) for name in dict.fromkeys(missing))}")

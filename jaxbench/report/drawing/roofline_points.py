@@ -13,6 +13,8 @@ from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.series import naming
 
+MOST_LABELS = 8  # of these, device counts are told apart; of more, the legend would be as large as the panel
+
 
 @dataclass(frozen=True, kw_only=True)
 class Spot(Mark):
@@ -39,15 +41,18 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
     return [
         Spot(
             at=(row.point.flops or 0) / (row.point.bytes_moved or 1), value=row.flop_per_s, state=marks.state(row),
-            label=names[row.point.point], platform=row.point.platform,
+            label=names[row.point.point], platform=row.point.platform, n=marks.n_of(row),
         )
         for row in able
     ]  # fmt: skip
 
 
 def of_training(rows: Sequence[Row]) -> list[Spot]:
-    """Training steps whose bytes the compiler counted. On an accelerator, FLOP/s are per device."""
+    """Training steps whose bytes the compiler counted, a series for each strategy and, if they are
+    few, device count. On an accelerator, FLOP/s are per device.
+    """
     spots = []
+    of_count = len({(row.point.strategy, row.point.devices) for row in rows}) <= MOST_LABELS
     for row in rows:
         record, use = row.point.record, row.use
         moved = record.passport.compiler_bytes_per_step if record is not None else None
@@ -57,8 +62,8 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
         spots.append(
             Spot(
                 at=use.flops_per_step / moved, value=row.timing.step_s.under(use.flops_per_step / share),
-                state=marks.state(row), label=f"{row.point.strategy}, {devices(row.point.devices)}",
-                platform=row.point.platform, kind="training",
+                state=marks.state(row), label=", ".join([row.point.strategy, *[devices(row.point.devices)] * of_count]),
+                platform=row.point.platform, kind="training", n=marks.n_of(row),
             )
         )  # fmt: skip
     return spots

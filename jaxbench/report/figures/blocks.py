@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from jaxbench.analysis import load
 from jaxbench.analysis.records_by_point import session
 from jaxbench.records.schema import RoundRecord
+from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.kit import Figure, Sheet, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.findings import Findings
@@ -21,6 +22,7 @@ VIEWS = ("training", "levers", "cases")
 ORDER = 9
 POINTS = 16  # rows that fit; those with the longest steps are shown
 APART = 0.003  # of the figure's width, between the blocks of a round, which would hide each other
+EDGE = 0.42  # of a row: where its marks end
 REACH = 0.3  # half of a row's height is this deviation from the point's median
 CAPTION = (
     "Each row is a point, and each mark a block of steps at the time when it was measured. Its height is its time per "
@@ -38,7 +40,7 @@ def draw(run: Findings) -> Figure | None:
     times = [_time(each) for point in points for each in point.rounds]
     start, apart = min(times), APART * max(1.0, max(times) - min(times))
     processes = sorted({_process(each) for point in points for each in point.rounds})
-    sheet, marks = Sheet(), set[str]()
+    sheet, shapes = Sheet(), set[str]()
     axes = sheet.only()
     for place, point in enumerate(points):
         axes.axhline(place, color=GREY, linewidth=0.5, zorder=1)
@@ -46,13 +48,19 @@ def draw(run: Findings) -> Figure | None:
             colour = COLOURS[processes.index(_process(each)) % len(COLOURS)]
             inside = "x" if load.contended(point, each) else "o"
             blocks = [(_time(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]
-            marks |= _strip(axes, blocks, place, colour, inside)
+            shapes |= _strip(axes, blocks, place, colour, inside)
+    for height, text in ((-EDGE, f"+{100 * REACH:.0f} %"), (0, "median"), (EDGE, f"−{100 * REACH:.0f} %")):
+        axes.axhline(height, color=GREY, linewidth=0.4, linestyle=":", zorder=0)  # the scale, at the first row
+        marks.beside(axes, height, text)
     axes.set_xlabel("minutes since the first round")
-    sheet.names(axes, [short(point.point, 40) for point in points], beside=2)
-    notes = ["triangles: beyond the edge of the row"] if marks & {"^", "v"} else []
+    sheet.names(axes, [short(point.point, 48) for point in points], beside=2)
+    notes = [
+        f"height of a mark in its row: time per step over the point's median, from {-100 * REACH:.0f} % to "
+        f"+{100 * REACH:.0f} %" + ("; triangles: beyond" if shapes & {"^", "v"} else "")
+    ]
     if len(points) < len(measured):
         notes.append(f"the {len(points)} points with the longest steps, of {len(measured)}")
-    return sheet.finish(f"{run.experiment}: every timed block", _handles(len(processes), marks), notes)
+    return sheet.finish(f"{run.experiment}: every timed block", _handles(len(processes), shapes), notes)
 
 
 def _deviations(each: RoundRecord, step_s: float) -> list[tuple[float, bool]]:
@@ -69,7 +77,7 @@ def _strip(axes: Any, blocks: Sequence[tuple[float, float, bool]], place: int, c
     used = set()
     for seconds, off, warm in blocks:
         marker = inside if abs(off) <= REACH else "^" if off > 0 else "v"
-        y = place - 0.45 * min(1.0, max(-1.0, off / REACH))
+        y = place - EDGE * min(1.0, max(-1.0, off / REACH))
         face = "none" if warm and marker != "x" else colour
         style: Any = {"color": colour} if marker == "x" else {"facecolors": face, "edgecolors": colour}
         axes.scatter([seconds / 60], [y], s=9, marker=marker, linewidths=0.6, zorder=2, **style)
@@ -77,13 +85,13 @@ def _strip(axes: Any, blocks: Sequence[tuple[float, float, bool]], place: int, c
     return used
 
 
-def _handles(processes: int, marks: set[str]) -> list[Any]:
+def _handles(processes: int, shapes: set[str]) -> list[Any]:
     def handle(label: str, **facts: Any) -> Line2D:
         return Line2D([], [], linestyle="none", markersize=4, label=label, **facts)
 
     count = min(processes, len(COLOURS))
     names = [handle(f"process {number + 1}", marker="o", color=COLOURS[number]) for number in range(count)]
-    contended = [handle("contended", marker="x", color=GREY)] if "x" in marks else []
+    contended = [handle("contended", marker="x", color=GREY)] if "x" in shapes else []
     return [*names, handle("warm-up", marker="o", markerfacecolor="none", color=GREY), *contended]
 
 

@@ -78,5 +78,5 @@ def _behind(axes: Axes) -> str:
     log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=11)
     log_axis(axes, "y", show=plain, max_ticks=9)
     marks.end_labels(axes, lines, reach=1.5, size=6.5)
-    entitle(axes, f"{BESIDE_PUBLISHED}: bus bandwidth", x="payload")
+    entitle(axes, f"{short(BESIDE_PUBLISHED)}: bus bandwidth", x="payload")
     return notes.cited(f"{published.read('allreduce_busbw').project}; one node of 8, and 4 nodes")

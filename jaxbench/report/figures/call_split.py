@@ -55,4 +55,5 @@ def _bar(axes: Axes, at: int, one: CallSplit) -> None:
 
 def _notes(splits: Sequence[CallSplit]) -> list[str]:
     untold = not all(told for one in splits for told in one.told)
-    return ["white, dashed: cannot tell, because the interval of that part includes 0"] if untold else []
+    told = ["white, dashed: cannot tell, because the 95 % confidence interval of that part includes 0"]
+    return ["bars: medians", *told * untold]

@@ -74,5 +74,5 @@ def _handles(lines: Sequence[CardCurve], styles: list[tuple[str, str]]) -> list[
 def _notes(lines: Sequence[CardCurve]) -> list[str]:
     every = [mark for line in lines for mark in line.marks]
     states = {mark.state for mark in every}
-    bars = ["error bars: 95 % intervals"] if any(mark.value.has_interval for mark in every) else []
+    bars = [f"{notes.BARS}; n is in each card"] if any(mark.value.has_interval for mark in every) else []
     return bars + [note for state, note in (("hollow", notes.HOLLOW), ("wrong", notes.WRONG)) if state in states]

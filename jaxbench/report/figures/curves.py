@@ -17,9 +17,11 @@ VIEWS = ("cases/curves", "cases/versus")
 CAPTION = (
     "Left: at small sizes read the time, which is flat while launching the work costs more than the work itself. "
     "Right: at large sizes read the throughput. Dotted lines: sizes from which one implementation is faster than "
-    "another. Short bars: n½, the size at which a series reaches half of its best throughput."
+    "another, where few operations leave room for them; the table has all. Short bars: n½, the size at which a series "
+    "reaches half of its best throughput."
 )
 UNIT = "elements"
+FEW = 3  # operations with a column that says what letters and short bars mean; the table has those of more
 _WORDS = 29  # letters in a line of the column that says what the marks mean
 
 
@@ -30,8 +32,9 @@ def draw(run: CaseFindings) -> Figure | None:
         return None
     every = series.split(rows, ("impl", "dtype", "platform", "cores"), size=elements)
     operations = series.operations(rows)
-    words = {op: _words(op, run) for op in operations}
-    tall = max(1.65 if len(operations) <= 4 else 1.35, 0.25 + 0.108 * max(map(len, words.values())))
+    few = len(operations) <= FEW
+    words = {op: _words(op, run) if few else [] for op in operations}
+    tall = max(1.65 if few else 1.25, 0.25 + 0.108 * max(map(len, words.values())))
     widths = [1, 1, 0.6] if any(words.values()) else [1, 1]
     sheet = Sheet(len(operations), len(widths), widths=widths, heights=tall)
     for line, op in zip(sheet.panels, operations, strict=True):
@@ -39,7 +42,7 @@ def draw(run: CaseFindings) -> Figure | None:
         for one in of_op:
             one.draw(line[0], elements, series.time)
             one.draw(line[1], elements, per_second)
-        _crossings(line[:2], _inside(op, run))
+        _crossings(line[:2], _inside(op, run) if few else [])
         _knees(line[1], _half(op, run), of_op)
         for beside in line[2:]:  # there is none where no mark needs words
             beside.axis("off")

@@ -19,7 +19,7 @@ CAPTION = (
     "Forecasts. Top: the tinted band goes from all communication hidden to none, the hatched one is widened by the "
     "error of the method; a dashed line is a bound that a step cannot beat; hollow marks are published results, black "
     "of a model as large, grey of others. Below: the memory of a step on one device, with what a device has, and the "
-    "bytes that it sends in a step. Filled marks were compiled, hollow ones reckoned from compiled ones."
+    "bytes that it sends in a step. Filled marks were compiled, hollow ones extrapolated from compiled ones."
 )
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
 _AS_LARGE = 0.1  # a published model is as large as one whose parameters differ by less
@@ -29,12 +29,12 @@ Family = tuple[str, str, str, str]
 
 
 def draw(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
-    """Three panels over devices. None without a point that compiled."""
+    """Three panels over devices. None without two points that compiled: the table says what one is."""
     families: dict[Family, list[ForecastRecord]] = {}
     for record in sorted(records, key=lambda record: record.devices):
         if record.status == "ok":
             families.setdefault(_family(record), []).append(record)
-    if not families:
+    if sum(map(len, families.values())) < 2:
         return None
     sheet = Sheet(3, 1, heights=[2.4, 1.5, 1.5])
     top, memory, wire = sheet.panels[:, 0]
@@ -56,7 +56,7 @@ def draw(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
         axes.set_xlim(counts[0] / _MARGIN, counts[-1] * _MARGIN)
     top.set_ylim(0, 1.08 * top.dataLim.y1)
     handles = [
-        marks.handle(place, " ".join(filter(None, family)), between=":") for place, family in enumerate(families)
+        marks.handle(place, ", ".join(filter(None, family)), between=":") for place, family in enumerate(families)
     ]
     return sheet.finish(title, [*handles, *cited], _notes(records, cited))
 
@@ -119,8 +119,7 @@ def _capacities(axes: Axes, records: Sequence[ForecastRecord]) -> None:
     known = {record.target.partition(":")[0]: record.memory_bytes for record in records if record.memory_bytes}
     for name, size in known.items():
         axes.axhline(size / 1e9, color=marks.GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
-        axes.annotate(f"{name} has {size / 1e9:.3g} GB", (1.0, size / 1e9), xycoords=("axes fraction", "data"),
-                      fontsize=6, ha="right", va="bottom", color=marks.GREY)  # fmt: skip
+        marks.beside(axes, size / 1e9, f"{name} has\n{size / 1e9:.3g} GB", color=marks.GREY)
 
 
 def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[int]) -> list[Line2D]:
@@ -149,7 +148,7 @@ def _notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) -> list[s
     if any(record.low_s and record.high_s is None for record in records):
         sentences.append("dashed, with marks that point down: at best, a bound")
     if any(record.status == "ok" and record.basis != COMPILED for record in records):
-        sentences.append("hollow marks: reckoned from compiled points, not compiled")
+        sentences.append("hollow marks: extrapolated from compiled points, not compiled")
     if cited:
         sentences.append(
             "black: published for a model as large; grey: for others; as published, with masked attention counted"

@@ -20,16 +20,20 @@ from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, efficiency_ax
 VIEWS = ()  # the page of a training draws it
 NAME = "goodput"
 CAPTION = (
-    "Above: the wall time of the training, over all its starts. Below: the share of steps that count that a training "
-    "with these costs of a checkpoint and a restart can expect, when any failing device ends the job."
+    "Above: the wall time of the training, over all its starts. Below, of a training of ten minutes or more: the share "
+    "of steps that count that a training with these costs of a checkpoint and a restart can expect, when any failing "
+    "device ends the job."
 )
 MOST = 10**5  # devices
 SLOW = 60.0, 600.0  # seconds that a checkpoint blocks and a restart takes, of a large model: assumed, not measured
+LEAST_S = 600.0  # a shorter training's costs of a checkpoint and a restart say nothing of a large one's
 _NAMED = 6  # parts of the bar; the smallest ones share a style
 
 
 def draw(spent: Mapping[str, int], costs: Costs | None, *, title: str, forecast: float | None = None) -> Figure:
     """spent: `account.totals`. costs: None before a checkpoint was sealed. forecast: the goodput expected of it."""
+    if sum(spent.values()) / 1e9 < LEAST_S:
+        costs = None
     sheet = Sheet(2, 1, heights=[0.75, 2.2]) if costs else Sheet(heights=0.75)
     parts = _bar(sheet.panels[0, 0], spent, forecast)
     handles = [marks.bar_handle(style, label) for style, label in enumerate(parts)]
@@ -53,7 +57,7 @@ def _bar(axes: Axes, spent: Mapping[str, int], forecast: float | None) -> list[s
     axes.set_xlim(0, whole)
     axes.set_ylim(-0.5, 0.5)
     axes.grid(False, axis="y")
-    entitle(axes, "wall time", x="seconds")
+    entitle(axes, "wall time, s")
     return list(parts)
 
 

@@ -27,7 +27,7 @@ def draw(run: LeverFindings) -> Figure | None:
         sheet.names(axes, [short(arm.label, 32) for arm in place.arms])
         entitle(axes, place.name if len(compared) > 1 else "")
     entitle(sheet.panels[-1, 0], x="speed-up over the first rung")
-    what = "rung: speed-up over the rung before it, with its 95 % interval; ?: the interval contains 1"
+    what = "rung: speed-up over the rung before it, with its 95 % confidence interval; ?: it contains 1"
     return sheet.finish(f"{run.experiment}: what each rung gains", notes=[what, *places.remarks(compared)])
 
 

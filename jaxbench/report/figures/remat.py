@@ -14,7 +14,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.memory_by_depth import Law
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
-from jaxbench.report.drawing.kit import Axes, Figure, Sheet, bytes_tick, entitle, log_axis, plain, short
+from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, bytes_tick, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/remat",)
@@ -27,7 +27,7 @@ KORTHIKANTI, CHEN = "korthikanti_table4", "chen2016_claims"
 _NAMES = {
     "full_recompute": "full (22B)",
     "selective_recompute": "selective (22B)",
-    "selective_plus_sequence": "selective +\nsequence par.",
+    "selective_plus_sequence": "selective + seq.",
 }
 
 
@@ -128,23 +128,29 @@ def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
         axes.plot(n, size, color=colour, marker=marker, linestyle="none", label=label, zorder=3)
         if law.slope.known:
             axes.plot(n, np.exp(law.intercept) * n**law.slope.value, color=colour, linewidth=0.9, zorder=2)
-    _guides(axes, laws)
+    fitted, guides = axes.lines[:], _guides(axes, laws)
     log_axis(axes, "x", base=2, show=plain, max_ticks=6)
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
     entitle(axes, "scratch memory", x="blocks")
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** (0.04 + 0.11 * len(laws)))
-    axes.legend(loc="upper left", fontsize=6.5, frameon=False, borderpad=0.1, handletextpad=0.2)
+    marks.end_labels(axes, guides, reach=1.15, size=6.5)
+    axes.legend(
+        handles=[line for line in fitted if line.get_linestyle() == "None"],
+        loc="upper left",
+        fontsize=6.5,
+        frameon=False,
+        borderpad=0.1,
+        handletextpad=0.2,
+    )
 
 
-def _guides(axes: Axes, laws: Sequence[Law]) -> None:
-    """Below all points, so that they are not taken for fits."""
+def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:
+    """From below all points, so that they are not taken for fits."""
     every = [size for law in laws for size in law.sizes]
     first, last = min(n for n, _ in every), max(n for n, _ in every)
     if first == last:
-        return
+        return []
     start = 0.6 * min(size for _, size in every)
-    for slope, name in ((1.0, "n"), (0.5, "√n")):
-        end = start * (last / first) ** slope
-        marks.guide(axes, [first, last], [start, end])
-        marks.write(axes, last, end, name, xytext=(2, 0), color=marks.GREY)
+    ends = [(name, start * (last / first) ** slope) for name, slope in (("n", 1.0), ("√n", 0.5))]
+    return [marks.guide(axes, [first, last], [start, end], label=name) for name, end in ends]

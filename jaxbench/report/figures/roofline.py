@@ -2,7 +2,7 @@
 """The roofline (Williams, Waterman and Patterson 2009): attainable and measured performance.
 
 The ceilings are what `matmul` and `stream` measured on this machine: a program above them is measured wrongly, one far
-below them can become faster. Catalogue peaks, if known, are dashed grey.
+below them can become faster. Catalogue peaks, if known, are dashed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ VIEWS = ("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream"
 ORDER = 2
 CAPTION = (
     "Attainable FLOP/s against arithmetic intensity. Heavy: the best matrix product and the best streaming rate "
-    "measured on this machine; thin: other precisions and the caches; dashed grey: catalogue peaks. The distance of a "
+    "measured on this machine; thin: other precisions and the caches; dashed: catalogue peaks. The distance of a "
     "point from the roof is its headroom."
 )
 DEPTH = 10**5.5  # highest ceiling over the bottom of the panel: lower points show only the overhead of a call
-CLOSE = 3.0  # diagonals whose rates differ by less than this factor have no room for a name between them
+BELOW_RIDGE = 8.0  # the least factor of intensities over which the memory roof is seen to rise
 _PAPER: Any = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
 _MEANING = {  # by state or kind
     "hollow": notes.HOLLOW,
@@ -87,6 +87,10 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
             note = f"below the panel, because they show only the overhead of a call: {hidden} of small sizes"
             remarks.append(": ".join(filter(None, (where, note))))
         remarks += [note for word, note in _MEANING.items() if any(word in (spot.state, spot.kind) for spot in inside)]
+    bars = [spot.n for spot in own if spot.drawn.has_interval]
+    remarks += [f"{notes.BARS}; {notes.n_of(bars)} a mark"] if bars else []
+    if len(styles) < len({(spot.label, spot.at, spot.value.value) for spot in own if spot.kind == "training"}):
+        remarks.append("several marks of a series: device counts and scalings")
     handles = [marks.handle(place, short(label), between="none") for label, place in styles.items()]
     figure = sheet.finish(title, handles, remarks)
     figure.draw_without_rendering()  # the slope of the diagonals on paper is known only after the layout
@@ -103,7 +107,7 @@ def _top(flat: Sequence[Roof], spots: Sequence[Spot]) -> float:
 def _ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Sequence[Spot]) -> list[Text]:
     """Draws all ceilings and sets the axes. Returns the names of the diagonals, still to be rotated."""
     rates, values, top = [one.value for one in steep], [spot.value.value for spot in spots], _top(flat, spots)
-    left, right = _reach([spot.at for spot in spots], far=top / min(rates) * 6)
+    left, right = _reach([spot.at for spot in spots], ridge=top / min(rates))
     for one in flat:
         axes.plot([one.value / max(rates), right], [one.value] * 2, **one.style)
     for one in steep:
@@ -112,7 +116,7 @@ def _ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Se
     log_axis(axes, "x", show=plain, span=(left, right))
     log_axis(axes, "y", show=si, span=values)
     axes.set_xlim(left, right)
-    axes.set_ylim(min(*values, left * min(rates) / 3) / 1.6, top * 2)
+    axes.set_ylim(min(*values, left * min(rates)) / 1.6, 2 * max(top, *values))
     entitle(axes, x="arithmetic intensity, FLOP/byte", y="FLOP/s")
     ends = [Line2D([right], [one.value], label=short(one.label, 30)) for one in flat]
     marks.end_labels(axes, ends, reach=1.12, size=6.5)
@@ -120,25 +124,18 @@ def _ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Se
 
 
 def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]) -> list[Text]:
-    """Names above the steepest line and below the others; lines close to it are listed above it."""
-    close = [roof for roof in steep if roof.value * CLOSE >= steep[0].value]
-    named = [(close[0].value, "\n".join(roof.label for roof in close), True)]
-    named += [(roof.value, roof.label, False) for roof in steep if roof not in close]
-    style: Any = dict(zorder=6, fontsize=6.5, color="#222222", linespacing=1.1, rotation_mode="anchor")
-    texts: list[Text] = []
-    for value, text, above in named:
-        x = span[0] * (span[1] / span[0]) ** (0.01 + 0.015 * text.count("\n"))  # a turned list leans to the left
-        shift = 0, 2 if above else -2
-        side = "bottom" if above else "top"
-        texts.append(axes.annotate(text, (x, x * value), xytext=shift, textcoords="offset points", va=side, **style))
-    return texts
+    """A name on each diagonal, which it interrupts, so that no name can be taken for another line's."""
+    style: Any = dict(zorder=6, fontsize=6.5, color="#222222", rotation_mode="anchor", va="center", ha="left")
+    paper: Any = dict(facecolor="white", edgecolor="none", pad=0.8)
+    x = span[0] * (span[1] / span[0]) ** 0.02
+    return [axes.text(x, x * roof.value, roof.label, bbox=paper, clip_on=True, **style) for roof in steep]
 
 
-def _reach(intensities: Sequence[float], *, far: float) -> tuple[float, float]:
-    """The limits of the x axis. Its left quarter, free of spots, is for the names of the diagonals."""
-    right = max([*intensities, far]) * 1.5
+def _reach(intensities: Sequence[float], *, ridge: float) -> tuple[float, float]:
+    """The limits of the x axis, around the ridge. Its left quarter, free of spots, is for the names of diagonals."""
+    right = max(*intensities, 6 * ridge) * 1.5
     first = min(intensities)
-    return first * (first / right) ** 0.33, right
+    return min(first * (first / right) ** 0.33, ridge / BELOW_RIDGE), right
 
 
 def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:

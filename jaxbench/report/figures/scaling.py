@@ -16,7 +16,6 @@ from jaxbench.analysis.headline import devices
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
-from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si
 from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, short
@@ -26,7 +25,7 @@ VIEWS = ("training",)
 ORDER = 1
 CAPTION = (
     "Left: examples (or tokens) per second, on a logarithmic axis. Middle: speed-up over the smallest device count; "
-    "dashed grey is linear. Right: efficiency, the speed-up per device."
+    "dashed is linear. Right: efficiency, the speed-up per device."
 )
 _STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
 
@@ -42,21 +41,22 @@ class StrategyCurve(NamedTuple):
 
 
 def draw(run: Findings) -> Figure:
-    """The scaling of a run, with the published series that its config names.
+    """The scaling of a run, with the published series that its config asks for.
 
     Raises:
-      UserError: ``report.overlay`` is neither "" nor one of `published.overlays`.
+      UserError: ``report.overlay`` names a table or a model that there is not.
     """
     section = run.config.get("report")
     overlay = str(section.get("overlay") or "") if isinstance(section, dict) else ""
-    if overlay and overlay not in published.overlays():
-        meant = did_you_mean(overlay, published.overlays())
-        raise UserError(f"unknown overlay '{overlay}' in config.report.overlay: {meant} Use \"\" for none.")
-    return of_rows(run.rows, title=f"{run.experiment}: training throughput over devices", overlay=overlay)
+    overlaid = published.overlaid(overlay, run.experiment)
+    return of_rows(run.rows, title=f"{run.experiment}: training throughput over devices", overlaid=overlaid)
 
 
-def of_rows(rows: Sequence[Row], *, title: str, overlay: str = "") -> Figure:
-    """One row of three panels; with more than two strategies, strong and weak scaling get a row each."""
+def of_rows(rows: Sequence[Row], *, title: str, overlaid: tuple[str, Sequence[str]] = ("", ())) -> Figure:
+    """One row of three panels; with more than two strategies, strong and weak scaling get a row each.
+
+    overlaid: a published table, and the columns of it to draw.
+    """
     every = _series(rows)
     scalings = list(dict.fromkeys(s.scaling for s in every)) or ["strong"]
     split = len({s.strategy for s in every}) > 2 and len(scalings) > 1
@@ -64,7 +64,7 @@ def of_rows(rows: Sequence[Row], *, title: str, overlay: str = "") -> Figure:
     sheet = Sheet(len(groups), 3)
     handles, remarks = _handles(every, split=split), notes.of_marks(rows)
     for line, group in zip(sheet.panels, groups, strict=True):
-        entries, more = _panels(line, group, scaling=group[0].scaling if split else "", overlay=overlay)
+        entries, more = _panels(line, group, scaling=group[0].scaling if split else "", overlaid=overlaid)
         handles += entries
         remarks += more
     return sheet.finish(title, handles, remarks, even=False)
@@ -89,7 +89,7 @@ def _line(axes: Axes, one: StrategyCurve, value: Callable[[Row], Estimate], *, f
 
 
 def _panels(
-    line: list[Axes], group: list[StrategyCurve], *, scaling: str, overlay: str
+    line: list[Axes], group: list[StrategyCurve], *, scaling: str, overlaid: tuple[str, Sequence[str]]
 ) -> tuple[list[Line2D], list[str]]:
     """Draws one row of panels. Returns what it adds to the legend and to the footnotes."""
     rate, speed, share = line
@@ -103,8 +103,8 @@ def _panels(
         _line(share, one, lambda row: row.efficiency, factor=factor, scale=100)
     counts = sorted({r.point.devices for s in group for r in s.rows})
     reach = {r.point.devices for s in group if s.base == base for r in s.rows}
-    wanted = bool(overlay) and scaling != "strong"
-    behind = _overlay(speed, overlay) if wanted and base == 1 else []
+    wanted = bool(overlaid[1]) and scaling != "strong"
+    behind = _overlay(speed, *overlaid) if wanted and base == 1 else []
     their_counts = {int(x) for one in behind for x in np.asarray(one.get_xdata())}
     span = sorted(reach | their_counts)
     marks.guide(speed, span, [count / base for count in span])
@@ -118,7 +118,7 @@ def _panels(
         devices_axis(axes, span if axes is speed else counts)
     remarks = [_left_out(others)] if others else []
     if wanted:
-        remarks.append(_citation(overlay, drawn=bool(behind), base=base))
+        remarks.append(_citation(overlaid[0], drawn=bool(behind), base=base))
     return [] if in_margin else behind, remarks
 
 
@@ -151,14 +151,14 @@ def _citation(overlay: str, *, drawn: bool, base: int) -> str:
     return notes.cited(source)
 
 
-def _overlay(axes: Axes, overlay: str) -> list[Line2D]:
+def _overlay(axes: Axes, table: str, names: Sequence[str]) -> list[Line2D]:
     """Draws published speed-ups, each over its own first row. Returns the lines, labelled with their names."""
-    frame = published.read(overlay).frame.set_index("gpus")
+    frame = published.read(table).frame.set_index("gpus")
     return [
         marks.published(
-            axes, frame.index, frame[name] / frame[name].iloc[0], shape=marks.series_style(place)[1], label=str(name)
+            axes, frame.index, frame[name] / frame[name].iloc[0], shape=marks.series_style(place)[1], label=name
         )
-        for place, name in enumerate(frame.columns)
+        for place, name in enumerate(names)
     ]
 
 

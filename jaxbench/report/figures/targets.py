@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis.targets import Curve, SeedGroup
-from jaxbench.report.drawing import marks
+from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.kit import (
     GREY,
     Axes,
@@ -29,9 +29,11 @@ NAME = "targets"
 CAPTION = (
     "Left: steps to the target over the batch. Dashed: twice the batch in half the steps. The dotted line is the knee, "
     "where twice the least number of steps is needed; the shaded band is the measured gradient noise scale, which "
-    "should predict it. Middle: seconds of these steps, by devices. Right: seconds at the fastest batch, which stands "
-    "at the mark, over devices. Arrows: not reached within the budget, so the mark is a lower limit."
+    "should predict it. Middle: time of these steps. Right: time at the fastest batch, which stands at the mark, over "
+    "devices. A colour is a device count, a line style a rule for the learning rate. Arrows: not reached within the "
+    "budget, so the mark is a lower limit."
 )
+_BETWEEN: Any = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # of rules
 
 
 def draw(curves: Sequence[Curve], *, title: str) -> Figure | None:
@@ -40,29 +42,29 @@ def draw(curves: Sequence[Curve], *, title: str) -> Figure | None:
     if not models:
         return None
     sheet = Sheet(len(models), 3, widths=[1.25, 1.15, 0.8])
-    rules = list(dict.fromkeys(curve.rule for curve in curves))
+    styles = {rule: _BETWEEN[i % len(_BETWEEN)] for i, rule in enumerate(dict.fromkeys(one.rule for one in curves))}
     counts = sorted({count for curve in curves for count in curve.counts})
     for row, model in zip(sheet.panels, models, strict=True):
         of_model = [curve for curve in curves if curve.model == model]
-        _steps(row[0], of_model, rules)
-        _seconds(row[1], of_model[0], {n: len(rules) + i for i, n in enumerate(counts)})
-        _devices(row[2], of_model, rules)
+        _steps(row[0], of_model, styles, counts)
+        _seconds(row[1], of_model, styles, counts)
+        _devices(row[2], of_model, styles, counts)
         entitle(row[0], f"{model}: steps to the target", x="global batch")
-        entitle(row[1], f"seconds ({of_model[0].rule})", x="global batch")
-        entitle(row[2], "seconds, fastest batch", x="devices")
-    handles = [marks.handle(place, f"rule {rule}") for place, rule in enumerate(rules)]
-    handles += [marks.handle(len(rules) + i, f"{n} device{'s' if n > 1 else ''}") for i, n in enumerate(counts)]
-    seeds = max(len(place.trained) for curve in curves for place in curve.places)
-    what = f"geometric mean of {seeds} seeds, with the 95 % interval of the mean" if seeds > 1 else "one seed"
-    note = f"marks: {what}; seconds by the trainings' own clocks; left, further device counts are dashed"
-    return sheet.finish(title, [*handles, marks.guide_handle("1/batch, or 1/devices")], [note])
+        entitle(row[1], "time to the target", x="global batch")
+        entitle(row[2], "time, fastest batch", x="devices")
+    handles = [marks.handle(place, f"{n} device{'s' if n > 1 else ''}") for place, n in enumerate(counts)]
+    rules = [marks.style_handle(f"learning rate: {rule}", color=GREY, linestyle=s) for rule, s in styles.items()]
+    seeds = [(len(place.trained),) for curve in curves for place in curve.places]
+    what = "geometric mean over seeds"
+    what += f"; {notes.BARS} of the mean; {notes.n_of(seeds)}" if max(seeds) > (1,) else "; n = 1 seed"
+    note = f"marks: {what}; time by the trainings' own clocks"
+    return sheet.finish(title, [*handles, *rules, marks.guide_handle("1/batch, or 1/devices")], [note])
 
 
-def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
+def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
     for curve in curves:
-        place = rules.index(curve.rule)
         for devices in curve.counts:
-            between = "-" if devices == curve.counts[0] else marks.DASHED
+            place, between = counts.index(devices), styles[curve.rule]
             _line(axes, curve.on(devices), lambda one: one.steps, place=place, between=between)
     drawn = [place for place in curves[0].on(curves[0].counts[0]) if not place.censored]
     batches = np.array([place.batch for curve in curves for place in curve.places], float)
@@ -72,10 +74,9 @@ def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
         ends = np.array([first.batch, min(batches.max(), 2 * first.batch * first.steps.value / lowest)])
         marks.guide(axes, ends, first.steps.value * first.batch / ends)
     for number, curve in enumerate(curve for curve in curves if curve.knee.known):
-        colour, _ = marks.series_style(rules.index(curve.rule))
-        axes.axvline(curve.knee.value, color=colour, linewidth=0.9, linestyle=":", zorder=1)
-        text = f"knee {curve.knee.value:.3g}"
-        high: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), color=colour, va="top")
+        axes.axvline(curve.knee.value, color="black", linewidth=0.9, linestyle=":", zorder=1)
+        text = f"knee {curve.knee.value:.3g}" + (f" ({curve.rule})" if len(curves) > 1 else "")
+        high: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), va="top")
         marks.write(axes, curve.knee.value, 0.99 - 0.09 * number, text, **high)
     scale = next((curve.noise_scale for curve in curves if curve.noise_scale.known), None)
     if scale is not None:
@@ -89,25 +90,28 @@ def _steps(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
     _batch_axis(axes, batches)
 
 
-def _seconds(axes: Axes, curve: Curve, styles: Mapping[int, int]) -> None:
-    """styles: by device count."""
+def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
+    """Of the first rule: the times of several would cover each other."""
+    curve = curves[0]
     for devices in curve.counts:
-        _line(axes, curve.on(devices), lambda one: one.seconds, place=styles[devices])
+        of_count, between = curve.on(devices), styles[curve.rule]
+        _line(axes, of_count, lambda one: one.seconds, place=counts.index(devices), between=between)
     log_axis(axes, "y", show=seconds_tick, max_ticks=6)
     _batch_axis(axes, np.array([place.batch for place in curve.places], float))
 
 
-def _devices(axes: Axes, curves: Sequence[Curve], rules: Sequence[str]) -> None:
-    counts = sorted({count for curve in curves for count in curve.counts})
+def _devices(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
     for curve in curves:
         best = [place for count in curve.counts if (place := curve.fastest(count))]
-        _line(axes, best, lambda one: one.seconds, at=lambda one: one.devices, place=rules.index(curve.rule))
+        at, times = [place.devices for place in best], [place.seconds.value for place in best]
+        axes.plot(at, times, color=GREY, linestyle=styles[curve.rule], zorder=2)
         for place in best:
+            _line(axes, [place], lambda one: one.seconds, at=lambda one: one.devices, place=counts.index(place.devices))
             marks.write(axes, place.devices, place.seconds.value, f"{place.batch}")
         if best and curve is curves[0]:
-            ends = np.array([best[0].devices, counts[-1]], float)
+            ends = np.array([best[0].devices, max(curve.counts)], float)
             marks.guide(axes, ends, best[0].seconds.value * best[0].devices / ends)
-    devices_axis(axes, counts)
+    devices_axis(axes, sorted({count for curve in curves for count in curve.counts}))
     log_axis(axes, "y", show=seconds_tick, max_ticks=5)
 
 

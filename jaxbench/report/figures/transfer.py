@@ -127,6 +127,8 @@ def _slow_notes(slow: Sequence[tuple[CaseRow, float]]) -> list[str]:
     if not slow:
         return []
     ranked = sorted(slow, key=lambda pair: pair[1])
-    pairs = [f"{row.point.source} → {row.point.target} ({100 * share:.0f} %)" for row, share in ranked[:8]]
+    pairs = [
+        f"{short(row.point.source)} → {short(row.point.target)} ({100 * share:.0f} %)" for row, share in ranked[:8]
+    ]
     more = f" and {len(ranked) - 8} more" if len(ranked) > 8 else ""
     return [f"framed: below {100 * SLOW:.0f} % of the median of its kind: {', '.join(pairs)}{more}"]

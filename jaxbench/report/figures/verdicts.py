@@ -135,7 +135,7 @@ def _handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:
 def _notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str]:
     """What A and B are, what n and the bars are, and what is not shown."""
     answers = comparison.answers
-    wider = "95 % intervals; verdicts use wider ones"
+    wider = "95 % confidence intervals; verdicts use wider ones"
     which = "the intervals that verdicts use" if how.paired(answers) else wider
     bars = f"error bars: {which}, see docs/STATISTICS.md" if any(a.ratio.has_interval for a in shown) else ""
     few = "no error bar: too few rounds or pairs for one" if any(not a.ratio.has_interval for a in shown) else ""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.catalog import published
@@ -13,12 +15,14 @@ from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, log_
 VIEWS = ("cases/versus",)
 ORDER = -1
 CAPTION = (
-    "A sports car brings one parcel soon, a lorry many parcels an hour. Left: how soon one row is done (latency); "
-    "right: how many rows are done in an hour when the most are given at once (throughput); both as times the speed of "
-    "NumPy on one core. Below, hollow: what others published for an accelerator over processors; other jobs on other "
+    "A sports car brings one parcel soon, a lorry many parcels an hour. Left: how soon the smallest batch is done "
+    "(latency); right: how many rows the largest batch does in a second (throughput); both over NumPy on one core. "
+    "Below, hollow: what others published for an accelerator over processors with the same kind of model; other "
     "machines, drawn as published."
 )
 BASE = "numpy"
+# By operation: the job of the same kind that is published, and by whom.
+PUBLISHED = {"gbdt": ("boosted trees", "XGBoost's notes"), "resnet164": ("ResNet-164", "DAWNBench, 2017")}
 
 
 def draw(run: CaseFindings) -> Figure | None:
@@ -33,24 +37,25 @@ def draw(run: CaseFindings) -> Figure | None:
             base = next((row for row in here if row.point.impl == BASE and row.point.cores == 1), None)
             for row in here:
                 if base is not None and row is not base:
-                    label = short(f"{op}: {names[row.point.point]}", 34)
+                    label = short(f"{op}: {names[row.point.point]}")
                     at = list(lines).index(label) if label in lines else len(lines)
                     lines.setdefault(label, [[], []])[column] += _marks(at, row, base, style)
     if not lines:
         return None
-    pairs = published.processor_and_accelerator()
+    sources = dict(PUBLISHED[op] for op in series.operations(rows) if op in PUBLISHED)
+    pairs = [pair for pair in published.processor_and_accelerator() if pair.job.startswith(tuple(sources))]
     sheet = Sheet(1, 2)
-    labels = [*lines, *(short(f"{pair.job}, {pair.hardware}", 40) for pair in pairs)]
-    for column, title in enumerate(("one row: latency", "most rows: throughput")):
+    labels = [*lines, *(short(f"{pair.job}, {pair.hardware}") for pair in pairs)]
+    for column, title in enumerate(("smallest batch: latency", "largest batch: throughput")):
         axes = sheet.panels[0, column]
         marks.dots(axes, [mark for line in lines.values() for mark in line[column]])
         log_axis(axes, "x", show=plain, max_ticks=5, span=[0.0005, 2000.0])
         marks.unity(axes)
-        entitle(axes, title, x="times as fast as NumPy on one core")
+        entitle(axes, title, x="speed-up over NumPy on one core")
         sheet.names(axes, labels, shown=not column)
     _published(sheet.panels[0, 1], pairs, start=len(lines))
-    cited = notes.cited("DAWNBench, XGBoost's notes, and a text that names no hardware")
-    return sheet.finish(f"{run.experiment}: the processor against the accelerator", [], [*notes.of_marks(rows), cited])
+    cited = [notes.cited("; ".join(sources.values()))] if pairs else []
+    return sheet.finish(f"{run.experiment}: the processor against the accelerator", [], [*notes.of_marks(rows), *cited])
 
 
 def _repeats(row: CaseRow) -> bool:
@@ -64,7 +69,7 @@ def _marks(at: int, row: CaseRow, base: CaseRow, style: int) -> list[Mark]:
     return [mark] if ratio.known else []
 
 
-def _published(axes: Axes, pairs: tuple[published.PublishedSpeedup, ...], *, start: int) -> None:
+def _published(axes: Axes, pairs: Sequence[published.PublishedSpeedup], *, start: int) -> None:
     places = range(start, start + len(pairs))
     marks.published(axes, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
     for place, pair in zip(places, pairs, strict=True):

@@ -25,9 +25,9 @@ VIEWS = ("training",)
 ORDER = 1
 CAPTION = (
     "Each step from 100 % down is what one factor loses, with its interval and its points of efficiency; the grey bar "
-    "is what is left, the measured efficiency. Smaller share: a device with less work does it less efficiently. Shared "
-    "machine: all devices at once are slower than one alone, without communication. Pipeline bubble: stages wait for "
-    "each other. Communication: what of it is not hidden behind computation."
+    "is what is left, the measured efficiency. Smaller per-device batch: a device with less work does it less "
+    "efficiently. Contention: all devices at once are slower than one alone, without communication. Pipeline bubble: "
+    "stages wait for each other. Communication: what of it computation does not hide."
 )
 MOST = 3  # families of one scaling: more rows than this do not fit a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
@@ -60,7 +60,11 @@ def draw(run: TrainingFindings) -> Figure | None:
 def handles(every: Sequence[Waterfall]) -> list[Any]:
     """The legend of the factors that have a bar."""
     drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
-    return [marks.bar_handle(place, name, hollow=hollow) for name, (place, hollow) in _STYLES.items() if name in drawn]
+    return [
+        marks.bar_handle(place, short(name), hollow=hollow)
+        for name, (place, hollow) in _STYLES.items()
+        if name in drawn
+    ]
 
 
 def _name(one: Waterfall) -> str:
@@ -81,9 +85,9 @@ def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
     spare = max(0.0, _LEAST - start) / 2  # so that the bars of one device count are no wider than those of many
     axes.set_xlim(-1 - spare, start - _GAP + spare)
     together = axes.get_shared_y_axes().get_siblings(axes)  # those with a gain may be higher than this one
-    axes.set_ylim(0, max(112.0, *(1.06 * each.dataLim.y1 for each in together)))
+    axes.set_ylim(0, max(112.0, *(1.12 * each.dataLim.y1 for each in together)))
     if not members:
-        axes.text(0.5, 0.5, "not explained", transform=axes.transAxes, ha="center", color=GREY)
+        axes.text(0.5, 0.5, "no waterfall", transform=axes.transAxes, ha="center", color=GREY)
 
 
 def _steps(axes: Axes, one: Waterfall, start: float) -> float:
@@ -127,11 +131,12 @@ def _interval(axes: Axes, at: float, value: Estimate) -> None:
 
 def remarks(every: Sequence[Waterfall]) -> list[str]:
     """What bars and marks mean, and which parts are missing."""
-    found = ["points of efficiency; error bars: 95 % intervals of each step"]
+    n = [(one.row.timing.samples, one.rounds, one.row.timing.processes) for one in every]
+    found = [f"points of efficiency; {notes.BARS} of each step; {notes.n_of(n)} that share their rounds"]
     if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")
     missing = [clause for one in every for clause in one.missing]
     if missing:
         more = f" and {len(missing) - 2} more" if len(missing) > 2 else ""
-        found.append(f"in 'not explained', because they were not measured: {'; '.join(missing[:2])}{more}")
+        found.append(f"in 'unexplained', because they were not measured: {'; '.join(missing[:2])}{more}")
     return found

@@ -142,7 +142,9 @@ def _handles(groups: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
     if not overlay:
         return ours
     theirs = [
-        marks.published_handle(marks.series_style(place)[1] if each.column else "", f"{each.name}: {each.formula}")
+        marks.guide_handle(
+            f"{each.name}: {each.formula}", **marks.HOLLOW, marker=marks.series_style(place)[1] if each.column else ""
+        )
         for place, each in enumerate(STAGES)
     ]
     pairs = [entry for pair in zip(ours, theirs, strict=False) for entry in pair]

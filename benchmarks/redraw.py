@@ -1,0 +1,50 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Draws the committed figures again, from the committed runs, in the formats that are committed; measures nothing.
+
+Figures of runs that are not committed (of papers, flags, compiled and forecast steps) are left as they are: they are
+drawn when those are run again.
+
+Run: python -m benchmarks.redraw
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from jaxbench import machine_command
+from jaxbench.analysis import machine_card
+from jaxbench.report import build, machine, targets
+
+FIGURES = Path("docs/figures")
+
+
+def main() -> None:
+    tracked = subprocess.run(["git", "ls-files", FIGURES], capture_output=True, text=True, check=True).stdout.split()
+    pictures = [Path(file) for file in tracked if Path(file).suffix in (".svg", ".png", ".pdf")]
+    for path in sorted({picture.parent.parent for picture in pictures if picture.parent.name == "figures"}):
+        kept = {file: (path / file).is_file() for file in ("report.html", "summary.csv", "targets.csv", "machine.html")}
+        if (path / "targets.jsonl").exists():
+            targets.write(path)
+        elif (path / "manifest.json").exists():
+            build.write(path)
+        else:
+            runs = [path / name for name in machine_command.EXPERIMENTS]
+            machine.write(path, runs, json.loads((path / machine_card.NAME).read_text()))
+        for file, was in kept.items():
+            if not was:
+                (path / file).unlink(missing_ok=True)
+        for drawn in (path / "figures").iterdir():
+            if drawn not in pictures:
+                drawn.unlink()
+        print(path)
+    with_links = FIGURES / "links"
+    subprocess.run([sys.executable, "-m", "benchmarks.links", with_links], stdout=subprocess.DEVNULL, check=False)
+    (with_links / "links.pdf").unlink(missing_ok=True)
+    subprocess.run([sys.executable, "-m", "jaxbench", "cards"], stdout=subprocess.DEVNULL, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,321 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What holds for every figure of made-up and of committed runs: labels can be read, n and error bars are explained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fabricate
+import fabricate_arms
+import fabricate_forecasts
+import fabricate_losses
+import fabricate_ranks
+import pytest
+from fabricate_losses import Loss
+from house.tree import ROOT
+from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
+from matplotlib.transforms import Bbox
+from report import runs
+from thin import thin
+
+from jaxbench import config
+from jaxbench.analysis import targets as curves
+from jaxbench.analysis.goodput import Costs
+from jaxbench.errors import UserError
+from jaxbench.records.targets import Trained
+from jaxbench.report import build, views
+from jaxbench.report.drawing import canvas, marks, placing
+from jaxbench.report.drawing.canvas import Look
+from jaxbench.report.drawing.labels import display
+from jaxbench.report.figures import forecast, goodput, targets
+from jaxbench.report.findings import Findings
+
+Make = Callable[[Path], Path]
+LOSSES = {2: Loss(share=1.3, machine=0.7, communication=0.9), 8: Loss(share=1.06, machine=0.6, communication=0.5)}
+MADE: dict[str, Make] = {
+    **{f"cases/{view}": lambda path, view=view: runs.folder(path, view) for view in runs.VIEWS},  # type: ignore[misc]
+    "cases/both": lambda path: runs.folder(path, "curves", runs.both(), manifest=runs.GPU_MANIFEST),
+    **{f"levers/{kind}": lambda path, kind=kind: fabricate_arms.folder(path, kind) for kind in fabricate_arms.RUNS},  # type: ignore[misc]
+    "losses": lambda path: fabricate_losses.folder(path, LOSSES, scalings=("strong", "weak")),
+    "resnet50": lambda path: fabricate.run_folder(
+        path, experiment="resnet50", strategies=("jit_auto", "fsdp", "pmap"), config={"report": {"overlay": OVERLAY}}
+    ),
+    "ranks": lambda path: fabricate_ranks.folder(path, [1.0, 1.0, 1.3, 1.0]),
+}
+OVERLAY = "tf_dgx1_p100_synth"
+COMMITTED = (
+    "cnn", "ladder", "links/1gbit/cnn", "machine/collectives", "machine/dispatch", "machine/matmul", "machine/stream",
+    "machine/transfer", "remat", "versus", "zero",
+)  # fmt: skip
+QUICK = ["cases/versus", "cases/collectives", "levers/remat", "levers/ladder", "losses", "cnn", "zero"]
+EVERY = [*MADE, *COMMITTED]
+IDS = re.compile(
+    r"\w/(strong|weak)/\d|\b(execution|precision|remat|accumulate|input|batch|freeze|compiler)=\S|\b\d+[kmg]bit\b"
+    r"|\b(all_reduce|all_gather|reduce_scatter|all_to_all|op_by_op)\b|\b(host|device)_to_|\b[cgt]pu:\d"
+    r"|smaller share|shared machine|not explained|most rows|times (the|as|one|K)\b|reckon|texts that this project"
+)
+COLUMN_IN = 3.5
+PAGE_IN = 9.5  # a taller figure fits on no page with its caption
+
+
+def found(name: str, path: Path) -> Findings:
+    return build.find(MADE[name](path) if name in MADE else ROOT / "docs/figures" / name)
+
+
+def laid_out(draw: Callable[[], Figure | None], look: Look | None = None) -> Figure | None:
+    with canvas.style(look):
+        figure = draw()
+        if figure is not None:
+            canvas.lay_out(figure)
+    return figure
+
+
+def figures(run: Findings, look: Look | None = None) -> Iterator[tuple[str, Figure]]:
+    """Every figure of the run as it is written."""
+    for name, module in views.of(run).items():
+        figure = laid_out(lambda module=module: module.draw(run), look)  # type: ignore[misc]
+        if figure is not None:
+            yield name, figure
+
+
+def shown(figure: Figure) -> list[Text]:
+    """The texts that a reader sees."""
+    ticks: set[Text] = set()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            every = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            off = [tick for tick in every if not low <= tick.get_loc() <= high or not axes.axison]
+            ticks |= {label for tick in off for label in (tick.label1, tick.label2)}
+    return [
+        text
+        for text in figure.findobj(Text)
+        if text.get_text().strip() and text.get_visible() and text not in ticks and not _hidden(text)
+    ]
+
+
+def _hidden(text: Text) -> bool:
+    """Whether the panel, or the axis side, of a text is not drawn."""
+    axes = text.axes
+    if axes is None:
+        return False
+    if not axes.get_visible():
+        return True
+    sides = {"bottom": axes.xaxis, "left": axes.yaxis}
+    for side, axis in sides.items():
+        labels = {tick.label1 for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]}
+        if text in labels and not (axes.axison and axis.get_tick_params().get(f"label{side}", True)):
+            return True
+    return False
+
+
+def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Each text with its place, but those that are turned along a line."""
+    level = [text for text in shown(figure) if text.get_rotation() in (0.0, 90.0)]
+    return [(text.get_text(), Text.get_window_extent(text)) for text in level]
+
+
+def overlaps(figure: Figure, slack: float = 1.5) -> list[tuple[str, str]]:
+    every = boxes(figure)
+    return [
+        (text, other)
+        for number, (text, box) in enumerate(every)
+        for other, beside in every[number + 1 :]
+        if min(box.x1, beside.x1) - max(box.x0, beside.x0) > slack
+        and min(box.y1, beside.y1) - max(box.y0, beside.y0) > slack
+    ]
+
+
+def cut(figure: Figure, slack: float = 2.0) -> list[str]:
+    frame = figure.bbox
+    return [
+        text
+        for text, box in boxes(figure)
+        if box.x0 < -slack or box.y0 < -slack or box.x1 > frame.x1 + slack or box.y1 > frame.y1 + slack
+    ]
+
+
+def words(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in shown(figure))
+
+
+def bars(figure: Figure) -> bool:
+    """Whether any mark has an error bar."""
+    parts = (one for axes in figure.axes for one in axes.containers if isinstance(one, ErrorbarContainer))
+    segments = (lines.get_segments() for one in parts for lines in one.lines[2])
+    return any(abs(line[0] - line[1]).max() > 0 for each in segments for line in each if len(line) == 2)
+
+
+@pytest.mark.parametrize("name", thin(EVERY, QUICK))
+def test_a_figure_is_read_without_the_page(tmp_path: Path, name: str) -> None:
+    for figure_name, figure in figures(found(name, tmp_path)):
+        said, what = words(figure), f"{name}: {figure_name}"
+        assert not overlaps(figure), what
+        assert not cut(figure), what
+        assert not IDS.search(said), (what, IDS.search(said))
+        if bars(figure):
+            assert "95 % confidence interval" in said and re.search(r"\bn = \d", said), what
+        assert figure.get_figheight() <= PAGE_IN, what
+
+
+@pytest.mark.parametrize("name", thin(EVERY, ["losses", "resnet50", "levers/arms", "cases/matmul"]))
+def test_a_figure_can_be_as_narrow_as_a_column(tmp_path: Path, name: str) -> None:
+    run = found(name, tmp_path)
+    for figure_name, figure in figures(run, Look(COLUMN_IN, "Ours")):
+        what = f"{name}: {figure_name}"
+        assert figure.get_figwidth() == COLUMN_IN
+        assert not cut(figure), what
+        assert not overlaps(figure), what
+        assert "Ours: " in words(figure).replace("\n", " "), what
+        panels = [axes for axes in figure.axes if axes.get_visible() and axes.axison]
+        assert min(axes.get_window_extent().width for axes in panels) > 0.8 * figure.dpi, what
+
+
+@pytest.mark.parametrize("name", ["remat", "versus"])
+def test_no_line_crosses_the_label_of_a_mark(tmp_path: Path, name: str) -> None:
+    for figure_name, figure in figures(found(name, tmp_path)):
+        for axes in figure.axes:
+            lines = list(placing._paths(axes))
+            for text in (text for text in axes.texts if text.get_label() == placing.MOVABLE):
+                box = Text.get_window_extent(text)
+                crossed = any(line.intersects_bbox(box, filled=False) for line in lines)
+                assert not crossed, f"{figure_name}: {text.get_text()}"
+
+
+def test_each_line_is_labelled_at_its_own_height(tmp_path: Path) -> None:
+    """The names of the roofs, which were one line too high."""
+    (figure,) = [figure for name, figure in figures(found("machine/matmul", tmp_path)) if name == "roofline"]
+    (axes,) = figure.axes
+    roofs = {text.get_text(): text for text in axes.texts if text.get_text().startswith(("float32", "bfloat16"))}
+    heights = {line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1 < len(line.get_ydata())}
+    assert len(roofs) == 2 == len(heights)
+    for text in roofs.values():
+        assert isinstance(text, Annotation)
+        own = text.xy[1]
+        assert min(heights, key=lambda height: abs(height / text.xyann[1] - 1)) == own
+
+
+@pytest.mark.parametrize("name", ["cnn", "machine/matmul", "machine/stream", "zero"])
+def test_the_memory_roof_rises_inside_the_panel_and_bears_its_name(tmp_path: Path, name: str) -> None:
+    (figure,) = [figure for kind, figure in figures(found(name, tmp_path)) if kind == "roofline"]
+    (axes,) = figure.axes
+    (text,) = [text for text in axes.texts if text.get_text().startswith("memory ")]
+    x, y = text.get_position()
+    assert float(text.get_text().split()[1]) * 1e9 == pytest.approx(y / x, rel=0.01), "the name stands on its line"
+    top = max(y for line in axes.lines for y in line.get_ydata()[:2] if len(line.get_ydata()) == 2)
+    assert axes.get_xlim()[0] * (y / x) < 0.5 * top, "it rises"
+    assert len(figure.legends[0].get_texts()) <= 8
+
+
+def test_the_ideal_looks_like_nothing_that_was_published() -> None:
+    assert marks.DASHES["color"] != marks.PUBLISHED["color"]
+    assert marks.guide_handle("").get_linestyle() != marks.published_handle("o", "").get_linestyle()
+
+
+def trained(batch: int, devices: int, seed: int, rule: str) -> Trained:
+    return Trained(
+        model="mlp", batch=batch, devices=devices, seed=seed, learning_rate=0.1, rule=rule, target=0.9,
+        steps=round(2000 * (1 + 100 / batch) * (1 + 0.1 * seed)), reached=True, diverged=None, accuracy=0.95,
+        step_s=1e-4 / devices, noise=((10, 1.0, 90.0 + seed),), folder=f"mlp-{batch}-{seed}",
+    )  # fmt: skip
+
+
+def test_a_colour_is_a_device_count_in_every_panel_of_time_to_target() -> None:
+    made = [
+        trained(batch, devices, seed, rule)
+        for rule in ("sqrt", "linear")
+        for batch in (8, 64, 512)
+        for devices in (1, 2)
+        for seed in (0, 1, 2)
+    ]
+    figure = laid_out(lambda: targets.draw(curves.curves(made), title="time_to_target: steps and time to a target"))
+    assert figure is not None and not overlaps(figure) and not cut(figure)
+    said = words(figure)
+    assert "n = 3 seeds" in said and "95 % confidence intervals" in said
+    legend = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert {"1 device", "2 devices", "learning rate: sqrt", "learning rate: linear"} <= legend
+    for axes in figure.axes:
+        colours = {line.get_color() for line in axes.lines if line.get_marker() in marks.MARKERS}
+        assert colours == set(marks.COLOURS[:2])
+    for axes in figure.axes[1:]:
+        assert "second" not in axes.get_title(loc="left") and axes.yaxis.get_major_formatter()(0.1) == "100 ms"
+
+
+@pytest.mark.parametrize("name", ["versus", "cases/versus"])
+def test_an_axis_whose_ticks_have_a_unit_names_no_other(tmp_path: Path, name: str) -> None:
+    for _, figure in figures(found(name, tmp_path)):
+        for axes in figure.axes:
+            ticks = " ".join(label.get_text() for label in [*axes.get_xticklabels(), *axes.get_yticklabels()])
+            said = " ".join((axes.get_xlabel(), axes.get_ylabel(), axes.get_title(loc="left")))
+            assert not (re.search(r"\d (ms|µs|s)\b", ticks) and re.search(r"\bseconds\b|, m?s\b", said)), said
+
+
+def test_what_shows_nothing_is_not_drawn() -> None:
+    one = fabricate_forecasts.at(8)
+    assert forecast.draw([one], title="Forecast") is None, "a forecast of one target"
+    both = laid_out(lambda: forecast.draw([one, fabricate_forecasts.at(64)], title="Forecast"))
+    assert both is not None and not overlaps(both) and not cut(both)
+    costs = Costs(interval_s=2.0, checkpoint_s=0.1, latency_s=0.2, restart_s=3.0, down_s=0.1, useful=0.9)
+    for seconds, panels in ((8, 1), (3600, 2)):
+        figure = laid_out(lambda seconds=seconds: goodput.draw({"steps": seconds * 10**9}, costs, title="mlp: goodput"))  # type: ignore[misc]
+        assert figure is not None and len(figure.axes) == panels, f"{seconds} s of work say what they say"
+
+
+def test_blocks_have_a_scale(tmp_path: Path) -> None:
+    (figure,) = [figure for name, figure in figures(found("losses", tmp_path)) if name == "blocks"]
+    axes: Axes = figure.axes[0]
+    scale = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
+    assert set(scale) == {"+30 %", "median", "−30 %"} and scale["+30 %"] < scale["median"] < scale["−30 %"]
+
+
+@pytest.mark.parametrize(
+    ("id", "said"),
+    [
+        ("jit_auto/strong/1", "jit_auto, strong, 1 device"),
+        ("fsdp/weak/8/remat=block", "fsdp, weak, 8 devices, remat: block"),
+        ("execution=eager", "execution: eager"),
+        ("data=2, tensor=2", "data=2, tensor=2"),
+        ("1gbit", "1 Gbit/s"),
+        ("300mbit", "300 Mbit/s"),
+        ("smaller share", "smaller per-device batch"),
+        ("all_reduce", "all-reduce"),
+        ("device_to_host/float32/1024B/cpu:0->host", "device to host, float32, 1 KiB, CPU 0 → host"),
+        ("copy/float32/4096/jit/cores1", "copy, float32, 4096, jit, 1 core"),
+        ("/path/to/mine.py", "/path/to/mine.py"),
+        ("my_model", "my_model"),
+        ("images/s", "images/s"),
+    ],
+)
+def test_one_function_says_what_an_id_is_called(id: str, said: str) -> None:
+    assert display(id) == said
+
+
+def test_the_title_is_the_experiments_unless_it_is_chosen() -> None:
+    def title(look: dict[str, Any]) -> str:
+        figure = laid_out(lambda: canvas.Sheet().finish("cnn: throughput"), canvas.look_of({"report": look}))
+        assert figure is not None
+        return figure.legends[0].get_title().get_text()
+
+    assert title({}) == "cnn: throughput" and title({"title": "Our CNN"}) == "Our CNN: throughput"
+    assert title({"title": "none"}) == ""
+
+
+def test_a_report_draws_what_is_asked_in_place_of_what_the_run_asked_for(tmp_path: Path) -> None:
+    run = MADE["losses"](tmp_path)
+    for look, points in ((None, 504), ({"width_in": COLUMN_IN}, 252)):
+        build.write(run, look=look)
+        assert f'width="{points}pt"' in (run / "figures/scaling.svg").read_text()
+
+
+def test_the_look_of_a_run_is_what_it_recorded_until_it_is_changed() -> None:
+    assert config.check_look(config.look({}))["width_in"] == 7.0
+    recorded = config.look({"report": {"width_in": 5.0, "overlay": "", "view": "zero"}})
+    assert config.check_look(recorded) == {"width_in": 5.0, "title": "", "overlay": ""}
+    with pytest.raises(UserError, match="width_in=1 is out of range: use 2.5 to 20"):
+        config.check_look(config.look({"report": {"width_in": 1.0}}))
