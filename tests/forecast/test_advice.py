@@ -92,7 +92,7 @@ def test_what_does_not_fit_or_has_no_time_is_no_candidate():
     assert advice.candidates([large, unknown, timeless], [PRICE], JOB) == []
     target = targets.parse("h100:8")
     said = " ".join(advise_command._unusable(target, [large, unknown]))
-    assert "does not fit (at least 1e+03 GB of 84.9 GB)" in said
+    assert "does not fit (at least 1000 GB of 84.9 GB)" in said
     assert "its time or its memory is not known" in said
 
 
