@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
+from jaxbench.measure import oracle
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
@@ -36,10 +37,12 @@ def explained(
     """
     first, *others = checks
     finite = _finite(outputs)
-    if finite and (first.ok or first.unchecked):
+    if finite and (first.ok or (first.unchecked and first.value is None)):  # there was nothing to compare with
         return checks
     reasons = diagnosis(workload, key, batch, device=device)
-    if finite:
+    if finite and not reasons:
+        return checks
+    if finite and first.value is not None:  # a distance that is no number says less than its reason
         reasons = [first.reason, *reasons]
     reason = "; ".join(reasons) or "the loss is not finite at the first step"
     return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
@@ -102,7 +105,7 @@ def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_
         return "a step changes nothing: every gradient is 0, so the loss does not depend on the parameters"
     new = jit_once(lambda s, g, m: update(workload, s, g, m))(state, grads, model_state)
     pairs = zip(jax.tree.leaves(state.params), jax.tree.leaves(new.params), strict=True)
-    if all(np.array_equal(a, b) for a, b in pairs):
+    if all(np.array_equal(a, b) for a, b in pairs) and not oracle.collects(state, new):
         return "a step changes nothing: gradients are not 0 but the optimizer's updates are: is its learning rate 0?"
     return ""
 

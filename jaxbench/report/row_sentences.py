@@ -48,6 +48,12 @@ def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row:
     return [f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say)]
 
 
+def annotations(rows: Iterable[Any]) -> list[str]:
+    """What is ignored of the sharding that a model names for its own arrays."""
+    records = [row.point.record for row in rows]
+    return list(dict.fromkeys(record.annotations for record in records if record and record.annotations))
+
+
 def refusals(rows: Sequence[Any]) -> list[str]:
     """Every row that a gate refused, grouped by gate. Rows with wrong results are shortfalls instead."""
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]

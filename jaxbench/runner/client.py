@@ -20,13 +20,21 @@ FAILED_LIMIT_S = 20.0  # for the others of a world, once one of its processes ha
 
 class WorkerError(Exception):
     """The worker failed, died or hung. `stage`, `detail` and `unsupported` (the strategy cannot take the model) go into
-    the failure record."""
+    the failure record. refused: a sentence that refuses the request, not an exception of a model or a library."""
 
     def __init__(
-        self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True, unsupported: bool = False
+        self,
+        reason: str,
+        *,
+        stage: str = "measure",
+        detail: str = "",
+        alive: bool = True,
+        unsupported: bool = False,
+        refused: bool = False,
     ):
         super().__init__(reason)
-        self.stage, self.detail, self.alive, self.unsupported = stage, detail, alive, unsupported
+        self.stage, self.detail, self.alive = stage, detail, alive
+        self.unsupported, self.refused = unsupported, refused
 
 
 class Worker:

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from jaxbench.catalog import targets
-from jaxbench.errors import MoreCollectives, Unsupported, UserError
+from jaxbench.errors import MoreCollectives, Raised, Unsupported, UserError
 from jaxbench.machine import manifest, source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
@@ -156,7 +156,8 @@ def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
         detail = "".join(traceback.format_exception(cause))
         stage = getattr(error, "stage", "start")
         failure = {"stage": stage, "reason": reason[:1000], "detail": detail[-8000:]}
-        return None, {"failed": {**failure, "unsupported": isinstance(cause, Unsupported)}}
+        refused = isinstance(cause, UserError) and not isinstance(cause, Raised)
+        return None, {"failed": {**failure, "unsupported": isinstance(cause, Unsupported), "refused": refused}}
 
 
 def _send(answers: TextIO, answer: dict[str, Any]) -> None:

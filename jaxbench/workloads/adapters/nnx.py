@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.workloads import sharding_context
+from jaxbench.workloads.adapters import annotations
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream
 from jaxbench.workloads.base import PyTree
 
@@ -25,7 +26,8 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
     """
     from flax import nnx
 
-    model = nnx.eval_shape(lambda: constructor(nnx.Rngs(0)))
+    with annotations.removed():
+        model = nnx.eval_shape(lambda: constructor(nnx.Rngs(0)))
     takes = parameters(type(model).__call__)
     model.eval()  # training and inference differ in the graph, not in the values
     inference_graph, *_ = _split(model)
@@ -34,7 +36,8 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
 
     @functools.partial(jax.jit, inline=True)  # so that JAX caches its trace, which many places need
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
-        _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
+        with annotations.removed():
+            _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
         return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
 
     def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
@@ -43,11 +46,13 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         model = nnx.merge(training_graph if training else inference_graph, *values)
         _normalise_over(model, sharding_context.current().axis)
         streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
-        y = model(*arguments(x), **mode(takes, training=training), **streams)
+        with annotations.removed():
+            y = model(*arguments(x), **mode(takes, training=training), **streams)
         kinds = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # Intermediate: sown values are not state
         return y, _restricted(nnx.to_pure_dict(abstract_state), nnx.to_pure_dict(nnx.state(model, kinds)))
 
-    return PureModel(init, run)
+    named = ((path, leaf.get_metadata("out_sharding", None)) for path, leaf in nnx.to_flat_state(abstract_params))
+    return PureModel(annotations.kept(init, {"/".join(map(str, path)): axes for path, axes in named if axes}), run)
 
 
 def _restricted(wanted: PyTree, found: PyTree) -> PyTree:
