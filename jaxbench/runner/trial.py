@@ -165,9 +165,17 @@ def _size(count: float | None) -> str:
 
 def _notes(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
     """Each note once, with the strategies and device counts that it applies to."""
-    places: dict[str, list[str]] = {}
+    places: dict[str, dict[str, list[str]]] = {}
     for name in strategies:
         for count in DEVICES:
             if note := outcomes[name, count].note:
-                places.setdefault(note, []).append(f"{name} on {count}")
-    return [f"{', '.join(where)}: {note}" for note, where in places.items()]
+                places.setdefault(note, {}).setdefault(name, []).append(str(count))
+    return [f"{_where(found, strategies)}: {note}" for note, found in places.items()]
+
+
+def _where(places: dict[str, list[str]], strategies: list[str]) -> str:
+    if len(places) == len(strategies) and all(len(counts) == len(DEVICES) for counts in places.values()):
+        return "every strategy"
+    everywhere = len(DEVICES)
+    named = [name if len(at) == everywhere else f"{name} on {' and '.join(at)}" for name, at in places.items()]
+    return ", ".join(named)

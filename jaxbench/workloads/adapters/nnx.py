@@ -26,13 +26,21 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
     """
     from flax import nnx
 
+    graphs: dict[bool, Any] = {}
+    takes: dict[str, Any] = {}
+
+    def built() -> tuple[Any, ...]:
+        model = constructor(nnx.Rngs(0))
+        takes.update(parameters(type(model).__call__))
+        model.eval()  # training and inference differ in the graph, not in the values
+        graphs[False], *_ = _split(model)
+        model.train()
+        graphs[True], *values = _split(model)
+        return tuple(values)
+
+    # Not nnx.eval_shape, which loses arrays that are no Variables.
     with annotations.removed():
-        model = nnx.eval_shape(lambda: constructor(nnx.Rngs(0)))
-    takes = parameters(type(model).__call__)
-    model.eval()  # training and inference differ in the graph, not in the values
-    inference_graph, *_ = _split(model)
-    model.train()
-    training_graph, abstract_params, abstract_rngs, abstract_state = _split(model)
+        abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)
 
     @functools.partial(jax.jit, inline=True)  # so that JAX caches its trace, which many places need
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
@@ -43,7 +51,7 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
     def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
         rngs = _filled(abstract_rngs, _stream_values(nnx.to_pure_dict(abstract_rngs), key))
         values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
-        model = nnx.merge(training_graph if training else inference_graph, *values)
+        model = nnx.merge(graphs[training], *values)
         _normalise_over(model, sharding_context.current().axis)
         streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
         with annotations.removed():
@@ -71,12 +79,14 @@ def _split(model: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _filled(abstract: Any, values: PyTree) -> Any:
-    """A copy of an nnx.State with its leaves replaced by `values`."""
+    """A copy of an nnx.State with its leaves replaced by `values`. Flax's own function for it takes no keys that are
+    tuples, which nnx.WeightNorm has."""
     from flax import nnx
 
-    state = jax.tree.map(lambda leaf: leaf, abstract)
-    nnx.replace_by_pure_dict(state, values)
-    return state
+    flat = nnx.to_flat_state(abstract)
+    found = [functools.reduce(lambda at, name: at[name], path, values) for path, _ in flat]
+    leaves = [leaf.replace(x) if isinstance(leaf, nnx.Variable) else x for (_, leaf), x in zip(flat, found, strict=True)]
+    return nnx.from_flat_state([(path, leaf) for (path, _), leaf in zip(flat, leaves, strict=True)])
 
 
 def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:
