@@ -16,6 +16,7 @@ from ml_collections import ConfigDict, config_flags
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.catalog import jax_settings
 from jaxbench.errors import UserError, did_you_mean
 
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
@@ -144,6 +145,8 @@ def parse(argv: list[str]) -> list[str]:
             raise UserError(f"jaxbench {name} takes no --config settings: jaxbench run EXPERIMENT does.")
         _check_flags(name, verb)
         _check_arguments(name, verb, arguments)
+        if verb.measures or verb.configured:
+            jax_settings.refuse()
         if after and name != "launch":
             raise UserError(f"jaxbench {name} takes nothing after '--': jaxbench launch does.")
         if verb.configured:

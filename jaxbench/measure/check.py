@@ -38,9 +38,7 @@ SHARE = 0.1  # of the updates' size: a check with a larger error cannot show tha
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
 
 
-def train(
-    program: Program, call: Callable[..., Any], key: jax.Array, batch: Batch, count: int = STEPS
-) -> TrainedState:
+def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Batch, count: int = STEPS) -> TrainedState:
     """Makes `count` updates with a strategy's compiled step.
 
     Waits for each one: a CPU allocates a step's scratch memory when the step is dispatched, so three steps in flight
@@ -87,7 +85,7 @@ def judge(
         # one-device references disagree by as much as the parameters move.
         small = f"but the updates changed the parameters by only {moved:.1e}, so this proves nothing"
         if not moved:
-            small = f"no parameter changed in {updates} updates: is the learning rate 0, or are gradients collected longer?"
+            small = f"no parameter changed in {updates} updates: is the learning rate 0, or does it collect gradients?"
         reason = f"unchecked: {message}, within {limit:.0e} ({why}), {small}"
         value = distance if np.isfinite(distance) else None
         return Verdict(name="parameters", ok=False, unchecked=True, reason=reason, value=value, limit=limit)
@@ -156,8 +154,9 @@ def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
     """
     distance = relative_l2(_floats(actual.opt_state), _floats(expected.end.opt_state))
     ok = distance <= OPTIMIZER_STATE
-    reason = f"relative L2 distance of the optimizer's state to one device after {expected.count} updates is {distance:.1e}"
-    reason += f", {'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} (a wrong gradient scale gives 1 or more)"
+    reason = f"relative L2 distance of the optimizer's state to one device after {expected.count} updates "
+    reason += f"is {distance:.1e}, {'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} "
+    reason += "(a wrong gradient scale gives 1 or more)"
     return _verdict("optimizer", ok, reason, distance=distance, limit=OPTIMIZER_STATE)
 
 

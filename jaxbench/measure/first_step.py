@@ -114,8 +114,8 @@ def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_
 
 
 def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads: PyTree) -> str:
-    """Whether the backward pass gives for FACTOR times the loss another gradient than FACTOR times as much: on n devices
-    it starts from n times as much, because each averages its own examples."""
+    """Whether FACTOR times the loss has another gradient than FACTOR times as much; "" if not. On n devices the
+    backward pass starts from n times as much, because each device averages its own examples."""
 
     def loss(*given: Any) -> Any:
         value, about = workload.loss(*given)

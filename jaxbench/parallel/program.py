@@ -211,7 +211,7 @@ def optimizer_update(
         new = typed_keys.stored(new)
     except (TypeError, ValueError) as error:
         missing = re.search(
-            r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided|expects `(grads)` to have a batch dimension",
+            r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided|(grads)` to have a batch dimension",
             str(error),
         )
         if missing is None:

@@ -30,7 +30,7 @@ from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, machine_state, rounds, table
 from jaxbench.report.folds import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
-from jaxbench.report.row_sentences import annotations, base_lines, excused, notes, refusals, shortfalls, utilisation
+from jaxbench.report.row_sentences import base_lines, excused, notes, refusals, shortfalls, utilisation
 from jaxbench.report.table import Table
 
 LEGEND = "Medians with 95 % bootstrap intervals."
@@ -147,7 +147,7 @@ class TrainingFindings(Findings):
             "What would help": advice.sentences(self.waterfalls),
             "Communication": loss_sentences.communication(self.waterfalls),
             "Base": base_lines(self.rows),
-            "Notes": [*self.repairs, *annotations(self.rows), *notes(self.rows), *(control.sentence for control in self.controls)],
+            "Notes": [*self.repairs, *notes(self.rows), *(control.sentence for control in self.controls)],
             "Rounds": rounds.sentences(self.manifest, self.points(), self.controls, self.rows),
             "Scaling laws": fits.sentences(self.fits),
         }

@@ -44,14 +44,10 @@ def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tu
 
 
 def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
-    """Each distinct note once, after the names of its points."""
-    return [f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say)]
-
-
-def annotations(rows: Iterable[Any]) -> list[str]:
-    """What is ignored of the sharding that a model names for its own arrays."""
-    records = [row.point.record for row in rows]
-    return list(dict.fromkeys(record.annotations for record in records if record and record.annotations))
+    """What is ignored of the model's own sharding; and each distinct note once, after the names of its points."""
+    rows = list(rows)
+    ignored = dict.fromkeys(getattr(getattr(row.point, "record", None), "annotations", "") for row in rows)
+    return [*filter(None, ignored), *(f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say))]
 
 
 def refusals(rows: Sequence[Any]) -> list[str]:

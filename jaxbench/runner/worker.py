@@ -97,8 +97,10 @@ def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
 
 def surroundings() -> dict[str, Any]:
     """What this process has, and the parent has not: the CPUs that it may use, and variables that change its speed."""
+    from jaxbench.machine import settings
+
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return {"cpus": cpus, "environment": manifest.environment()}
+    return {"cpus": cpus, "environment": {**manifest.environment(), **settings.found}}
 
 
 def concerns(bench: Any, request: dict[str, Any], counts: dict[str, int]) -> bool:

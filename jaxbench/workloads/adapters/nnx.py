@@ -85,8 +85,8 @@ def _filled(abstract: Any, values: PyTree) -> Any:
 
     flat = nnx.to_flat_state(abstract)
     found = [functools.reduce(lambda at, name: at[name], path, values) for path, _ in flat]
-    leaves = [leaf.replace(x) if isinstance(leaf, nnx.Variable) else x for (_, leaf), x in zip(flat, found, strict=True)]
-    return nnx.from_flat_state([(path, leaf) for (path, _), leaf in zip(flat, leaves, strict=True)])
+    filled = zip(flat, found, strict=True)
+    return nnx.from_flat_state([(path, x.replace(new) if hasattr(x, "replace") else new) for (path, x), new in filled])
 
 
 def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:
