@@ -331,11 +331,13 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return action(argument)
         except UserError as error:
+            name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
             if logging.level_debug():
                 traceback.print_exc()
             if not (action is parse and _follows()):
-                sys.stderr.write(f"jaxbench: {error}\n")
-            verb = VERBS.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), Verb())
+                trains = str(error).replace("--config.strategy=", "--config.train.strategy=")
+                sys.stderr.write(f"jaxbench: {trains if name == 'train' else error}\n")
+            verb = VERBS.get(name, Verb())
             sys.exit(NO_ANSWER if verb.answers else 2)  # a comparing verb returns 2 for "inconclusive"
 
     return run

@@ -19,7 +19,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from jaxbench import imported
-from jaxbench.errors import Raised, UserError, did_you_mean
+from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean
 
 _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # of the loaded modules' names
 _MAX_REASON = 400  # characters of another library's message: some fill a page
@@ -228,7 +228,7 @@ def with_user_line(
     error: BaseException, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
 ) -> BaseException:
     """A UserError that names the line of the user's files which an error passed through; otherwise see `explaining`."""
-    if isinstance(error, UserError):
+    if isinstance(error, UserError | MoreCollectives):
         return error
     found = line_of(error)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
