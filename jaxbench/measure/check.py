@@ -85,7 +85,7 @@ def judge(
         # one-device references disagree by as much as the parameters move.
         small = f"but the updates changed the parameters by only {moved:.1e}, so this proves nothing"
         if not moved:
-            small = f"no parameter changed in {updates} updates: is the learning rate 0, or does it collect gradients?"
+            small = f"but no parameter changed in {updates} updates, so this proves nothing (is the learning rate 0?)"
         reason = f"unchecked: {message}, within {limit:.0e} ({why}), {small}"
         value = distance if np.isfinite(distance) else None
         return Verdict(name="parameters", ok=False, unchecked=True, reason=reason, value=value, limit=limit)

@@ -45,7 +45,7 @@ def explained(
     reasons = diagnosis(workload, key, batch, device=device)
     if finite and not reasons:
         return checks
-    if finite and first.value is not None:  # a distance that is no number says less than its reason
+    if finite and " is nan" not in first.reason:  # a distance that is no number says less than its reason
         reasons = [first.reason, *reasons]
     reason = "; ".join(reasons) or "the loss is not finite at the first step"
     return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others

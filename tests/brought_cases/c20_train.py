@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""With data. Linen with partition names on parameters and constraints on activations (flax guide; TransformerEngine 1772)."""
+"""As c20_partitioned, with data to train on."""
 
 import jax
 import jax.numpy as jnp
