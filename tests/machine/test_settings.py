@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 
 import jax
 import pytest
-from doorway import ROOT, command, environment, jaxbench
+from doorway import ROOT, command, environment
 
 from jaxbench.catalog import jax_settings
 from jaxbench.catalog.jax_settings import REFUSED, RESET, SETTINGS
