@@ -17,7 +17,6 @@ from jaxbench.measure import oracle
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
-from jaxbench.workloads import weighted
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 from jaxbench.workloads.weighted import WeightedMean
 
@@ -119,7 +118,7 @@ def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads:
 
     def loss(*given: Any) -> Any:
         value, about = workload.loss(*given)
-        if weighted.is_weighted(value):
+        if isinstance(value, WeightedMean):
             return WeightedMean(FACTOR * value.total, value.weight), about
         return FACTOR * value, about
 

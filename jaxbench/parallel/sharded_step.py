@@ -168,7 +168,7 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
     def saveable(primitive: Any, *operands: Any, **settings: Any) -> bool:
         """Everything except what turns shards into a parameter. The model's own slices and reshapes are recomputed too,
         which costs nothing, and complex numbers, which JAX cannot store here: it rounds what it stores."""
-        if primitive.name in ("fft", "complex") or jnp.issubdtype(settings.get("new_dtype"), jnp.complexfloating):
+        if primitive.name in ("fft", "complex") or jnp.issubdtype(settings.get("new_dtype", bool), jnp.complexfloating):
             return False
         if any(jnp.issubdtype(operand.dtype, jnp.complexfloating) for operand in operands):
             return False

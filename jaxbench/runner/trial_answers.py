@@ -19,7 +19,7 @@ from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
 from jaxbench.runner.stages import stage
 from jaxbench.workloads import needs
-from jaxbench.workloads.adapters import annotations
+from jaxbench.workloads.adapters import named_axes
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 NEEDS_A_MESH = "hybrid"
@@ -44,7 +44,7 @@ def describe(bench: Bench) -> dict[str, Any]:
         "draws": draws,
         "state_numbers": _numbers(model_state),
         "training": _training(plain),
-        "notes": [sentence] if (sentence := annotations.sentence(plain.init)) else [],
+        "notes": [sentence] if (sentence := named_axes.sentence(plain.init)) else [],
         "strategies": [name for name in parallel.of_model(plain) if name != NEEDS_A_MESH],
     }
 

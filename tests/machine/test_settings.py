@@ -48,7 +48,7 @@ def test_the_page_names_what_was_reset_and_what_was_not_but_no_path():
     given = {
         "JAX_DEBUG_NANS": "1",
         "JAX_ENABLE_X64": "1",
-        "JAX_COMPILATION_CACHE_DIR": "/home/me",
+        "JAX_COMPILATION_CACHE_DIR": "/a/b",
         "JAX_LOG_COMPILES": "1",
     }
     reset, wide, cache = jax_settings.sentences([given, given])

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.adapters import annotations
+from jaxbench.workloads.adapters import named_axes
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream, zeros
 from jaxbench.workloads.base import KEY, PyTree
 
@@ -36,13 +36,13 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
         return modules[True].init(key, *zeros(inputs), **mode(takes, training=True))
 
     def variables(key: jax.Array) -> PyTree:
-        with annotations.removed():
+        with named_axes.removed():
             return nn.meta.unbox(boxed(key))
 
     def call(values: PyTree, x: Any, rngs: dict[str, jax.Array], training: bool) -> tuple[Any, PyTree]:
         mutable = [name for name in values if name != "params"]
         flags = mode(takes, training=training)
-        with annotations.removed(), nn.intercept_methods(_adapted(sharding_context.current().axis)):
+        with named_axes.removed(), nn.intercept_methods(_adapted(sharding_context.current().axis)):
             return modules[training].apply(values, *arguments(x), rngs=rngs, mutable=mutable, **flags)
 
     avals = jax.eval_shape(variables, KEY)
@@ -60,7 +60,7 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
         y, changed = call({"params": params, **model_state}, x, rngs, training)
         return y, {**model_state, **changed}
 
-    return PureModel(annotations.kept(init, _axes(jax.eval_shape(boxed, KEY).get("params", {}))), run)
+    return PureModel(named_axes.kept(init, _axes(jax.eval_shape(boxed, KEY).get("params", {}))), run)
 
 
 def _axes(boxed: PyTree) -> dict[str, Any]:

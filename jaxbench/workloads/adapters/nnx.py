@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.adapters import annotations
+from jaxbench.workloads.adapters import named_axes
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream
 from jaxbench.workloads.base import PyTree
 
@@ -39,12 +39,12 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         return tuple(values)
 
     # Not nnx.eval_shape, which loses arrays that are no Variables.
-    with annotations.removed():
+    with named_axes.removed():
         abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)
 
     @functools.partial(jax.jit, inline=True)  # so that JAX caches its trace, which many places need
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
-        with annotations.removed():
+        with named_axes.removed():
             _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
         return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
 
@@ -54,13 +54,13 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         model = nnx.merge(graphs[training], *values)
         _normalise_over(model, sharding_context.current().axis)
         streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
-        with annotations.removed():
+        with named_axes.removed():
             y = model(*arguments(x), **mode(takes, training=training), **streams)
         kinds = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # Intermediate: sown values are not state
         return y, _restricted(nnx.to_pure_dict(abstract_state), nnx.to_pure_dict(nnx.state(model, kinds)))
 
     named = ((path, leaf.get_metadata("out_sharding", None)) for path, leaf in nnx.to_flat_state(abstract_params))
-    return PureModel(annotations.kept(init, {"/".join(map(str, path)): axes for path, axes in named if axes}), run)
+    return PureModel(named_axes.kept(init, {"/".join(map(str, path)): axes for path, axes in named if axes}), run)
 
 
 def _restricted(wanted: PyTree, found: PyTree) -> PyTree:
