@@ -16,7 +16,7 @@ _before: dict[str, Any] = {}  # all values, when this process last looked
 def settle() -> None:
     """Resets what is to be reset. Raises UserError for what is refused. Called when devices start, and after an
     experiment's file, which may change settings, has run."""
-    values: dict[str, Any] = jax.config.values  # type: ignore[attr-defined]
+    values: dict[str, Any] = jax.config.values
     found.update({name.upper(): str(value) for name, value in values.items() if value != _before.get(name, value)})
     for name, setting in SETTINGS.items():
         value = values.get(name)
