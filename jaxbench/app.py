@@ -44,8 +44,12 @@ Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconc
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import datetime
+import io
+import locale
+import os
 import sys
 from collections.abc import Iterable
 from importlib import metadata
@@ -207,6 +211,12 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
 
 def main() -> None:
     native_log.keep()
+    if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8":  # it has no µ: not for files, either
+        utf8 = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], utf8)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # PYTHONIOENCODING may still say otherwise
+            stream.reconfigure(errors="replace")
     absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))
 
 

@@ -16,6 +16,7 @@ from ml_collections import ConfigDict, config_flags
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.catalog import jax_settings
 from jaxbench.command_form import as_typed
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.store import CONFIG, RunFolder
@@ -150,6 +151,8 @@ def parse(argv: list[str]) -> list[str]:
             raise UserError(f"jaxbench {name} takes no --config settings: jaxbench run EXPERIMENT does.")
         _check_flags(name, verb)
         _check_arguments(name, verb, arguments)
+        if verb.measures or verb.configured:
+            jax_settings.refuse()
         if after and name != "launch":
             raise UserError(f"jaxbench {name} takes nothing after '--': jaxbench launch does.")
         if name == "report":
@@ -343,11 +346,13 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return action(argument)
         except UserError as error:
+            name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
             if logging.level_debug():
                 traceback.print_exc()
             if not (action is parse and _follows()):
-                sys.stderr.write(f"jaxbench: {as_typed(str(error))}\n")
-            verb = VERBS.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), Verb())
+                trains = str(error).replace("--config.strategy=", "--config.train.strategy=")
+                sys.stderr.write(f"jaxbench: {as_typed(trains if name == 'train' else str(error))}\n")
+            verb = VERBS.get(name, Verb())
             sys.exit(NO_ANSWER if verb.answers else 2)  # a comparing verb returns 2 for "inconclusive"
 
     return run

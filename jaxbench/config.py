@@ -344,12 +344,19 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
         group, _, last = name.rpartition(".")
         declared = (_at(config, group) if group else config).get_type(last)  # object: a number or a word
         kind, read = _KINDS.get(declared, ("", str))
+        if declared in _UNTYPED:
+            raise UserError(f"--config.{name}={text} cannot be set, as {_UNTYPED[declared]} in get_config().")
         try:
             read(text)
         except (ValueError, KeyError) as error:
-            raise UserError(f"--config.{name}={text} is not {kind}: use {fields[name]}, for example.") from error
+            example = {int: 1, float: 0.5, bool: "true"}[declared] if fields[name] is None else fields[name]
+            raise UserError(f"--config.{name}={text} is not {kind}: use {example}, for example.") from error
 
 
+_UNTYPED = {
+    type(None): "its default, None, has no type: write config_dict.placeholder(str), for example,",
+    list: "its default is a list: write a tuple",
+}
 _KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
     int: ("a whole number", int),
     float: ("a number", float),

@@ -19,7 +19,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from jaxbench import imported
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean
 
 _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # of the loaded modules' names
 _MAX_REASON = 400  # characters of another library's message: some fill a page
@@ -228,7 +228,7 @@ def with_user_line(
     error: BaseException, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
 ) -> BaseException:
     """A UserError that names the line of the user's files which an error passed through; otherwise see `explaining`."""
-    if isinstance(error, UserError):
+    if isinstance(error, UserError | MoreCollectives):
         return error
     found = line_of(error)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
@@ -238,7 +238,7 @@ def with_user_line(
         return error
     more = hint(error) if isinstance(error, Exception) else ""
     message = f"{where}: {type(error).__name__}: {_reason(error)}"
-    located = UserError(f"{message.rstrip('.')}. {more}" if more else message)
+    located = Raised(f"{message.rstrip('.')}. {more}" if more else message)
     located.__cause__ = error
     return located
 

@@ -19,6 +19,10 @@ class Unsupported(UserError):
     """A valid request, but this strategy cannot take this model. The message names a remedy or another strategy."""
 
 
+class Raised(UserError):
+    """Not a refusal: an exception of the user's file or of a library (its __cause__), with the line where it passed."""
+
+
 def did_you_mean(word: str, legal: Iterable[str]) -> str:
     """Returns ``did you mean 'x'?`` when some legal word is close to `word`, else lists the legal words."""
     legal = sorted(legal)

@@ -147,6 +147,9 @@ def probe(platform: str) -> dict[str, Any]:
     if "error" in answer:
         raise UserError(answer["error"])
     if done.returncode or not answer:
+        for name in ("JAX_PLATFORMS", "JAX_PLATFORM_NAME"):
+            if asked := os.environ.get(name):
+                raise UserError(f"{name}={asked} is set, and JAX cannot start it here: unset it, or install a driver.")
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise UserError(f"JAX does not start on this machine ({last}).")
     return {**answer, "environment": environment()}

@@ -12,7 +12,7 @@ import jax
 
 from jaxbench.command_form import with_extra
 from jaxbench.errors import MoreCollectives, UserError
-from jaxbench.machine import world
+from jaxbench.machine import settings, world
 from jaxbench.machine.cores import pin_to_cores
 
 # Default number of collectives of one program that may wait for other devices at the same time.
@@ -140,6 +140,7 @@ def start(
         available = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
     if place and platform == "cpu":
         world.read_sockets_last()
+    settings.settle()
     if len(available) < devices:
         raise UserError(f"{devices} {platform} devices were requested, but this machine has {len(available)}.")
     return available[:devices]

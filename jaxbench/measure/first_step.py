@@ -13,12 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
+from jaxbench.measure import oracle
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
+from jaxbench.workloads.weighted import WeightedMean
 
 EXAMPLES = 16  # that the probes use: most faults of a step show on a few
+FACTOR, NEARLY = 8, 1e-3  # of the loss: a power of two, which changes no rounding; relative, of the gradient
 
 
 def explained(
@@ -36,10 +39,12 @@ def explained(
     """
     first, *others = checks
     finite = _finite(outputs)
-    if finite and (first.ok or first.unchecked):
+    if finite and (first.ok or (first.unchecked and first.value is None)):  # there was nothing to compare with
         return checks
     reasons = diagnosis(workload, key, batch, device=device)
-    if finite:
+    if finite and not reasons:
+        return checks
+    if finite and " is nan" not in first.reason:  # a distance that is no number says less than its reason
         reasons = [first.reason, *reasons]
     reason = "; ".join(reasons) or "the loss is not finite at the first step"
     return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
@@ -66,8 +71,8 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
             return [_not_finite(workload, state, batch, metrics)]
         if workload.loss_scale is None and (bad := _bad(grads)):  # a scaled loss may overflow: its step is skipped
             return [f"the loss is finite, but the gradient of {_names(bad)} is not{_line(workload, state, batch)}"]
-        unchanged = _unchanged(workload, state, grads, model_state)
-    return [unchanged] if unchanged else []
+        more = _unchanged(workload, state, grads, model_state) or _not_linear(workload, state, batch, grads)
+    return [more] if more else []
 
 
 def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metrics: Any) -> str:
@@ -102,9 +107,31 @@ def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_
         return "a step changes nothing: every gradient is 0, so the loss does not depend on the parameters"
     new = jit_once(lambda s, g, m: update(workload, s, g, m))(state, grads, model_state)
     pairs = zip(jax.tree.leaves(state.params), jax.tree.leaves(new.params), strict=True)
-    if all(np.array_equal(a, b) for a, b in pairs):
+    if all(np.array_equal(a, b) for a, b in pairs) and not oracle.collects(state, new):
         return "a step changes nothing: gradients are not 0 but the optimizer's updates are: is its learning rate 0?"
     return ""
+
+
+def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads: PyTree) -> str:
+    """Whether FACTOR times the loss has another gradient than FACTOR times as much; "" if not. On n devices the
+    backward pass starts from n times as much, because each device averages its own examples."""
+
+    def loss(*given: Any) -> Any:
+        value, about = workload.loss(*given)
+        if isinstance(value, WeightedMean):
+            return WeightedMean(FACTOR * value.total, value.weight), about
+        return FACTOR * value, about
+
+    scaled = dataclasses.replace(workload, loss=loss)
+    larger = jit_once(lambda s, b: gradients(scaled, s, b)[0])(state, batch)
+    distance = oracle.relative_l2(jax.device_get(larger), jax.device_get(jax.tree.map(lambda g: FACTOR * g, grads)))
+    if not distance > NEARLY:
+        return ""
+    return (
+        f"the backward pass is not linear: for {FACTOR} times the loss the gradient is {distance:.1e} (relative) from "
+        f"{FACTOR} times the gradient, as if it clips, so devices that have a part of the batch each cannot give the "
+        "gradient of the whole batch: use --config.strategy=jit_auto"
+    )
 
 
 def _bad(tree: PyTree) -> list[str]:

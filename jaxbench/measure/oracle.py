@@ -27,6 +27,7 @@ from jaxbench.workloads.weighted import WeightedMean
 Answer = TypeVar("Answer")
 
 STEPS = 3
+MOST_STEPS = 48  # for an optimizer that changes parameters only once in several steps
 NUDGES = 3  # a parameter of one number rounds the same way by chance
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
 SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
@@ -52,12 +53,13 @@ class Reference:
     note: str = ""  # says that the host computed it, if it does not fit on one device
     how: str = ""  # IN_PARTS or SCALED, if it was computed part by part
     updates: Updates | None = None  # what computed it, for other states
+    count: int = STEPS  # updates between the two
 
     def of(self, state: TrainState, batch: Batch, count: int) -> Reference:
         """The result of `count` updates of another state (host arrays), computed in the same way."""
         assert self.updates is not None
         end = self.updates(state, batch, count)
-        return dataclasses.replace(self, start=state.params, end=end, model_state=state.model_state)
+        return dataclasses.replace(self, start=state.params, end=end, model_state=state.model_state, count=count)
 
     def without_arrays(self) -> Reference:
         return dataclasses.replace(self, start=(), end=TrainedState((), ()), model_state={})
@@ -160,9 +162,23 @@ def reference(
     apart: bool = False,
     jit: Callable[..., Any] = jit_once,
 ) -> Reference:
-    """STEPS `Updates` of `state` (host arrays) on one device. Raises Unfit on a CPU with too little memory."""
+    """STEPS `Updates` of `state` (host arrays) on one device, or twice as many, and again, until the optimizer has
+    collected enough gradients to change a parameter. Raises Unfit on a CPU with too little memory."""
     updates = Updates(workload, device, layout=layout, apart=apart, jit=jit)
-    return Reference(state.params, updates(state, batch), state.model_state, updates=updates)
+    end, count = updates(state, batch), STEPS
+    while count < MOST_STEPS and collects(state, end):
+        count *= 2
+        end = updates(state, batch, count)
+    return Reference(state.params, end, state.model_state, updates=updates, count=count)
+
+
+def collects(before: TrainState | TrainedState, after: TrainState | TrainedState) -> bool:
+    """Whether updates changed the optimizer's state but no parameter."""
+    same = [
+        all(map(np.array_equal, jax.tree.leaves(old), jax.tree.leaves(new)))
+        for old, new in ((before.params, after.params), (before.opt_state, after.opt_state))
+    ]
+    return same == [True, False]
 
 
 Gradient = Callable[[TrainState], tuple[PyTree, PyTree]]
@@ -271,7 +287,7 @@ def again(
     layout: BatchLayout,
     platform: str = "cpu",
     state: TrainState | None = None,
-    count: int = STEPS,
+    count: int | None = None,
 ) -> TrainedState:
     """A second one-device reference, from another program for the same formulas: the two differ by rounding only.
 
@@ -282,8 +298,9 @@ def again(
     A large model on large inputs amplifies rounding: at a near-tie of a ReLU or a maximum, the last bit decides which
     way a gradient goes. A strategy is not at fault for a difference that one device shows too.
 
-    state: before the `count` updates (host arrays); None: the initial state.
+    state: before the `count` updates (host arrays); None: the initial state. count: None for that of `expected`.
     """
+    count = count or expected.count
     state = initial_state(workload, key, device=device) if state is None else state
     in_reverse = platform != "cpu" and not layout.draws
     batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
@@ -308,7 +325,7 @@ def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Tra
     for seed in range(NUDGES):
         random = np.random.default_rng(seed)
         params = jax.tree.map(lambda x, random=random: nudge(np.asarray(x), random), state.params)
-        yield expected.updates(dataclasses.replace(state, params=params), batch)
+        yield expected.updates(dataclasses.replace(state, params=params), batch, expected.count)
 
 
 def trained(state: TrainState) -> TrainedState:

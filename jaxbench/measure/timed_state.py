@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.measure import check, memory, state_facts
-from jaxbench.measure.oracle import STEPS, Reference, TrainedState, relative_l2, trained
+from jaxbench.measure.oracle import Reference, TrainedState, relative_l2, trained
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Verdict
@@ -88,7 +88,7 @@ def judge_update(
     """Whether one more update of the timed state, which this donates, is that of one device, and the loss before it.
 
     A model that has learnt its batch hardly moves, and then any update agrees. So where one update proves nothing, the
-    program makes STEPS updates of its first state again, which now counts the steps that were timed.
+    program makes the updates of the reference from its first state again, which now counts the steps that were timed.
 
     batch: canonical. again: (reference, state, updates) -> a second reference's result, for `check.judge`.
     """
@@ -108,7 +108,7 @@ def judge_update(
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     if program.members.decided(unmoved):
-        verdict, _ = judged(_late(program, key, timed), STEPS)
+        verdict, _ = judged(_late(program, key, timed), reference.count)
         after = f"from the first state as step {timed}, because the timed one hardly moves"
     return dataclasses.replace(verdict, name=UPDATE, reason=f"{after}: {verdict.reason}"), loss
 

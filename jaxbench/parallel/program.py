@@ -210,12 +210,16 @@ def optimizer_update(
         updates, new = workload.optimizer.update(grads, typed_keys.restored(opt_state), params)
         new = typed_keys.stored(new)
     except (TypeError, ValueError) as error:
-        missing = re.search(r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided", str(error))
+        missing = re.search(
+            r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided|(grads)` to have a batch dimension",
+            str(error),
+        )
         if missing is None:
             raise
         raise UserError(
-            f"the optimizer of '{workload.name}' needs {missing[1] or missing[2]}, but a step passes it only "
-            "gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
+            f"the optimizer of '{workload.name}' needs "
+            f"{'a gradient for each example' if missing[3] else missing[1] or missing[2]}, but a step passes it only "
+            "mean gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
         ) from error
     built: Callable[[PyTree], Any] = jax.tree.structure
     if built(opt_state) != built(new):

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.core import ShapedArray
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -164,9 +165,13 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
     if not gather:
         return workload.loss
 
-    def saveable(primitive: Any, *_: Any, **settings: Any) -> bool:
+    def saveable(primitive: Any, *operands: Any, **settings: Any) -> bool:
         """Everything except what turns shards into a parameter. The model's own slices and reshapes are recomputed too,
-        which costs nothing."""
+        which costs nothing, and complex numbers, which JAX cannot store here: it rounds what it stores."""
+        if primitive.name in ("fft", "complex") or jnp.issubdtype(settings.get("new_dtype", bool), jnp.complexfloating):
+            return False
+        if any(jnp.issubdtype(operand.dtype, jnp.complexfloating) for operand in operands):
+            return False
         gathers = primitive.name == "all_gather" and settings["axis_name"] in ("fsdp", ("fsdp",))
         return not gathers and primitive.name not in ("slice", "reshape")
 

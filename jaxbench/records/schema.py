@@ -118,6 +118,7 @@ class PointRecord(StepPlace, Prepared):
     # real_share, tokens of an example
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
     loss: str = ""  # the kind of mean of the loss, as named in measure/loss_kind.py; "" in older records
+    annotations: str = ""  # what is ignored of the sharding that the model names for its own arrays, as a sentence
     program_sha256: str = ""  # of the text of the compiled program; "" in older records
     checked_by: str = ""  # the worker that made passport, checks, outcome and facts of the same program; "": this one
     kind: str = "point"

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxbench.analysis import load
 from jaxbench.analysis.measured import Measured
+from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
 
 MOSTLY = 0.5  # a point is named when more than this share of its rounds was contended
@@ -46,7 +47,9 @@ def description(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) ->
     elif facts:
         parts.append("the reference product was not measured, because the machine was busy")
     others = taken([load.of(point) for point in points])
-    return [f"{', '.join(parts)}.", *([f"{others[:1].upper()}{others[1:]}."] if others else [])]
+    environments = [each.get("environment") or {} for each in (manifest, *manifest.get("workers", {}).values())]
+    load_of_others = [f"{others[:1].upper()}{others[1:]}."] if others else []
+    return [f"{', '.join(parts)}.", *load_of_others, *jax_settings.sentences(environments)]
 
 
 def taken(states: Sequence[load.Load]) -> str:

@@ -55,8 +55,10 @@ def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tu
 
 
 def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
-    """Each distinct note once, after the names of its points."""
-    return [f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say)]
+    """What is ignored of the model's own sharding; and each distinct note once, after the names of its points."""
+    rows = list(rows)
+    ignored = dict.fromkeys(getattr(getattr(row.point, "record", None), "annotations", "") for row in rows)
+    return [*filter(None, ignored), *(f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say))]
 
 
 def refusals(rows: Sequence[Any]) -> list[str]:

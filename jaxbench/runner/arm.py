@@ -24,6 +24,7 @@ from jaxbench.levers.reduction import REDUCTION
 from jaxbench.levers.remat import REMAT
 from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.levers.sequence_parallel import SEQUENCE_PARALLEL
+from jaxbench.machine import settings as settings_of_jax
 from jaxbench.parallel import reduction, step_phases
 from jaxbench.parallel.program import Program, keep_barriers, without
 from jaxbench.workloads import inspection, keys
@@ -52,6 +53,7 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
         with discovery.explained(module):
             config = module.grow(copy.deepcopy(config), grown)
     workload = discovery.build(experiment, config)
+    settings_of_jax.settle()
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
     return dataclasses.replace(workload, init=keys.either_form(workload.init), loss=keys.either_form(workload.loss))

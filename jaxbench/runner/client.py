@@ -20,13 +20,12 @@ FAILED_LIMIT_S = 20.0  # for the others of a world, once one of its processes ha
 
 class WorkerError(Exception):
     """The worker failed, died or hung. `stage`, `detail` and `unsupported` (the strategy cannot take the model) go into
-    the failure record."""
+    the failure record. refused: a sentence that refuses the request, not an exception of a model or a library."""
 
-    def __init__(
-        self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True, unsupported: bool = False
-    ):
+    def __init__(self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True, **kinds: bool):
         super().__init__(reason)
-        self.stage, self.detail, self.alive, self.unsupported = stage, detail, alive, unsupported
+        self.stage, self.detail, self.alive = stage, detail, alive
+        self.unsupported, self.refused = kinds.get("unsupported", False), kinds.get("refused", False)
 
 
 class Worker:

@@ -139,7 +139,7 @@ class Proof:
         except oracle.Unfit as error:
             return check.unchecked(str(error)), *products, census()
         memory.give_back()
-        actual = check.train(program, compiled.call, self.key, batch)
+        actual = check.train(program, compiled.call, self.key, batch, expected.count)
 
         def rounding() -> float:
             return oracle.relative_l2(oracle.again(expected, workload, **about).params, expected.end.params)

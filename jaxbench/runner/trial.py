@@ -36,14 +36,17 @@ DEVICES = (1, 2, 8)
 CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be restarted
 BATCH = 16  # examples, all devices together
 PROCESSES = 2
+RIGHT, WRONG, CANNOT, ERROR = "right", "wrong", "cannot", "error"
+# wrong: shown by a comparison. cannot: refused, or a comparison that proves nothing. error: an exception.
+STYLES = {RIGHT: "green", WRONG: "bold red", CANNOT: "yellow", ERROR: "red"}
 LARGE = 20_000_000  # parameters: above, only one process is used, to save memory
 
 
 @dataclass
 class StrategyTrial:
-    """One strategy on one device count. ok: None if it cannot take the model. note: the reason, or a remark."""
+    """One strategy on one device count. word: one of STYLES. note: the reason, or a remark."""
 
-    ok: bool | None
+    word: str
     note: str = ""
     about: dict[str, Any] = field(default_factory=dict)
 
@@ -64,10 +67,11 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
             for worker in workers:
                 worker.close()
     console.print(_table(model["strategies"], outcomes))
-    for line in (*_notes(model["strategies"], outcomes), model["training"]):
+    words = {outcome.word for outcome in outcomes.values()}
+    last = model["training"] if RIGHT in words else f"No strategy is shown to train '{model['name']}' correctly."
+    for line in (*model["notes"], *_notes(model["strategies"], outcomes), last):
         console.print(line, highlight=False, soft_wrap=True)
-    results = [outcome.ok for outcome in outcomes.values()]
-    return any(results) and False not in results
+    return RIGHT in words and not words & {WRONG, ERROR}
 
 
 def _ask(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
@@ -126,12 +130,13 @@ def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
     except WorkerError as error:
         if not error.alive:
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
-        refused = error.unsupported or error.stage == "build"  # such as sizes that do not divide
-        return StrategyTrial(None if refused else False, str(error))
+        return StrategyTrial(CANNOT if error.refused else ERROR, str(error))
     checks = [Verdict(**check) for check in answer["checks"]]
-    wrong = [check.reason for check in checks if not check.ok]
+    wrong = [check.reason for check in checks if not check.ok and not check.unchecked]
+    unproven = [check.reason for check in checks if check.unchecked]
     excess = [check.reason for check in checks if check.ok and check.excess_bytes]
-    return StrategyTrial(not wrong, "; ".join(wrong or excess), answer)
+    word = WRONG if wrong else CANNOT if unproven else RIGHT
+    return StrategyTrial(word, "; ".join(wrong or unproven or excess), answer)
 
 
 def _print_model(model: dict[str, Any], console: Console) -> None:
@@ -154,18 +159,10 @@ def _table(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]
     table = Table("strategy", *columns, title=title)
     for name in strategies:
         about = outcomes[name, DEVICES[-1]].about
-        words = [_word(outcomes[name, count].ok) for count in DEVICES]
+        words = [Text(word, style=STYLES[word]) for word in (outcomes[name, count].word for count in DEVICES)]
         sizes = [_size(about.get(key)) for key in ("sent_bytes", "state_bytes", "peak_bytes")]
         table.add_row(name, *words, *sizes)
     return table
-
-
-def _word(ok: bool | None) -> Text:
-    return {
-        True: Text("right", style="green"),
-        False: Text("wrong", style="bold red"),
-        None: Text("cannot", style="yellow"),
-    }[ok]
 
 
 def _size(count: float | None) -> str:
@@ -174,9 +171,17 @@ def _size(count: float | None) -> str:
 
 def _notes(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
     """Each note once, with the strategies and device counts that it applies to."""
-    places: dict[str, list[str]] = {}
+    places: dict[str, dict[str, list[str]]] = {}
     for name in strategies:
         for count in DEVICES:
             if note := outcomes[name, count].note:
-                places.setdefault(note, []).append(f"{name} on {count}")
-    return [f"{', '.join(where)}: {note}" for note, where in places.items()]
+                places.setdefault(note, {}).setdefault(name, []).append(str(count))
+    return [f"{_where(found, strategies)}: {note}" for note, found in places.items()]
+
+
+def _where(places: dict[str, list[str]], strategies: list[str]) -> str:
+    if len(places) == len(strategies) and all(len(counts) == len(DEVICES) for counts in places.values()):
+        return "every strategy"
+    everywhere = len(DEVICES)
+    named = [name if len(at) == everywhere else f"{name} on {' and '.join(at)}" for name, at in places.items()]
+    return ", ".join(named)

@@ -12,12 +12,14 @@ import jax
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
+from jaxbench.measure import first_step
 from jaxbench.measure.passport import example_flops
 from jaxbench.parallel.program import Program
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
 from jaxbench.runner.stages import stage
 from jaxbench.workloads import needs
+from jaxbench.workloads.adapters import named_axes
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 NEEDS_A_MESH = "hybrid"
@@ -42,6 +44,7 @@ def describe(bench: Bench) -> dict[str, Any]:
         "draws": draws,
         "state_numbers": _numbers(model_state),
         "training": _training(plain),
+        "notes": [sentence] if (sentence := named_axes.sentence(plain.init)) else [],
         "strategies": [name for name in parallel.of_model(plain) if name != NEEDS_A_MESH],
     }
 
@@ -57,7 +60,9 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
     with stage("check"):
         start = bench.proof.start(workload)
         loaded = dataclasses.replace(program, init=lambda key: program.load(start))
-        checks = bench.proof.verdicts(point, 1, loaded, compiled, bench.batch(point))
+        batch = bench.batch(point)
+        checks = bench.proof.verdicts(point, 1, loaded, compiled, batch)
+        checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
     return {
         "checks": [dataclasses.asdict(check) for check in checks],
         "sent_bytes": sum(each.wire_bytes for each in compiled.passport.collectives),

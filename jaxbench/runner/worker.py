@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from jaxbench.catalog import targets
-from jaxbench.errors import MoreCollectives, Unsupported, UserError
+from jaxbench.errors import MoreCollectives, Raised, Unsupported, UserError
 from jaxbench.machine import manifest, source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.records import schema
@@ -97,8 +97,10 @@ def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
 
 def surroundings() -> dict[str, Any]:
     """What this process has, and the parent has not: the CPUs that it may use, and variables that change its speed."""
+    from jaxbench.machine import settings
+
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return {"cpus": cpus, "environment": manifest.environment()}
+    return {"cpus": cpus, "environment": {**manifest.environment(), **settings.found}}
 
 
 def concerns(bench: Any, request: dict[str, Any], counts: dict[str, int]) -> bool:
@@ -156,7 +158,8 @@ def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
         detail = "".join(traceback.format_exception(cause))
         stage = getattr(error, "stage", "start")
         failure = {"stage": stage, "reason": reason[:1000], "detail": detail[-8000:]}
-        return None, {"failed": {**failure, "unsupported": isinstance(cause, Unsupported)}}
+        refused = isinstance(cause, UserError) and not isinstance(cause, Raised)
+        return None, {"failed": {**failure, "unsupported": isinstance(cause, Unsupported), "refused": refused}}
 
 
 def _send(answers: TextIO, answer: dict[str, Any]) -> None:

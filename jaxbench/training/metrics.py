@@ -46,11 +46,10 @@ class EpochMeans:
         self._newest = None
         values = {name: float(multihost.here(value).flat[0]) for name, value in metrics.items()}
         if not math.isfinite(values["loss"]):
-            raise Diverged(
-                f"the loss became {values['loss']} at step {step}: lower --config.optimizer.learning_rate and choose a "
-                "new --workdir.",
-                step,
-            )
+            remedy = "lower --config.optimizer.learning_rate and choose a new --workdir"
+            if step == 1:  # of no update yet
+                remedy = "the model or its data are at fault, not the learning rate, and jaxbench try names the line"
+            raise Diverged(f"the loss became {values['loss']} at step {step}: {remedy}.", step)
         for name, value in values.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._count += 1

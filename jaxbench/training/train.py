@@ -18,6 +18,7 @@ from typing import Any
 from ml_collections import ConfigDict
 from rich.console import Console
 
+from jaxbench import discovery
 from jaxbench.errors import UserError
 from jaxbench.machine.world import Members
 from jaxbench.parallel.layout import canonical_avals
@@ -120,11 +121,14 @@ def train(
                 _record(folder, session, members, step=restored.step)
                 result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
             else:
-                program = _build(program_builder, workload, plan)
+                with discovery.explaining(f"the training step of '{workload.name}'"):
+                    program = _build(program_builder, workload, plan)
                 account.from_step = restored.step
                 _record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
-                loop = TrainLoop(workload, program, account, plan=plan, data=data, restored=restored, session=session)
+                with discovery.explaining(f"the training step of '{workload.name}'"):
+                    about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
+                    loop = TrainLoop(workload, program, account, **about)
                 result = _looped(loop, log, checkpoints, facts, console, part, notes=restored.notes)
                 account.finished = result.finished
     if members.leads:

@@ -7,6 +7,8 @@ from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload
 from jaxbench.workloads.data.hugging_face import hugging_face
 from jaxbench.workloads.examples import first, gathered
 from jaxbench.workloads.losses import classification, evaluation, prediction
+from jaxbench.workloads.losses_contrastive import contrastive
+from jaxbench.workloads.losses_sequence import next_token, score
 from jaxbench.workloads.optimizers import make_optimizer
 from jaxbench.workloads.sums.adapt import from_sums
 from jaxbench.workloads.weighted import WeightedMean
@@ -21,6 +23,7 @@ __all__ = [
     "TransferWorkload",
     "WeightedMean",
     "classification",
+    "contrastive",
     "evaluation",
     "first",
     "from_equinox",
@@ -32,5 +35,7 @@ __all__ = [
     "gathered",
     "hugging_face",
     "make_optimizer",
+    "next_token",
     "prediction",
+    "score",
 ]

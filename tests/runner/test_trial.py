@@ -46,7 +46,9 @@ def test_every_point_is_tried_once_however_many_workers_there_are():
         found = tried(*workers)
         asked = [point for worker in workers for point in worker.asked]
         assert sorted(asked) == sorted(every) and len(found) == len(every)
-        assert {place for place, outcome in found.items() if not outcome.ok} == {("pmap", n) for n in trial.DEVICES}
+        assert {place for place, outcome in found.items() if outcome.word != "right"} == {
+            ("pmap", n) for n in trial.DEVICES
+        }
 
 
 def test_those_of_the_whole_batch_come_first_as_they_share_an_answer():
@@ -56,8 +58,8 @@ def test_those_of_the_whole_batch_come_first_as_they_share_an_answer():
 
 
 def test_a_strategy_that_cannot_take_a_model_is_not_wrong_and_a_dead_worker_ends_it():
-    cannot = WorkerError("name the layout", unsupported=True)
-    assert tried(Answering({"fsdp/strong/2": cannot}))["fsdp", 2] == trial.StrategyTrial(None, "name the layout")
+    cannot = WorkerError("name the layout", unsupported=True, refused=True)
+    assert tried(Answering({"fsdp/strong/2": cannot}))["fsdp", 2] == trial.StrategyTrial("cannot", "name the layout")
     with pytest.raises(UserError, match="fsdp on 8 devices: the worker process was ended by SIGKILL"):
         tried(Answering({"fsdp/strong/8": WorkerError("the worker process was ended by SIGKILL", alive=False)}))
 

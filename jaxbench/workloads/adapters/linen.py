@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
 
 from jaxbench.workloads import sharding_context
+from jaxbench.workloads.adapters import named_axes
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream, zeros
 from jaxbench.workloads.base import KEY, PyTree
 
@@ -33,13 +32,17 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
     takes = set(parameters(type(module).__call__)) - fields  # Flax accepts it from only one of the two
     modules = {t: module.clone(**mode(fields, training=t)) for t in (False, True)}
 
+    def boxed(key: jax.Array) -> PyTree:
+        return modules[True].init(key, *zeros(inputs), **mode(takes, training=True))
+
     def variables(key: jax.Array) -> PyTree:
-        return nn.meta.unbox(modules[True].init(key, *zeros(inputs), **mode(takes, training=True)))
+        with named_axes.removed():
+            return nn.meta.unbox(boxed(key))
 
     def call(values: PyTree, x: Any, rngs: dict[str, jax.Array], training: bool) -> tuple[Any, PyTree]:
         mutable = [name for name in values if name != "params"]
         flags = mode(takes, training=training)
-        with _normalising_over(sharding_context.current().axis):
+        with named_axes.removed(), nn.intercept_methods(_adapted(sharding_context.current().axis)):
             return modules[training].apply(values, *arguments(x), rngs=rngs, mutable=mutable, **flags)
 
     avals = jax.eval_shape(variables, KEY)
@@ -57,7 +60,16 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
         y, changed = call({"params": params, **model_state}, x, rngs, training)
         return y, {**model_state, **changed}
 
-    return PureModel(init, run)
+    return PureModel(named_axes.kept(init, _axes(jax.eval_shape(boxed, KEY).get("params", {}))), run)
+
+
+def _axes(boxed: PyTree) -> dict[str, Any]:
+    """The mesh axes that a model names, by parameter."""
+    from flax import linen as nn
+
+    found = jax.tree.leaves_with_path(boxed, is_leaf=lambda leaf: isinstance(leaf, nn.Partitioned))
+    named = [(path, leaf.names) for path, leaf in found if isinstance(leaf, nn.Partitioned)]
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): names for path, names in named}
 
 
 def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
@@ -95,16 +107,33 @@ def _trace(call: Run, avals: PyTree, inputs: PyTree, streams: Any) -> None:
     jax.eval_shape(lambda *given: call(*given, training=True), avals, inputs, rngs)
 
 
-def _normalising_over(axis: Any) -> AbstractContextManager[Any]:
-    """Inside, Flax's batch normalization takes statistics over the mapped axis over which other devices have the rest
-    of the batch, so that it is the same function under all strategies."""
+def _adapted(axis: Any) -> Callable[..., Any]:
+    """An interceptor of Flax's layers. Batch normalization takes statistics over the mapped axis over which other
+    devices have the rest of the batch, so that it is the same function under all strategies. Dropout draws its mask
+    with the sharding of its input, where that is explicit."""
     from flax import linen as nn
 
     def interceptor(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
         layer = context.module
-        if not isinstance(layer, nn.BatchNorm) or context.method_name != "__call__" or layer.axis_name is not None:
+        if context.method_name == "__call__" and isinstance(layer, nn.Dropout):
+            return _dropped(layer, call, *args, **kwargs)
+        normalises = isinstance(layer, nn.BatchNorm) and context.method_name == "__call__"
+        if axis is None or not normalises or layer.axis_name is not None:
             return call(*args, **kwargs)
         assert layer.scope is not None  # it is being called
         return layer.clone(parent=layer.scope.rewound(), axis_name=axis)(*args, **kwargs)
 
-    return contextlib.nullcontext() if axis is None else nn.intercept_methods(interceptor)
+    return interceptor
+
+
+def _dropped(layer: Any, call: Callable[..., Any], inputs: Any, deterministic: Any = None, rng: Any = None) -> Any:
+    """`call` is Flax's own dropout, which gives its mask no sharding."""
+    from flax import linen as nn
+
+    sharding = jax.typeof(inputs).sharding
+    fixed = nn.merge_param("deterministic", layer.deterministic, deterministic)
+    if not any(sharding.spec) or fixed or not 0 < layer.rate < 1:
+        return call(inputs, deterministic=deterministic, rng=rng)
+    drop = nn.Dropout(layer.rate, layer.broadcast_dims, deterministic=False)
+    masked = jax.sharding.auto_axes(lambda x, rng: drop.apply({}, x, rng=rng), out_sharding=sharding)
+    return masked(inputs, layer.make_rng(layer.rng_collection) if rng is None else rng)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
+from jaxbench.workloads.adapters import named_axes
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream
 from jaxbench.workloads.base import PyTree
 from jaxbench.workloads.jaxprs import numbered
@@ -42,11 +43,13 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         return tuple(values)
 
     # Not nnx.eval_shape, which loses arrays that are no Variables.
-    abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)
+    with named_axes.removed():
+        abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)
 
     @functools.partial(jax.jit, inline=True)  # so that JAX caches its trace, which many places need
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
-        _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
+        with named_axes.removed():
+            _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
         return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
 
     def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
@@ -59,7 +62,8 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
             values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
             model = nnx.merge(graphs[training], *values)
             _normalise_over(model, sharding_context.current().axis)
-            y = model(*arguments(x), **mode(takes, training=training), **streams)
+            with named_axes.removed():
+                y = model(*arguments(x), **mode(takes, training=training), **streams)
             return model, y, _restricted(params, nnx.to_pure_dict(nnx.state(model, nnx.Param)))
 
         model, y, after = called(params)
@@ -69,7 +73,8 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         kinds = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # Intermediate: sown values are not state
         return y, _restricted(nnx.to_pure_dict(abstract_state), nnx.to_pure_dict(nnx.state(model, kinds)))
 
-    return PureModel(init, run)
+    named = ((path, leaf.get_metadata("out_sharding", None)) for path, leaf in nnx.to_flat_state(abstract_params))
+    return PureModel(named_axes.kept(init, {"/".join(map(str, path)): axes for path, axes in named if axes}), run)
 
 
 def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTree]) -> None:
@@ -107,12 +112,14 @@ def _split(model: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _filled(abstract: Any, values: PyTree) -> Any:
-    """A copy of an nnx.State with its leaves replaced by `values`."""
+    """A copy of an nnx.State with its leaves replaced by `values`. Flax's own function for it takes no keys that are
+    tuples, which nnx.WeightNorm has."""
     from flax import nnx
 
-    state = jax.tree.map(lambda leaf: leaf, abstract)
-    nnx.replace_by_pure_dict(state, values)
-    return state
+    flat = nnx.to_flat_state(abstract)
+    found = [functools.reduce(lambda at, name: at[name], path, values) for path, _ in flat]
+    filled = zip(flat, found, strict=True)
+    return nnx.from_flat_state([(path, x.replace(new) if hasattr(x, "replace") else new) for (path, x), new in filled])
 
 
 def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:

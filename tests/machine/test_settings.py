@@ -1,0 +1,96 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Settings of JAX that change a measurement are refused, reset or named, each by its row in one table."""
+
+from __future__ import annotations
+
+import subprocess
+
+import jax
+import pytest
+from doorway import ROOT, command, environment
+
+from jaxbench.catalog import jax_settings
+from jaxbench.catalog.jax_settings import REFUSED, RESET, SETTINGS
+from jaxbench.errors import UserError
+from jaxbench.machine import settings
+
+
+def test_the_table_names_settings_that_jax_has_and_docs_name_them_all():
+    known, text = jax.config.values, (ROOT / "docs" / "USAGE.md").read_text()
+    if jax.__version_info__ < (0, 11):
+        assert set(SETTINGS) <= set(known)
+    assert [name for name in SETTINGS if name.upper() not in text] == []
+    assert all(known[name] in (None, setting.value) for name, setting in SETTINGS.items() if name in known)
+
+
+def test_what_is_refused_is_one_sentence_and_what_is_off_is_none():
+    with pytest.raises(UserError, match="JAX_DISABLE_JIT=1 is set, so nothing would be compiled: unset it"):
+        jax_settings.refuse({"JAX_DISABLE_JIT": "1"})
+    jax_settings.refuse({"JAX_DISABLE_JIT": "0", "JAX_DEFAULT_PRNG_IMPL": "threefry2x32", "JAX_ENABLE_X64": "1"})
+
+
+def test_a_file_that_changes_settings_has_them_reset_or_is_refused(monkeypatch):
+    monkeypatch.setattr(settings, "found", {})
+    settings.settle()
+    jax.config.update("jax_debug_nans", True)
+    settings.settle()
+    assert not jax.config.jax_debug_nans and settings.found == {"JAX_DEBUG_NANS": "True"}
+    jax.config.update("jax_disable_jit", True)
+    try:
+        with pytest.raises(UserError, match="jax_disable_jit=True is set"):
+            settings.settle()
+    finally:
+        jax.config.update("jax_disable_jit", False)
+        settings.settle()
+
+
+def test_the_page_names_what_was_reset_and_what_was_not_but_no_path():
+    given = {
+        "JAX_DEBUG_NANS": "1",
+        "JAX_ENABLE_X64": "1",
+        "JAX_COMPILATION_CACHE_DIR": "/a/b",
+        "JAX_LOG_COMPILES": "1",
+    }
+    reset, wide, cache = jax_settings.sentences([given, given])
+    assert reset.startswith("JAX_DEBUG_NANS=1 was set, and was reset")
+    assert wide == "JAX_ENABLE_X64=1 was set: a run without it may measure something else."
+    assert cache.startswith("JAX_COMPILATION_CACHE_DIR was set")
+    assert {setting.decision for setting in SETTINGS.values()} == {REFUSED, RESET}
+
+
+def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), capture_output=True, text=True, env={**environment(), **variables}, cwd=ROOT)
+
+
+@pytest.mark.parametrize("verb", ["try", "run", "train"])
+def test_without_jit_no_verb_begins(verb):
+    done = run(verb, "mlp", JAX_DISABLE_JIT="1")
+    assert (
+        done.returncode == 2
+        and done.stderr == "jaxbench: JAX_DISABLE_JIT=1 is set, so nothing would be compiled: unset it.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "variable", [("JAX_NUMPY_DTYPE_PROMOTION", "strict"), ("JAX_TRANSFER_GUARD", "disallow")], ids=lambda pair: pair[0]
+)
+def test_strict_settings_do_not_stop_us(variable):
+    done = run("try", "mlp", **dict([variable]))
+    assert done.returncode == 0 and "wrong" not in done.stdout and "error" not in done.stdout, done.stdout + done.stderr
+
+
+def test_a_platform_that_is_not_here_is_named():
+    done = run("run", "mlp", "--preset=smoke", JAX_PLATFORMS="cuda", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 2 and "JAX_PLATFORMS=cuda is set, and JAX cannot start it here" in done.stderr
+
+
+def test_an_ascii_locale_ends_in_no_traceback():
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(command("help"), capture_output=True, env={**environment(), **ascii_only}, cwd=ROOT)
+    assert done.returncode == 0 and b"Traceback" not in done.stderr
+    code = (
+        "import sys, jaxbench.app as a; a.absl_app.run = lambda *x, **y: print(sys.stdout.encoding, chr(181)); a.main()"
+    )
+    words = [command()[0], "-c", code]
+    done = subprocess.run(words, capture_output=True, env={**environment(), **ascii_only}, cwd=ROOT)
+    assert done.stdout.decode() == "utf-8 \u00b5\n", done.stderr
