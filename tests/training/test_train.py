@@ -24,12 +24,12 @@ from train_cases import STEPS_PER_EPOCH, Clusters, before_step, clusters, toy_wo
 
 from jaxbench import discovery
 from jaxbench.config import compose
-from jaxbench.errors import UserError
+from jaxbench.errors import Diverged, UserError
 from jaxbench.parallel import of_any_model
 from jaxbench.training import loop as train_loop
 from jaxbench.training import run
 from jaxbench.training.evaluate import Evaluator
-from jaxbench.training.metrics import MetricLog
+from jaxbench.training.metrics import EpochMeans, MetricLog
 from jaxbench.workloads import needs
 
 STEPS = 4 * STEPS_PER_EPOCH
@@ -282,8 +282,16 @@ def test_data_that_do_not_fit_are_named(tmp_path, data, message):
 
 def test_a_loss_that_is_not_a_number_ends_the_training(tmp_path):
     bad = with_split(x=np.full((136, 12), np.nan, np.float32))
-    with pytest.raises(UserError, match="loss became nan at step 1: lower --config.optimizer.learning_rate"):
+    with pytest.raises(UserError, match="loss became nan at step 1: the model or its data are at fault"):
         train_toy(tmp_path, workload=toy_workload(bad))
+
+
+def test_a_training_that_diverges_later_names_the_learning_rate() -> None:
+    means = EpochMeans()
+    means.add(1, {"loss": jnp.float32(2.0)})
+    means.add(2, {"loss": jnp.float32(np.inf)})
+    with pytest.raises(Diverged, match="loss became inf at step 2: lower --config.optimizer.learning_rate"):
+        means.add(3, {"loss": jnp.float32(1.0)})
 
 
 def test_the_test_accuracy_is_exact_over_several_chunks(tmp_path, monkeypatch):
