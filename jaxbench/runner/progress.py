@@ -2,11 +2,13 @@
 """What a terminal shows while points are measured: each of them so far, the current task and the time left.
 
 It is drawn only between measurements. Without a terminal each point leaves a line when it is prepared, and one when all
-is measured.
+is measured; between them a line says at least every LOG_EVERY_S what is done and what is left, because services that
+run jobs end silent ones.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -26,6 +28,8 @@ PACE = "pace"  # find the length of the blocks of a point that was prepared whil
 # First guesses, seconds; replaced by measured times.
 GUESS_S = {"prepare": 5.0, AGAIN: 2.0, PACE: 0.5, "round": 0.6, "profile": 5.0}
 
+
+LOG_EVERY_S = 30.0
 
 # Lines of a terminal that the table of points leaves free: for its heading, its note and the bar.
 BESIDE_TABLE = 10
@@ -47,14 +51,32 @@ class ProgressLine:
             transient=True,
         )
         self._task = self._bar.add_task("starting", total=total, left="")
+        self._said, self._over = time.monotonic(), threading.Event()
 
     def __enter__(self) -> Self:
         self._bar.start()
+        if not self._console.is_terminal:
+            threading.Thread(target=self._log, daemon=True).start()
         return self
+
+    def _log(self) -> None:
+        """Says what is done whenever nothing was said for LOG_EVERY_S: one task may take longer than that."""
+        while not self._over.wait(max(0.0, self._said + LOG_EVERY_S - time.monotonic())):
+            if time.monotonic() - self._said >= LOG_EVERY_S:
+                task = self._bar.tasks[0]
+                done = f"{task.completed:.0f} of {task.total or 0:.0f} done, about {format_s(self.left_s())} left"
+                self._say(f"{task.description}: {done}")
+
+    def _say(self, sentence: str) -> None:
+        """A line for a log; a terminal has the bar instead."""
+        self._said = time.monotonic()
+        if not self._console.is_terminal:
+            self._console.print(Text(sentence), soft_wrap=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over.set()
         self._bar.stop()
 
     def left_s(self) -> float:
@@ -107,11 +129,6 @@ class SweepProgress(ProgressLine):
             for sentence in self._so_far.sentences():
                 self._say(sentence)
 
-    def _say(self, sentence: str) -> None:
-        """A line for a log; a terminal has the table instead."""
-        if not self._console.is_terminal:
-            self._console.print(Text(sentence), soft_wrap=True)
-
     def begin(self, kind: str, point: str, text: str) -> None:
         """A task that was not expected, such as one that has to be repeated, is added."""
         if (kind, point) not in self._left:
@@ -147,10 +164,10 @@ class SweepProgress(ProgressLine):
     def left_s(self) -> float:
         """Seconds: each task takes as long as the same one before, else the mean of its kind, else the first guess."""
         by_kind = defaultdict(list)
-        for (kind, _), seconds in self._seen.items():
+        for (kind, _), seconds in list(self._seen.items()):  # the log's thread reads it, too
             by_kind[kind].append(seconds)
         mean = {kind: sum(by_kind[kind]) / len(by_kind[kind]) if by_kind[kind] else GUESS_S[kind] for kind in GUESS_S}
-        return sum(self._seen.get(task, mean[task[0]]) for task in self._left)
+        return sum(self._seen.get(task, mean[task[0]]) for task in list(self._left))
 
 
 def format_s(seconds: float) -> str:

@@ -55,6 +55,11 @@ def run(job: SweepJob, console: Console) -> None:
         _Sweep(job, workers, progress, points, todo, steps).run(fresh)
 
 
+# Fewer rounds than an interval needs claim no speed, so nothing is lost when those of a point follow its preparation at
+# once: a run that is interrupted keeps the points that it has finished.
+FEW = 5
+
+
 class _Sweep:
     """steps: K of the points that have a round. checked: the newest record of those that this session has checked."""
 
@@ -78,14 +83,18 @@ class _Sweep:
 
     def run(self, fresh: Sequence[int]) -> None:
         """fresh: the rounds that start with new processes."""
-        self.prepare_all(name for name, missing in self.todo.items() if missing)
-        rounds = self.job.rounds
-        self.measure_all(range(rounds), fresh)
+        rounds, names = self.job.rounds, [name for name, missing in self.todo.items() if missing]
+        alternately = rounds < FEW and not fresh
+        for some in [[name] for name in names] if alternately else [names]:
+            self.prepare_all(some)
+            if not alternately:  # else one after the other: a reason that many points have is said once, at the end
+                self.report_failures()
+            self.measure_all(range(rounds), fresh, some)
         while self.job.more():
             new = range(rounds, rounds := self.job.rounds)
             for name in self.alone():
                 self.todo[name] = [*self.todo[name], *new]
-            self.measure_all(new, [new.start])
+            self.measure_all(new, [new.start], list(self.points))
         if self.job.config.get("profile"):
             for name in sorted(self.ready):
                 if not getattr(self.points[name], "explains", ""):
@@ -96,14 +105,14 @@ class _Sweep:
         """The points whose devices share no cores."""
         return [name for name, point in self.points.items() if not point.oversubscribed]
 
-    def measure_all(self, rounds: Iterable[int], fresh: Sequence[int]) -> None:
-        """Measures what is missing of these rounds, each in random order."""
+    def measure_all(self, rounds: Iterable[int], fresh: Sequence[int], among: Sequence[str]) -> None:
+        """Measures what these points lack of these rounds, each in random order."""
         for number in rounds:
             if number in fresh:
                 self.ready.difference_update(self.alone())
                 self.workers.renew(self.alone())
                 self.prepare_all(self.alone())
-            names = [name for name in self.points if number in self.todo[name]]
+            names = [name for name in among if number in self.todo[name]]
             self.random_order.shuffle(names)
             for name in names:
                 self.measure(name, number)
@@ -132,7 +141,6 @@ class _Sweep:
             lost = name not in self.ready  # with its process: it will be prepared by itself
             if self.unpaced(name) and not lost and name not in self.steps:
                 self.attempt(PACE, name, f"time {self.points[name].text}", {"do": "pace", "point": name})
-        self.report_failures()
         note_workers(self.job.run, self.workers)
 
     def unpaced(self, name: str) -> dict[str, Any]:
