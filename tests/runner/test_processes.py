@@ -291,7 +291,7 @@ def test_a_run_of_two_processes(tmp_path):
 
 
 def test_few_rounds_follow_the_preparation_of_their_point(tmp_path):
-    """A run that is interrupted then keeps the points that it has finished, and its continuation prepares the others."""
+    """An interrupted run then keeps the points that it has finished, and its continuation prepares the others."""
     workers, _ = swept(tmp_path, rounds=2, processes=1)
     assert [(do, point) for do, point, *_ in workers.asked] == [
         (do, point) for point in ("p1", "p2", "p8") for do in ("prepare", "round", "round")
