@@ -57,7 +57,7 @@ class Timer:
     """How blocks are timed.
 
     Attributes:
-      blocks: timed blocks of K steps per round, alternating with as many of 2 K steps.
+      blocks: timed blocks of K steps per round, alternating with as many of 2 K steps if the round has a second clock.
       max_steps: K is at most this.
       warmup_blocks: the most blocks to run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
@@ -142,25 +142,38 @@ class Timer:
         return self.round_and_state(step, state, batch, steps)[0]
 
     def round_and_state(
-        self, step: Callable[..., Any], state: Any, batch: Any, steps: int, *, guard: str = "disallow"
+        self,
+        step: Callable[..., Any],
+        state: Any,
+        batch: Any,
+        steps: int,
+        *,
+        guard: str = "disallow",
+        again: bool = False,
+        double: bool = True,
     ) -> tuple[Round, Any]:
-        """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer."""
+        """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer.
+
+        again: this process has settled with the step before, so one block warms it up. double: the round has the second
+        clock, too.
+        """
         warmup: list[float] = []
         settled = False
         while not settled and len(warmup) < self.warmup_blocks:
             seconds, state = self.block(step, state, batch, steps)
             warmup.append(seconds)
             agree = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
-            settled = self.decided(agree)
+            settled = again or self.decided(agree)
         times: list[float] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
-            for count in self.blocks * (steps, 2 * steps):
+            for count in self.blocks * ((steps, 2 * steps) if double else (steps,)):
                 before = self.before()
                 seconds, state = self.block(step, state, batch, count)
                 samples.append((before, self.after()))
                 times.append(seconds)
-        timed = tuple(times[::2]), tuple(times[1::2]), tuple(warmup)
+        each = 2 if double else 1
+        timed = tuple(times[::each]), tuple(times[1::2]) if double else (), tuple(warmup)
         return Round(*timed, settled, len(compilations), **loads(samples)), state
 
 

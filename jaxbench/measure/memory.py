@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 import resource
 from pathlib import Path
@@ -67,6 +68,15 @@ class PeakMemory:
 
     def _stat(self, name: str) -> int | None:
         return (self._device.memory_stats() or {}).get(name)
+
+
+def room(device: jax.Device) -> float:
+    """The bytes that are free: of the machine for a CPU, else of the device; infinite where nobody says."""
+    if device.platform == "cpu":
+        available = _in_kib(_MACHINE, "MemAvailable")
+        return math.inf if available is None else USABLE * available
+    stats = device.memory_stats() or {}
+    return stats["bytes_limit"] - stats["bytes_in_use"] if {"bytes_limit", "bytes_in_use"} <= stats.keys() else math.inf
 
 
 def give_back() -> None:

@@ -42,6 +42,8 @@ from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
 OVERSUBSCRIBED_WARMUP = 2  # blocks
+LIFE = 32  # visits after which a point starts from a fresh state, so that no model is driven far beyond its training
+FREE_STEPS = 4  # the memory that stays free while states are kept, as many times that of the largest step
 LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
 
 
@@ -54,6 +56,18 @@ class PreparedStep:
     program: Program
     compiled: CompiledStep
     steps: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a point keeps from one visit to the next: its state and its batch, on the devices. steps: that the state has
+    made, in so many visits. counted: how many of them it counted."""
+
+    state: TrainState
+    batch: Batch
+    steps: int
+    visits: int
+    counted: int
 
 
 class Bench(Compiler):
@@ -71,7 +85,9 @@ class Bench(Compiler):
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self.prepared: dict[str, PreparedStep] = {}
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
-        self._checked: set[str] = set()  # points whose timed state was compared with one device's
+        self._accepted: set[str] = set()  # points that another process has checked
+        self._visited: set[str] = set()  # points that this process has measured
+        self._held: dict[str, Held] | None = {}  # by point; None: the memory is needed
 
     @functools.cached_property
     def data(self) -> Dataset | None:
@@ -90,7 +106,7 @@ class Bench(Compiler):
         if EXECUTION.of(point.levers) == "eager":
             compiled = CompiledStep(program.step.__wrapped__, compiled.passport)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
-        self._checked.add(point.point)  # the process that has the references compares the timed state, too
+        self._accepted.add(point.point)  # the process that has the references compares the timed state, too
         return True
 
     def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
@@ -179,21 +195,32 @@ class Bench(Compiler):
             jax.block_until_ready(compiled.call(state, batch))
             return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
 
-    def round(self, point: str, number: int, steps: int | None = None) -> RoundRecord:
-        """Measures one round of a prepared point on a fresh state. steps: of a block; None: as `prepare` found.
+    def round(
+        self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
+    ) -> RoundRecord:
+        """Visits a prepared point once. Raises StageError.
 
-        Raises StageError.
+        The first visit of this process warms up until the step has settled. A later one goes on from the state that the
+        one before left. steps: of a block; None: as `prepare` found. double: with the second clock. last: the state is
+        checked, as it is after the first visit.
         """
         ready = self.prepared[point]
-        steps = steps or ready.steps
-        levers = ready.point.levers
-        guard = "allow" if EXECUTION.of(levers) == "eager" or _fed(ready.point) else "disallow"
+        steps, fed = steps or ready.steps, _fed(ready.point)
+        again, check = point in self._visited and not fed, last or point not in self._visited
+        self._visited.add(point)
+        guard = "allow" if EXECUTION.of(ready.point.levers) == "eager" or fed else "disallow"
+        held = self._held.pop(point, None) if self._held else None
+        before = (held.steps, held.visits, held.counted) if held else (0, 0, 0)
         with stage("measure"):
-            with self._running(ready) as (call, state, supply):
-                measured, state = self._timer(ready).round_and_state(call, state, supply, steps, guard=guard)
+            with self._running(ready, held) as (call, state, supply):
+                del held  # the step overwrites its state
+                timed = self._timer(ready).round_and_state
+                measured, state = timed(call, state, supply, steps, guard=guard, again=again, double=double)
+            counted, ran = timed_state.counted(state), before[0] + steps * measured.blocks()
+            if not (check or fed or before[1] == LIFE):
+                self._hold(point, Held(state, supply, ran, before[1] + 1, counted))
             del supply  # the checks need its memory
-            counted = timed_state.counted(state)
-            checks, loss = self._after_round(ready, state, steps * measured.blocks())
+            checks, loss = self._after_round(ready, state, ran, check=check)
         times = dataclasses.asdict(measured)
         return RoundRecord(
             point=point,
@@ -202,28 +229,41 @@ class Bench(Compiler):
             worker=self.worker,
             checks=checks,
             loss_after=loss,
-            counted=counted,
+            counted=counted - before[2],
             **times,
         )
 
+    def _hold(self, point: str, held: Held) -> None:
+        """Keeps it for the next visit, unless the memory is needed for a step: then nothing is kept any more."""
+        if self._held is None:
+            return
+        self._held[point] = held
+        step = max(each.compiled.passport.peak_bytes or 0 for each in self.prepared.values())
+        devices = len(self.devices) if self.device.platform == "cpu" else 1
+        if memory.room(self.device) < FREE_STEPS * devices * step:
+            self._held = None
+
     def _after_round(
-        self, ready: PreparedStep, state: TrainState, steps: int
+        self, ready: PreparedStep, state: TrainState, steps: int, *, check: bool
     ) -> tuple[tuple[Verdict, ...], float | None]:
-        """The verdicts on the state that `steps` steps left, which this may donate: all of them after a point's first
-        round, with the loss that it has, later those that failed."""
+        """The verdicts on the state that `steps` steps left, which `check` may donate, with the loss that it has.
+
+        Without `check` only whether it has counted its steps, if it has not. Of a point that another process has
+        checked, only those that failed.
+        """
         point = ready.point
         if point.explains:
-            return explaining.after_round(point, state, steps), None
-        counted = steps if PART.of(point.levers) in ("step", "local") else 0
-        checks = timed_state.judge(state, counted)
-        if point.point in self._checked:
-            return tuple(verdict for verdict in checks if not verdict.ok), None
-        if not ready.program.members.all(all(verdict.ok for verdict in checks)):
-            return checks, None
-        self._checked.add(point.point)
+            judged = explaining.after_round(point, state, steps, parameters=check)
+        else:
+            counted = steps if PART.of(point.levers) in ("step", "local") else 0
+            judged = timed_state.judge(state, counted) if check else (timed_state.judge_steps(state, counted),)
+        if not check or point.point in self._accepted:
+            return tuple(verdict for verdict in judged if not verdict.ok), None
+        if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
+            return judged, None
         about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
         more, loss = self.proof.after_round(*about)
-        return checks + more, loss
+        return judged + more, loss
 
     def profile(self, point: str, folder: str) -> ProfileRecord:
         """Traces one block of a prepared point into `folder`. Raises StageError."""
@@ -244,9 +284,14 @@ class Bench(Compiler):
             )
 
     @contextlib.contextmanager
-    def _running(self, ready: PreparedStep) -> Iterator[tuple[Any, Any, Any]]:
-        """(call, a fresh state, the input of every step: a batch on the devices, or a feed)."""
+    def _running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
+        """(call, a state, the input of every step: a batch on the devices, or a feed). held: what an earlier visit has
+        kept; None: the state is a fresh one."""
         program, point, call = ready.program, ready.point, ready.compiled.call
+        if held is not None:
+            with jax.set_mesh(program.mesh):
+                yield call, held.state, held.batch
+            return
         memory.give_back()
         with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
             state = program.init(self.key)

@@ -57,6 +57,7 @@ class CaseBench:
         self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS)
         self.cores = cores.available_cores()
         self.prepared: dict[str, PreparedCase] = {}
+        self._visited: set[str] = set()  # cases that this process has measured
         self._launch_s: float | None = None
         self.hosts = Members.of(devices).gathered(socket.gethostname())  # of each process, by number
 
@@ -148,15 +149,18 @@ class CaseBench:
             self._launch_s = runnable.launch_s(multihost.first_here(self.devices), self.timer)
         return self._launch_s
 
-    def round(self, point: str, number: int) -> RoundRecord:
-        """Measures one round of a prepared case on fresh arrays. Raises StageError."""
+    def round(self, point: str, number: int, *, double: bool = True) -> RoundRecord:
+        """Measures one round of a prepared case on fresh arrays. double: with the second clock. Raises StageError."""
+        again = point in self._visited
+        self._visited.add(point)
         known = self.prepared[point]
         ready = known.ready
         with stage("measure"), ready.context(), double_precision(known.placement.dtype):
             state, batch = ready.draw(self.config.seed)
             ready.fence((state, batch) if ready.loop is not None else state)
             timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
-            measured, state = timer.round_and_state(ready.step, state, batch, known.steps, guard=ready.guard)
+            how: dict[str, Any] = {"guard": ready.guard, "again": again, "double": double}
+            measured, state = timer.round_and_state(ready.step, state, batch, known.steps, **how)
             loops = Loops(0, (), ())
             if ready.loop is not None and ready.place is not None:
                 timer = dataclasses.replace(known.timer, fence=self.timer.fence)
