@@ -1,34 +1,27 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""measure.rounds=auto: rounds are added, a set of new processes at a time, until a look at their intervals ends it.
+"""measure.rounds=auto: rounds are added until a look at their intervals, or the time that they have, ends the run.
 
-The plan in the manifest says how many rounds are asked for so far, so a run that was interrupted is incomplete and
-continues, and one that has ended stays ended. The look itself (`analysis.stopping`) is given by the roof: no floor of
-this wing imports the analysis.
+The plan in the manifest says whether the run has ended, so one that was interrupted continues, and one that has ended
+stays ended. The look itself (`analysis.stopping`) is given by the roof: no floor of this wing imports the analysis.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.config import MOST_PROCESSES, ROUNDS_EACH, Settings
+from jaxbench.config import Settings
+from jaxbench.records.schema import RoundRecord
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner.plan import OVERSUBSCRIBED_ROUNDS
 
-Look = Callable[[RunFolder], dict[str, Any]]  # see analysis.stopping.look; "ended" and "rounds" are read here
+Look = Callable[[RunFolder], dict[str, Any]]  # see analysis.stopping.look; "ended" and "shares" are read here
 
 
 def plan(settings: Settings) -> dict[str, Any]:
     """The manifest's plan of what `look` needs, and of the looks that were taken."""
-    most = (settings.processes or MOST_PROCESSES) * ROUNDS_EACH
-    return {
-        "budget_s": settings.budget_s,
-        "rounds_each": ROUNDS_EACH,  # of each process
-        "most_rounds": most,
-        "ended": "",
-        "looks": [],
-    }
+    return {"budget_s": settings.budget_s, "ended": "", "looks": []}
 
 
 @dataclass(frozen=True)
@@ -39,30 +32,33 @@ class Automatic:
     look: Look
 
     @property
-    def asked(self) -> int:
-        """How many rounds are asked for so far."""
-        return int(self.run.manifest()["plan"]["rounds"])
+    def about(self) -> dict[str, Any]:
+        """The plan, as it is now."""
+        return dict(self.run.manifest()["plan"]["auto"])
 
     @property
-    def rounds_each(self) -> int:
-        """How many rounds each process measures, as the run began."""
-        return int(self.run.manifest()["plan"]["auto"]["rounds_each"])
+    def spent_s(self) -> float:
+        """The seconds that rounds took until the last look."""
+        return max((float(each["spent_s"]) for each in self.about["looks"]), default=0.0)
 
-    def more(self) -> bool:
-        """Looks at the finished rounds, and asks for those of one more set of processes unless that ends the run.
-        Returns whether it did. Everything is written before anything is measured."""
+    def looked(self, rounds: int, spent_s: float, *, ends: str = "") -> dict[str, Any]:
+        """Looks at the rounds so far, and writes what it found. ends: why no round follows, "precise" or "budget".
+
+        rounds: how many there are. spent_s: the seconds that they took.
+        """
         manifest = self.run.manifest()
-        about = manifest["plan"]["auto"]
-        if about["ended"]:
-            return False
-        found = self.look(self.run)
-        if found["ended"] == "nothing":  # all points failed; once they recover, there is something to look at
-            return False
-        about["looks"].append(found)
-        about["ended"] = found["ended"]
-        if not found["ended"]:
-            rounds = manifest["plan"]["rounds"] = found["rounds"] + about["rounds_each"]
-            for point in manifest["plan"]["points"]:
-                point["rounds"] = min(rounds, OVERSUBSCRIBED_ROUNDS) if point["oversubscribed"] else rounds
+        plan = manifest["plan"]
+        plan["rounds"] = rounds
         write_json(self.run.path / MANIFEST, manifest)
-        return not found["ended"]
+        found = {**self.look(self.run), "rounds": rounds, "spent_s": round(spent_s, 3)}
+        if found["ended"] != "nothing":  # all points failed; once they recover, there is something to look at
+            kept = {name: value for name, value in found.items() if name != "shares"}
+            if ends:
+                plan["auto"]["ended"] = kept["ended"] = ends
+                done = Counter(each.point for each in self.run.records() if isinstance(each, RoundRecord))
+                for point in plan["points"]:
+                    if not point["oversubscribed"]:
+                        point["rounds"] = max(point["rounds"], done[point["point"]])
+            plan["auto"]["looks"].append(kept)
+            write_json(self.run.path / MANIFEST, manifest)
+        return found

@@ -36,7 +36,7 @@ from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import explaining
 from jaxbench.runner.compiler import Compiler
-from jaxbench.runner.plan import Point, block_s_of
+from jaxbench.runner.plan import Point
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
@@ -138,7 +138,7 @@ class Bench(Compiler):
         is one. Raises StageError."""
         ready = self.prepared[point]
         with stage("measure"), self._running(ready) as (call, state, supply):
-            least_s = block_s_of(ready.point, self.config.measure.block_s)
+            least_s = self.config.measure.block_s
             steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
             self.prepared[point] = dataclasses.replace(ready, steps=steps)
             return self._waiting(ready, call, state, supply, steps)

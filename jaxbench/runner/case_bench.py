@@ -25,7 +25,6 @@ from jaxbench.parallel import collectives, multihost
 from jaxbench.parallel.chain import Chain
 from jaxbench.records.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.runner.placement import Placement
-from jaxbench.runner.plan import block_s_of
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
@@ -130,7 +129,7 @@ class CaseBench:
             zeros = ready.zeros(seed)
             outcome = ready.outcome(state)
         with stage("measure"), ready.context():
-            least_s = block_s_of(placement, self.config.measure.block_s)
+            least_s = self.config.measure.block_s
             timer = dataclasses.replace(self.timer, fence=ready.fence, meet=members.meet, decided=members.decided)
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0

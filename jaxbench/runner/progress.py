@@ -67,6 +67,11 @@ class ProgressLine:
                 done = f"{task.completed:.0f} of {task.total or 0:.0f} done, about {format_s(self.left_s())} left"
                 self._say(f"{task.description}: {done}")
 
+    def say(self, sentence: str) -> None:
+        """A line that stays, on a terminal too."""
+        self._said = time.monotonic()
+        self._console.print(Text(sentence), soft_wrap=True)
+
     def _say(self, sentence: str) -> None:
         """A line for a log; a terminal has the bar instead."""
         self._said = time.monotonic()

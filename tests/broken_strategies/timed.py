@@ -14,7 +14,8 @@ FAULTS = ("skips", "counts", "tires", "forgets", "idle", "replicates")
 
 def build(workload, devices, fault):
     """skips: after three updates the step returns the state that it was given. counts: it counts, and does no more.
-    tires: the same after 30 updates. forgets: of a part of the step, which counts its calls in a parameter's last bits, and after three has no loss.
+    tires: the same after 30 updates. forgets: of a part of the step, which counts its calls in a parameter's last bits,
+    and after three has no loss.
     idle: one of the devices has nothing to do. replicates: each device does all the work."""
     if fault == "idle":
         return parallel.build("shard_map", workload, devices[:1])

@@ -98,8 +98,8 @@ def measure(
     options: str = "default",
     more: int = 1,
 ) -> Measured:
-    """A round, `more` and one more, of which the first and the last are checked. steps: of a block; the first round has five blocks'
-    worth, the others two."""
+    """A round, `more` and one more, of which the first and the last are checked. steps: of a block; the first round has
+    five blocks' worth, the others two."""
     path = folder / "squares.py"
     path.write_text(MODEL)
     config = config_lib.compose("squares", discovery.load_experiment(str(path)), TINY)
