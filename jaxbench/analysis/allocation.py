@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from jaxbench.analysis import two_way
-from jaxbench.analysis.intervals import MIN_ROUNDS, Draws, Unit
+from jaxbench.analysis.intervals import MIN_PROCESSES, MIN_ROUNDS, Draws, Unit
 from jaxbench.analysis.records_by_point import elapsed_s, session
 from jaxbench.analysis.timing import round_medians
 from jaxbench.records.schema import PointRecord, Record, RoundRecord
@@ -62,25 +63,29 @@ class Look:
 
     Attributes:
       ended: "precise" | "budget" | "nothing" (nothing can be measured) | "" to go on.
-      rounds: how many rounds the points of the widest claim share. spent_s: seconds from the first to the last.
-      half_width, point: of the widest claim; inf and "" without one.
+      spent_s: seconds from the first round to the last.
       claims: all of them, the widest first.
       visits: the points that each of the next rounds visits, one round per worker set; () if it has ended.
     """
 
     ended: str
-    rounds: int
     spent_s: float
-    half_width: float
-    point: str
     claims: tuple[Claim, ...]
     visits: tuple[str, ...]
 
+    @property
+    def half_width(self) -> float:
+        """Of the widest claim; inf if it has no interval."""
+        return self.claims[0].half_width if self.claims else math.inf
+
     def to_json(self) -> dict[str, Any]:
-        """As the manifest keeps a look: see `stopping.look`."""
+        """As the manifest keeps a look: see `stopping.look`. rounds: that the points of the widest claim share."""
         known = round(self.half_width, 5) if math.isfinite(self.half_width) else None
-        spent = round(self.spent_s, 3)
-        return {"rounds": self.rounds, "ended": self.ended, "half_width": known, "point": self.point, "spent_s": spent}
+        point, rounds = (self.claims[0].point, self.claims[0].rounds) if self.claims else ("", 0)
+        return {
+            "rounds": rounds, "ended": self.ended, "half_width": known, "point": point if known else "",
+            "spent_s": round(self.spent_s, 3),
+        }  # fmt: skip
 
 
 def look(
@@ -102,25 +107,26 @@ def look(
     rounds = _rounds(records, points)
     spent = elapsed_s(each for of in rounds.values() for each in of.values())
     work = {r.point: r.passport.flops_per_step for r in records if isinstance(r, PointRecord)}
-    logs = _Logs(rounds, [name for name, about in points.items() if not about.get("explains")])
-    claims = tuple(
-        sorted((logs.claim(*pair, _scale(pair, points, work)) for pair in _pairs(points)), key=lambda c: -c.half_width)
-    )
-    if not claims:
-        return Look(ended="nothing", rounds=0, spent_s=spent, half_width=math.inf, point="", claims=(), visits=())
-    taken = len({unit for of in rounds.values() for unit in of})
-    late = taken > 0 and spent + sets * spent / taken > float(plan["auto"]["budget_s"])
-    visits = _visits(claims, points, logs, sets)
-    widest = claims[0]
-    ended = "precise" if not visits else "budget" if late else ""
-    return Look(
-        ended=ended, rounds=widest.rounds, spent_s=spent, half_width=widest.half_width, point=widest.point,
-        claims=claims, visits=() if ended else visits,
-    )  # fmt: skip
+    values = {
+        name: dict(zip(of, np.log(round_medians(list(of.values()))), strict=True)) if of else {}
+        for name, of in rounds.items()
+    }
+    workers = [(unit, each.worker) for of in rounds.values() for unit, each in of.items()]
+    times = Times(points, values, workers, spent, work)
+    return judge(points, times, sets=sets, budget_s=float(plan["auto"]["budget_s"]))
+
+
+def judge(points: Mapping[str, Mapping[str, Any]], times: Times, *, sets: int, budget_s: float) -> Look:
+    """The same of times that were read. points: of the plan, by id."""
+    claims = tuple(sorted((times.claim(*pair) for pair in _pairs(points)), key=lambda claim: -claim.half_width))
+    taken, visits = len(times.draws.units), _visits(claims, points, times, sets)
+    late = taken > 0 and times.spent_s + sets * times.spent_s / taken > budget_s
+    ended = "nothing" if not claims else "precise" if not visits else "budget" if late else ""
+    return Look(ended=ended, spent_s=times.spent_s, claims=claims, visits=() if ended else visits)
 
 
 def _visits(
-    claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], logs: _Logs, sets: int
+    claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], times: Times, sets: int
 ) -> tuple[str, ...]:
     """The points that the next rounds need, in the order of the plan; () if none does."""
     wanted: set[str] = set()
@@ -131,26 +137,27 @@ def _visits(
     bases = {claim.point: claim.points for claim in claims}
     for name, about in points.items():
         whole = about.get("explains", "")
-        if not whole or logs.resolved(name, whole, max(EXPLAINING_ROUNDS, 2 * sets)):
+        if not whole or times.resolved(name, whole, max(EXPLAINING_ROUNDS, 2 * sets)):
             continue
-        due = not open_ or logs.count(name) == 0 or EXPLAINING_SHARE * logs.count(name) < logs.count(whole)
+        due = not open_ or times.count(name) == 0 or EXPLAINING_SHARE * times.count(name) < times.count(whole)
         if due or whole not in points:
             wanted.update((name, *bases.get(whole, (whole,))))
     return tuple(name for name in points if name in wanted)
 
 
-class _Logs:
+class Times:
     """The logarithm of the time of each point in each round, and how rounds depend on each other."""
 
-    def __init__(self, rounds: Mapping[str, Mapping[Unit, RoundRecord]], claiming: Sequence[str]):
-        self.values = {
-            name: dict(zip(of, np.log(round_medians(list(of.values()))), strict=True)) if of else {}
-            for name, of in rounds.items()
-        }
-        workers = [(unit, each.worker) for of in rounds.values() for unit, each in of.items()]
+    def __init__(
+        self, points: Mapping[str, Mapping[str, Any]], values: Mapping[str, Mapping[Unit, float]],
+        workers: Iterable[tuple[Unit, str]], spent_s: float, work: Mapping[str, float] = MappingProxyType({}),
+    ):  # fmt: skip
+        """points: of the plan, by id. values: of each of them, by unit. work: of a step, where it is known."""
+        self.points, self.values, self.spent_s, self.work = points, values, spent_s, work
+        workers = dict.fromkeys(workers)
         self.draws = Draws((unit for unit, _ in workers), workers, draws=1, looked=True)
-        series = [(list(of), np.array(list(of.values()))) for name in claiming if (of := self.values[name])]
-        self.draws.fit(series, elapsed_s(each for name in claiming for each in rounds[name].values()))
+        claiming = [of for name, of in values.items() if of and not points[name].get("explains")]
+        self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming], spent_s)
 
     def count(self, name: str) -> int:
         return len(self.values.get(name, ()))
@@ -159,22 +166,33 @@ class _Logs:
         return sorted(set.intersection(*(set(self.values[name]) for name in names)))
 
     def means(self, units: Sequence[Unit], *names: str) -> list[two_way.Mean] | None:
-        """The mean of each over these rounds; None without intervals."""
-        if len(units) < MIN_ROUNDS or self.draws.two_way is None:
+        """The mean of each over these rounds; None without an interval that knows how processes differ."""
+        if self.draws.two_way is None or len(units) < MIN_ROUNDS or self.draws.processes(units) < MIN_PROCESSES:
             return None
         return [self.draws.mean(np.array([self.values[name][unit] for unit in units]), units) for name in names]
 
-    def claim(self, point: str, base: str, scale: float) -> Claim:
-        """scale: the efficiency at equal times; 0: the ratio itself is the claim."""
-        names = (base, point) if base else (point,)
+    def claim(self, point: str, base: str) -> Claim:
+        names = (point, base) if base else (point,)
         units = self.shared(*names)
         means, half = self.means(units, *names), math.inf
         if means is not None:
-            nothing = two_way.Mean(value=means[0].value, loadings=np.zeros_like(means[0].loadings))
-            top, bottom = (means[0], means[1]) if base else (means[0], nothing)
-            value = scale * math.exp(top.value - bottom.value) if scale else 1.0
+            nothing = two_way.Mean(value=0.0, loadings=np.zeros_like(means[0].loadings))
+            top, bottom = (*means, nothing)[:2]
+            ideal = self._ideal(point, base)
+            value = ideal * math.exp(bottom.value - top.value) if ideal else 1.0
             half = value * math.sinh(min(two_way.half_width(top, bottom), 50.0))
         return Claim(point=point, base=base, half_width=half, rounds=len(units), shares=self._shares(units, names))
+
+    def _ideal(self, point: str, base: str) -> float:
+        """The efficiency if the steps of both take equally long: the work of one, in FLOPs or else in examples, over
+        the base's and over the ratio of their devices; 0 of a pair that claims no efficiency."""
+        about, of = self.points[point], self.points.get(base, self.points[point])
+        relative = int(about["devices"]) / int(of["devices"])
+        if relative == 1:
+            return 0.0
+        if base in self.work and point in self.work:
+            return self.work[point] / self.work[base] / relative
+        return float(about["global_batch"]) / float(of["global_batch"]) / relative
 
     def _shares(self, units: Sequence[Unit], names: Sequence[str]) -> dict[str, float]:
         if len(units) < MIN_ROUNDS or self.draws.two_way is None:
@@ -221,15 +239,3 @@ def _pairs(points: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     if pairs or not whole:
         return pairs
     return [(about["point"], whole[0]["point"]) for about in whole[1:]] or [(whole[0]["point"], "")]
-
-
-def _scale(pair: tuple[str, str], points: Mapping[str, Mapping[str, Any]], work: Mapping[str, float]) -> float:
-    """The efficiency of a pair whose steps take equally long: the work of a step, in FLOPs or else in examples, over
-    the base's and over the ratio of their devices; 0 for a pair that claims no efficiency."""
-    point, base = (points.get(name, {}) for name in pair)
-    if not base or point["devices"] == base["devices"]:
-        return 0.0
-    done, of = (float(about["global_batch"]) for about in (point, base))
-    if all(work.get(name) for name in pair):
-        done, of = (work[name] for name in pair)
-    return done / of / (int(point["devices"]) / int(base["devices"]))
