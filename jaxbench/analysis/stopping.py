@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 from jaxbench.analysis import paired_ratio, points, scaling, spread
+from jaxbench.analysis.allocation import HALF_WIDTH
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.records_by_point import session
+from jaxbench.analysis.records_by_point import elapsed_s
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.timing import explains
 from jaxbench.records.schema import Record, RoundRecord
 from jaxbench.records.store import RunFolder
-
-HALF_WIDTH = 0.03  # of the interval of each efficiency; 1 is 100 %
 
 
 def look(run: RunFolder) -> dict[str, Any]:
@@ -65,8 +64,7 @@ def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
 
 def claimed(row: Row) -> bool:
     """Whether a report may claim something of this point, so that its interval should be narrow."""
-    explains = getattr(row.point, "explains", "")  # a point that explains another is no headline
-    return row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or explains)
+    return row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or explains(row.point))
 
 
 def half_width(estimate: Estimate) -> float:
@@ -76,12 +74,4 @@ def half_width(estimate: Estimate) -> float:
 def spent_s(records: Iterable[Record], rounds: int) -> float:
     """Seconds from the start of the first round to the end of the last of the first `rounds`, each session by
     itself."""
-    spans: dict[int, tuple[float, float]] = {}
-    for record in records:
-        if not isinstance(record, RoundRecord) or record.round >= rounds:
-            continue
-        end = datetime.fromisoformat(record.time).timestamp()
-        start = end - sum((*record.warmup_block_s, *record.block_s, *record.double_block_s))
-        first, last = spans.get(session(record), (start, end))
-        spans[session(record)] = (min(first, start), max(last, end))
-    return sum(last - first for first, last in spans.values())
+    return elapsed_s(each for each in records if isinstance(each, RoundRecord) and each.round < rounds)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxbench.analysis import records_by_point
 from jaxbench.analysis.intervals import (
     MIN_PROCESSES,
     MIN_ROUNDS,
@@ -22,6 +23,7 @@ from jaxbench.analysis.intervals import (
 )
 from jaxbench.analysis.measured import Measured
 from jaxbench.analysis.spread import ASSUMED, Spread
+from jaxbench.records.schema import RoundRecord
 
 CLOCK_LIMIT = 0.05  # relative difference of the two clocks from which a row has a note
 
@@ -93,7 +95,18 @@ def draws_of(points: Sequence[Measured[Any]], spread: Spread = ASSUMED) -> Draws
         for unit, r in zip(point.units, point.rounds, strict=True)
     ]
     workers = [(unit, worker) for unit, worker, oversubscribed in rounds if not oversubscribed]
-    return Draws((unit for unit, *_ in rounds), workers, spread=spread, looked=any(point.looked for point in points))
+    draws = Draws((unit for unit, *_ in rounds), workers, spread=spread, looked=any(point.looked for point in points))
+    claiming = [point for point in points if not (point.oversubscribed or explains(point))]
+    draws.fit(
+        [(point.units, np.log(round_medians(point.rounds))) for point in claiming if point.rounds],
+        records_by_point.elapsed_s(r for point in claiming for r in point.rounds),
+    )
+    return draws
+
+
+def explains(point: Measured[Any]) -> bool:
+    """Whether it only explains another point, so that it is no headline."""
+    return bool(getattr(point, "explains", ""))
 
 
 def samples_of(point: Measured[Any], units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
@@ -153,15 +166,23 @@ def measure_loop(point: Measured[Any], timing: Timing) -> LoopTime:
 
 
 def _clock_ratio(point: Measured[Any], draws: Draws, step_s: float, inside: np.ndarray) -> Estimate:
-    """The second clock: the cost of one more step, from blocks of K and 2 K steps of the same round, over step_s."""
+    """The second clock: the cost of one more step, from blocks of K and 2 K steps of the same round, over step_s of the
+    rounds that have both."""
     indices = [i for i, r in enumerate(point.rounds) if r.double_block_s]
     if not indices:
         return UNKNOWN
     doubled = [point.rounds[i] for i in indices]
     slopes = _slopes([r.block_s for r in doubled], [r.double_block_s for r in doubled], [r.steps for r in doubled])
     units = [point.units[i] for i in indices]
+    if len(indices) < len(point.rounds):
+        step_s, inside, _ = centre(point, set(units), draws)
     slope, slope_draws = draws.centre(slopes, np.arange(len(units)), units, signed=True)
     return estimate(slope / step_s, slope_draws / inside, rounds=len(indices))
+
+
+def round_medians(rounds: Sequence[RoundRecord]) -> np.ndarray:
+    """(rounds,) seconds per step."""
+    return medians([each.block_s for each in rounds]) / np.array([each.steps for each in rounds])
 
 
 def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]], steps: Sequence[int]) -> np.ndarray:
