@@ -2,21 +2,38 @@
 """measure.rounds=auto: rounds are added until a look at their intervals, or the time that they have, ends the run.
 
 The plan in the manifest says whether the run has ended, so one that was interrupted continues, and one that has ended
-stays ended. The look itself (`analysis.stopping`) is given by the roof: no floor of this wing imports the analysis.
+stays ended. The look itself (`analysis.allocation`) is given by the roof: no floor of this wing imports the analysis.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from jaxbench.config import Settings
-from jaxbench.records.schema import RoundRecord
+from jaxbench.records.schema import Record, RoundRecord
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 
-Look = Callable[[RunFolder], dict[str, Any]]  # see analysis.stopping.look; "ended" and "shares" are read here
+
+class Looked(Protocol):
+    """What a look says: whether and why the run ends, the seconds that its rounds took, and the points that each of the
+    next rounds visits."""
+
+    @property
+    def ended(self) -> str: ...
+
+    @property
+    def spent_s(self) -> float: ...
+
+    @property
+    def visits(self) -> tuple[str, ...]: ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+Look = Callable[..., Looked]  # analysis.allocation.look
 
 
 def plan(settings: Settings) -> dict[str, Any]:
@@ -32,33 +49,34 @@ class Automatic:
     look: Look
 
     @property
-    def about(self) -> dict[str, Any]:
-        """The plan, as it is now."""
-        return dict(self.run.manifest()["plan"]["auto"])
+    def ended(self) -> str:
+        return str(self.run.manifest()["plan"]["auto"]["ended"])
 
     @property
-    def spent_s(self) -> float:
-        """The seconds that rounds took until the last look."""
-        return max((float(each["spent_s"]) for each in self.about["looks"]), default=0.0)
+    def budget_s(self) -> float:
+        return float(self.run.manifest()["plan"]["auto"]["budget_s"])
 
-    def looked(self, rounds: int, spent_s: float, *, ends: str = "") -> dict[str, Any]:
-        """Looks at the rounds so far, and writes what it found. ends: why no round follows, "precise" or "budget".
+    def looked(self, records: Sequence[Record], sets: int, failed: Collection[str], budget_s: float) -> Looked:
+        """Looks at the rounds so far. sets: that take turns. budget_s: the seconds that rounds may take, as of now."""
+        asked = self.run.manifest()["plan"]
+        asked["auto"]["budget_s"] = budget_s
+        return self.look(asked, records, sets=sets, failed=failed)
 
-        rounds: how many there are. spent_s: the seconds that they took.
-        """
+    @property
+    def asked(self) -> dict[str, int]:
+        """The rounds of each point that the plan asks for so far."""
+        return {point["point"]: point["rounds"] for point in self.run.manifest()["plan"]["points"]}
+
+    def note(self, found: Looked, records: Sequence[Record], ends: str = "", failed: Collection[str] = ()) -> None:
+        """Writes down a look and, if it `ends` the run, why. The plan then asks for what there is, but not of points
+        that have failed."""
         manifest = self.run.manifest()
-        plan = manifest["plan"]
-        plan["rounds"] = rounds
+        plan, made = manifest["plan"], [record for record in records if isinstance(record, RoundRecord)]
+        plan["rounds"] = max((record.round for record in made), default=-1) + 1
+        plan["auto"]["looks"].append({**found.to_json(), "rounds": plan["rounds"], "ended": ends})
+        plan["auto"]["ended"] = ends
+        done = Counter(record.point for record in made)
+        for point in plan["points"]:
+            if ends and not point["oversubscribed"] and point["point"] not in failed:
+                point["rounds"] = done[point["point"]]
         write_json(self.run.path / MANIFEST, manifest)
-        found = {**self.look(self.run), "rounds": rounds, "spent_s": round(spent_s, 3)}
-        if found["ended"] != "nothing":  # all points failed; once they recover, there is something to look at
-            kept = {name: value for name, value in found.items() if name != "shares"}
-            if ends:
-                plan["auto"]["ended"] = kept["ended"] = ends
-                done = Counter(each.point for each in self.run.records() if isinstance(each, RoundRecord))
-                for point in plan["points"]:
-                    if not point["oversubscribed"]:
-                        point["rounds"] = max(point["rounds"], done[point["point"]])
-            plan["auto"]["looks"].append(kept)
-            write_json(self.run.path / MANIFEST, manifest)
-        return found

@@ -60,14 +60,13 @@ class PreparedStep:
 
 @dataclass(frozen=True)
 class Held:
-    """What a point keeps from one visit to the next: its state and its batch, on the devices. steps: that the state has
-    made, in so many visits. counted: how many of them it counted."""
+    """The state that a point keeps from one visit to the next. steps: that it has made, in so many visits. counted: how
+    many of them it counted."""
 
     state: TrainState
-    batch: Batch
-    steps: int
-    visits: int
-    counted: int
+    steps: int = 0
+    visits: int = 0
+    counted: int = 0
 
 
 class Bench(Compiler):
@@ -87,7 +86,10 @@ class Bench(Compiler):
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
         self._accepted: set[str] = set()  # points that another process has checked
         self._visited: set[str] = set()  # points that this process has measured
-        self._held: dict[str, Held] | None = {}  # by point; None: the memory is needed
+        self._held: dict[str, Held] = {}  # by point
+        self._placed: dict[str, Batch] = {}  # on the devices of each point
+        self._drawn: dict[int, Batch] = {}  # on a CPU, by its size
+        self._keeps = True  # until the memory is needed
 
     @functools.cached_property
     def data(self) -> Dataset | None:
@@ -107,6 +109,9 @@ class Bench(Compiler):
             compiled = CompiledStep(program.step.__wrapped__, compiled.passport)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
+        if not _fed(point):
+            with stage("measure"), self._running(self.prepared[point.point]) as (_, state, _):
+                self._held[point.point] = Held(state)
         return True
 
     def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
@@ -209,18 +214,20 @@ class Bench(Compiler):
         again, check = point in self._visited and not fed, last or point not in self._visited
         self._visited.add(point)
         guard = "allow" if EXECUTION.of(ready.point.levers) == "eager" or fed else "disallow"
-        held = self._held.pop(point, None) if self._held else None
+        held = self._held.pop(point, None)
         before = (held.steps, held.visits, held.counted) if held else (0, 0, 0)
         with stage("measure"):
             with self._running(ready, held) as (call, state, supply):
                 del held  # the step overwrites its state
                 timed = self._timer(ready).round_and_state
                 measured, state = timed(call, state, supply, steps, guard=guard, again=again, double=double)
+            del supply
             counted, ran = timed_state.counted(state), before[0] + steps * measured.blocks()
-            if not (check or fed or before[1] == LIFE):
-                self._hold(point, Held(state, supply, ran, before[1] + 1, counted))
-            del supply  # the checks need its memory
             checks, loss = self._after_round(ready, state, ran, check=check)
+            donated = check and point not in self._accepted and not ready.point.explains
+            if not (donated or fed or before[1] == LIFE):
+                self._held[point] = Held(state, ran, before[1] + 1, counted)
+            self._spare()
         times = dataclasses.asdict(measured)
         return RoundRecord(
             point=point,
@@ -233,15 +240,18 @@ class Bench(Compiler):
             **times,
         )
 
-    def _hold(self, point: str, held: Held) -> None:
-        """Keeps it for the next visit, unless the memory is needed for a step: then nothing is kept any more."""
-        if self._held is None:
-            return
-        self._held[point] = held
+    def _spare(self) -> None:
+        """Keeps nothing any more if the memory is needed for a step."""
         step = max(each.compiled.passport.peak_bytes or 0 for each in self.prepared.values())
         devices = len(self.devices) if self.device.platform == "cpu" else 1
-        if memory.room(self.device) < FREE_STEPS * devices * step:
-            self._held = None
+        if self._keeps and memory.room(self.device) < FREE_STEPS * devices * step:
+            self._keeps = False
+        if not self._keeps:
+            self._forget()
+
+    def _forget(self) -> None:
+        for kept in (self._held, self._placed, self._drawn):
+            kept.clear()
 
     def _after_round(
         self, ready: PreparedStep, state: TrainState, steps: int, *, check: bool
@@ -261,6 +271,8 @@ class Bench(Compiler):
             return tuple(verdict for verdict in judged if not verdict.ok), None
         if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
             return judged, None
+        if self.device.platform != "cpu":
+            self._forget()  # the result of one device needs the memory
         about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
         more, loss = self.proof.after_round(*about)
         return judged + more, loss
@@ -285,18 +297,16 @@ class Bench(Compiler):
 
     @contextlib.contextmanager
     def _running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
-        """(call, a state, the input of every step: a batch on the devices, or a feed). held: what an earlier visit has
-        kept; None: the state is a fresh one."""
+        """(call, a state, the input of every step: a batch on the devices, or a feed). held: None for a fresh state."""
         program, point, call = ready.program, ready.point, ready.compiled.call
-        if held is not None:
-            with jax.set_mesh(program.mesh):
-                yield call, held.state, held.batch
-            return
-        memory.give_back()
+        if held is None:
+            memory.give_back()
         with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
-            state = program.init(self.key)
+            state = program.init(self.key) if held is None else held.state
             if not _fed(point):
-                placed = program.put(self.batch(point))
+                placed = self._placed.get(point.point)
+                if placed is None:
+                    placed = self._placed[point.point] = program.put(self.batch(point))
                 jax.block_until_ready((state, placed))
                 yield call, state, placed
                 return
@@ -350,7 +360,10 @@ class Bench(Compiler):
         For several processes too: inside the context of a mesh it would lie in all of them.
         """
         if self.devices[0].platform == "cpu" and self.members.alone:
-            return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+            if point.global_batch not in self._drawn:
+                drawn = self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+                self._drawn[point.global_batch] = drawn
+            return self._drawn[point.global_batch]
         with on_host():
             return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
 

@@ -9,6 +9,7 @@ cores claim no speed: they are compiled and checked after all others are measure
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import shutil
 import time
@@ -36,9 +37,6 @@ from jaxbench.runner.workers import Workers, affordable, note_workers, processes
 # once: a run that is interrupted keeps the points that it has finished.
 FEW = 5
 DOUBLE_EVERY = 4  # visits of a process to a point, of which one has the second clock
-LOOK_EVERY_S = 4.0  # of rounds
-SELDOM = 0.3  # of the rounds have a point that limits no headline: no multiple of it fits the number of sets
-LEAST_VISITS = 5  # of a point that explains another: an interval needs so many
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
@@ -64,12 +62,11 @@ def run(job: SweepJob, console: Console) -> None:
     records = job.run.records()
     rounds = [record for record in records if isinstance(record, RoundRecord)]
     number = max((record.round for record in rounds), default=-1) + 1  # of the next round
-    auto = job.automatic if job.automatic is not None and not job.automatic.about["ended"] else None
-    todo = missing_rounds(records, job.points, number if job.automatic and not auto else job.counts[0])
+    auto = job.automatic if job.automatic is not None and not job.automatic.ended else None
+    todo = missing_rounds(records, job.points, job.counts[0])
     if job.automatic and not auto:  # it has ended: only points without enough rounds, as of one that failed, get more
-        asked = job.counts[0]
-        done = Counter(record.point for record in rounds)
-        todo = {point: numbers[: max(0, asked - done[point])] for point, numbers in todo.items()}
+        asked, done = job.automatic.asked, Counter(record.point for record in rounds)
+        todo = {name: [number + i for i in range(asked[name] - done[name])] for name in asked}
     points = [point for point in job.points if todo.get(point.point) or (auto and not point.oversubscribed)]
     if not points:
         return
@@ -77,7 +74,7 @@ def run(job: SweepJob, console: Console) -> None:
     tasks += [("round", name) for name, missing in todo.items() for _ in missing]
     cache = job.run.path / "compiled"
     with SweepProgress(console, tasks, rounds) as progress:
-        sweep = _Sweep(job, progress, points, todo, rounds)
+        sweep = _Sweep(job, progress, points, todo, records)
         try:
             sweep.run(auto)
         except BaseException:
@@ -97,8 +94,10 @@ class _Sweep:
         progress: SweepProgress,
         points: Sequence[Placed],
         todo: dict[str, list[int]],
-        rounds: Sequence[RoundRecord],
+        records: Sequence[schema.Record],
     ):
+        self.records = [*records]
+        rounds = [record for record in records if isinstance(record, RoundRecord)]
         self.job, self.progress, self.todo = job, progress, todo
         self.steps = {record.point: record.steps for record in rounds}
         self.number = max((record.round for record in rounds), default=-1) + 1  # of the next round of rounds=auto
@@ -108,10 +107,7 @@ class _Sweep:
         self.checked: dict[str, PointRecord] = {}
         self.unreported: dict[str, list[str]] = {}  # failed points by reason
         self.visits: Counter[tuple[int, str]] = Counter()  # by set and point
-        self.done = Counter(record.point for record in rounds)
-        self.credit: dict[str, float] = {}
         self.sets: list[Workers] = []
-        self.spent_s = 0.0
 
     def run(self, auto: Automatic | None) -> None:
         alone = [name for name, point in self.points.items() if not point.oversubscribed]
@@ -172,57 +168,36 @@ class _Sweep:
 
     def automatic(self, auto: Automatic, names: list[str], share: float, *, last: bool) -> bool:
         """The rounds of a wave, until their intervals are narrow or it has had its share of the budget. Returns whether
-        that ends the run. last: no wave follows."""
-        budget_s = float(auto.about["budget_s"])
-        spent_s, self.spent_s = max(self.spent_s, auto.spent_s), max(self.spent_s, auto.spent_s)
-        main = [name for name in names if not getattr(self.points[name], "explains", "")]
-        more = [name for name in names if name not in main]
-        self.prepare(main)
-        self.report_failures()
-        self.turns(main)
-        self.prepare(more)
-        self.report_failures()
-        found: dict[str, Any] = {"ended": "", "shares": {}}
-        looked_s, turns_s = self.spent_s, self.spent_s - spent_s
-        while set(main) - self.failed and self.spent_s + turns_s < share * budget_s:
-            if self.spent_s - looked_s > LOOK_EVERY_S or found["ended"]:
-                found, looked_s = auto.looked(self.number, self.spent_s), self.spent_s
-                wanting = [name for name in more if name not in self.failed and self.done[name] < LEAST_VISITS]
-                if found["ended"] and not wanting:
-                    break
-            self.turn(self.sets[self.number % len(self.sets)], self.chosen(main, more, found))
-        if not set(main) - self.failed:
+        that ends the run. last: no wave follows.
+
+        The first rounds visit what a headline may rest on, and what explains a loss is compiled after them.
+        """
+        visits: Sequence[str] = [name for name in names if not getattr(self.points[name], "explains", "")]
+        turn_s = math.inf  # of the last rounds, in which the states are checked: as long as the shortest so far
+        while visits:
+            self.prepare(visits)
+            self.report_failures()
+            start = time.monotonic()
+            self.turns(visits)
+            turn_s = min(turn_s, time.monotonic() - start)
+            found = auto.looked(self.records, len(self.sets), self.failed, share * auto.budget_s - turn_s)
+            visits = [name for name in found.visits if name in self.points]
+            auto.note(found, self.records)
+        main = [name for name in names if name not in self.failed and not getattr(self.points[name], "explains", "")]
+        if not main:  # once they recover, there is something to look at
             return True
         self.turns(main, last=True)
-        ends = found["ended"] or ("budget" if last else "")
-        return bool(auto.looked(self.number, self.spent_s, ends=ends) and ends)
+        ends = "precise" if found.ended == "precise" else "budget" if last else ""
+        auto.note(
+            auto.looked(self.records, len(self.sets), self.failed, auto.budget_s), self.records, ends, self.failed
+        )
+        return bool(ends)
 
     def turns(self, names: Sequence[str], *, last: bool = False) -> None:
         """A round of each set."""
         for workers in self.sets:
-            self.turn(workers, names, last=last)
-
-    def turn(self, workers: Workers, names: Sequence[str], *, last: bool = False) -> None:
-        start = time.monotonic()
-        self.round(workers, self.number, names, last=last)
-        self.spent_s += time.monotonic() - start
-        self.number += 1
-
-    def chosen(self, main: Sequence[str], more: Sequence[str], found: dict[str, Any]) -> list[str]:
-        """The points of the next round: more often those that a headline rests on, in proportion to what a visit to
-        them still narrows it. What explains another point comes seldom, together, until nothing else is left to do."""
-        shares = found.get("shares") or dict.fromkeys(main, 1.0)
-        weights = {name: max(SELDOM, shares.get(name, 0.0)) for name in main}
-        kinds = {name: str(getattr(self.points[name], "explains", "")) for name in more}
-        weights |= dict.fromkeys(kinds.values(), 1.0 if found["ended"] else SELDOM)
-        due = set()
-        for at, (name, weight) in enumerate(weights.items()):
-            start = 1.0 - weight if name in main else at / len(weights)  # not all that explains comes in one round
-            self.credit[name] = self.credit.get(name, start) + weight
-            if self.credit[name] >= 1.0:
-                self.credit[name] -= 1.0
-                due.add(name)
-        return [name for name in (*main, *more) if kinds.get(name, name) in due]
+            self.round(workers, self.number, names, last=last)
+            self.number += 1
 
     def begin(self, wave: Sequence[int], names: Sequence[str]) -> None:
         """Starts the processes of a wave, instead of those of the one before."""
@@ -251,6 +226,8 @@ class _Sweep:
         names = [name for name in names if name not in self.failed]
         first = self.sets[0]
         new = [name for name in names if name not in self.checked and name not in first.ready]
+        if all(name in workers.ready for workers in self.sets for name in names):
+            return
         self.check(first, new)
         self.fit()
         for workers in self.sets:
@@ -373,12 +350,11 @@ class _Sweep:
             record = self.append(answer)
             assert isinstance(record, RoundRecord)
             self.steps[name] = record.steps
-            self.done[name] += 1
             self.progress.measured(record)
 
     def append(self, answer: dict[str, Any]) -> schema.Record:
-        record = schema.from_json(answer["record"])
-        self.job.run.append(record)
+        record = self.job.run.append(schema.from_json(answer["record"]))
+        self.records.append(record)
         return record
 
     def trace(self, name: str) -> None:
