@@ -7,6 +7,7 @@ stays ended. The look itself (`analysis.allocation`) is given by the roof: no fl
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -56,11 +57,11 @@ class Automatic:
     def budget_s(self) -> float:
         return float(self.run.manifest()["plan"]["auto"]["budget_s"])
 
-    def looked(self, records: Sequence[Record], sets: int, failed: Collection[str], budget_s: float) -> Looked:
-        """Looks at the rounds so far. sets: that take turns. budget_s: the seconds that rounds may take, as of now."""
+    def looked(self, records: Sequence[Record], sets: int, failed: Collection[str]) -> Looked:
+        """Looks at the rounds so far. sets: that take turns. The sweep itself ends the run by its budget, because it
+        knows how long the next rounds take."""
         asked = self.run.manifest()["plan"]
-        asked["auto"]["budget_s"] = budget_s
-        return self.look(asked, records, sets=sets, failed=failed)
+        return self.look({**asked, "auto": {**asked["auto"], "budget_s": math.inf}}, records, sets=sets, failed=failed)
 
     @property
     def asked(self) -> dict[str, int]:

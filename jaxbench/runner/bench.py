@@ -42,6 +42,7 @@ from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
 OVERSUBSCRIBED_WARMUP = 2  # blocks
+LOADED_WARMUP = 3  # of a program that another process has warmed up: only this one's memory is cold
 LIFE = 32  # visits after which a point starts from a fresh state, so that no model is driven far beyond its training
 FREE_STEPS = 4  # the memory that stays free while states are kept, as many times that of the largest step
 LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
@@ -331,6 +332,8 @@ class Bench(Compiler):
         timer = dataclasses.replace(self.timer, meet=members.meet, decided=members.decided)
         if ready.point.oversubscribed:  # its times claim nothing
             timer = dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
+        elif ready.point.point in self._accepted:
+            timer = dataclasses.replace(timer, warmup_blocks=min(LOADED_WARMUP, timer.warmup_blocks))
         if ready.point.levers.get(PART.name) != "inference":
             return timer
         rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes)
