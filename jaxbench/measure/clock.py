@@ -37,6 +37,7 @@ class Round:
     others_s: tuple[float, ...] = ()
     steal_s: tuple[float, ...] = ()
     cpus: int = 0
+    probe_s: tuple[float, ...] = ()
 
     def blocks(self) -> int:
         """How many blocks of K steps ran, the warm-up included."""
@@ -62,6 +63,7 @@ class Timer:
       warmup_blocks: the most blocks to run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
       before, after: read the load of the machine, outside the timed span of a block.
+      probe: seconds of a fixed piece of work, done before each timed block; None: there is none.
       meet: waits for the other processes that run the step, so that all begin a block together. decided: a value of
         this process's clock -> that of the process which decides for all; if each decided for itself, one could run
         a step that the others do not.
@@ -75,6 +77,7 @@ class Timer:
     fence: Callable[[Any], Any] = jax.block_until_ready
     before: Callable[[], LoadCounters] = load.before
     after: Callable[[], LoadCounters] = load.after
+    probe: Callable[[], float] | None = None
     meet: Callable[[], None] = lambda: None
     decided: Callable[[bool], bool] = lambda value: value
 
@@ -165,16 +168,19 @@ class Timer:
             agree = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
             settled = again or self.decided(agree)
         times: list[float] = []
+        probed: list[float] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
             for count in self.blocks * ((steps, 2 * steps) if double else (steps,)):
+                if self.probe is not None:
+                    probed.append(self.probe())
                 before = self.before()
                 seconds, state = self.block(step, state, batch, count)
                 samples.append((before, self.after()))
                 times.append(seconds)
         each = 2 if double else 1
         timed = tuple(times[::each]), tuple(times[1::2]) if double else (), tuple(warmup)
-        return Round(*timed, settled, len(compilations), **loads(samples)), state
+        return Round(*timed, settled, len(compilations), probe_s=tuple(probed), **loads(samples)), state
 
 
 def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any]:

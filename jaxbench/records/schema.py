@@ -193,6 +193,9 @@ class RoundRecord(Line):
     others_s: tuple[float, ...] = ()  # processor time of others on the CPUs that it may use
     steal_s: tuple[float, ...] = ()  # time that the hypervisor took from those CPUs
     cpus: int = 0  # how many CPUs it may use; 0: unknown
+    # Seconds of a fixed product on each of the point's cores, just before each timed block, in the same order. () in
+    # older records, and for what runs on accelerators
+    probe_s: tuple[float, ...] = ()
     checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first and the last, else the failed
     loss_after: float | None = None  # of that state on the timed batch, where all was checked
     # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run it
@@ -311,7 +314,7 @@ def _of_processes(line: dict[str, Any]) -> tuple[tuple[float, ...], ...]:
 
 def _loads(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
     """The load of each timed block of a round. Others' time is a difference of clocks with ticks: it may be below 0."""
-    loads = {name: tuple(line.get(name, ())) for name in _LOADS}
+    loads = {name: tuple(line.get(name, ())) for name in (*_LOADS, "probe_s")}
     for name, values in loads.items():
         if len(values) not in (0, len(line["block_s"]) + len(line["double_block_s"])):
             raise ValueError(f"{name} has {len(values)} values, not one for each timed block")

@@ -32,6 +32,7 @@ from jaxbench.measure import (
 )
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.passport import CompiledStep, op_by_op
+from jaxbench.measure.probe import Probe
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import explaining
@@ -91,6 +92,7 @@ class Bench(Compiler):
         self._placed: dict[str, Batch] = {}  # on the devices of each point
         self._drawn: dict[int, Batch] = {}  # on a CPU, by its size
         self._keeps = True  # until the memory is needed
+        self._probes: dict[int, Probe] = {}  # by how many devices
 
     @functools.cached_property
     def data(self) -> Dataset | None:
@@ -331,8 +333,13 @@ class Bench(Compiler):
         members = ready.program.members if self.others.alone else self.others
         timer = dataclasses.replace(self.timer, meet=members.meet, decided=members.decided)
         if ready.point.oversubscribed:  # its times claim nothing
-            timer = dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
-        elif ready.point.point in self._accepted:
+            return dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
+        if self.device.platform == "cpu":
+            mine = ready.program.mesh.local_devices
+            if len(mine) not in self._probes:
+                self._probes[len(mine)] = Probe(mine)
+            timer = dataclasses.replace(timer, probe=self._probes[len(mine)])
+        if ready.point.point in self._accepted:
             timer = dataclasses.replace(timer, warmup_blocks=min(LOADED_WARMUP, timer.warmup_blocks))
         if ready.point.levers.get(PART.name) != "inference":
             return timer

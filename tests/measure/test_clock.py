@@ -138,6 +138,20 @@ def test_each_timed_block_has_its_load():
     assert measured.switches == (3, 3, 3, 3) and measured.cpus == 2
 
 
+def test_the_machine_is_probed_before_each_timed_block():
+    machine, probed = FakeMachine(fence_s=0.5), []
+
+    def probe():
+        probed.append(machine.steps)
+        machine.now += 100.0  # is in no block
+        return float(len(probed))
+
+    measured = machine.timer(blocks=2, probe=probe).round(machine.step, 0, None, 4)
+    assert measured.probe_s == (1.0, 2.0, 3.0, 4.0) and probed == [8, 12, 20, 24]
+    assert measured.block_s == (1.5, 1.5) and measured.double_block_s == (2.5, 2.5)
+    assert machine.timer().round(machine.step, 0, None, 4).probe_s == ()
+
+
 def test_what_the_system_does_not_say_is_not_recorded():
     machine = Loaded()
     machine.known = False
