@@ -63,10 +63,6 @@ class TwoWay:
     own: float
     alike: float
 
-    @property
-    def factors(self) -> int:
-        return int(self.process.max()) + int(self.batch.max()) + 2
-
     def only(self, columns: Sequence[int]) -> TwoWay:
         """Of some of the rounds."""
         of = list(columns)

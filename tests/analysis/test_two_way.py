@@ -10,7 +10,7 @@ import fabricate
 import numpy as np
 import pytest
 
-from jaxbench.analysis import points, scaling, spread, two_way
+from jaxbench.analysis import paired_ratio, points, scaling, spread, two_way
 from jaxbench.analysis.intervals import Draws, estimate
 from jaxbench.records.store import RunFolder
 
@@ -98,6 +98,28 @@ def test_two_processes_in_turns_cannot_show_how_they_differ():
     draws = Draws(range(20), [(r, str(r % 2)) for r in range(20)])
     assert draws.two_way is not None and np.std(np.log(draws.differing("a", range(20)))) > 0.01
     assert not Draws(range(20), [(r, str(r // 10)) for r in range(20)]).two_way
+
+
+def test_a_best_row_is_chosen_and_measured_by_all_processes(tmp_path):
+    """With every second round, two of four sets would choose and the other two measure."""
+    run = RunFolder(
+        fabricate.run_folder(tmp_path, rounds=24, devices=(1,), scalings=("strong",), strategies=("a", "b"))
+    )
+    loaded = []
+    for point in points.load(run):
+        rounds = tuple(dataclasses.replace(each, worker=f"session0/w0#{each.round % 4}") for each in point.rounds)
+        loaded.append(dataclasses.replace(point, rounds=rounds))
+    rows = scaling.analyse(loaded, config={})
+    assert rows[0].timing.rests_on == "processes and time"
+    best = paired_ratio.best(rows, lambda row: 1.0)
+    assert best is not None and best.rounds == 12 and best.rate.has_interval
+    assert (
+        rows[0]
+        .timing.draws.only([(0, r) for r in range(24) if r // 4 % 2 == 0])
+        .processes([(0, r) for r in range(24) if r // 4 % 2 == 0])
+        == 4
+    )
+    assert best.rate.hi / best.rate.lo < 1.1
 
 
 def test_the_second_clock_uses_the_rounds_that_have_both(tmp_path):
