@@ -29,9 +29,11 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks import dense_rounds
+from jaxbench.analysis.allocation import HALF_WIDTH
 from jaxbench.analysis.intervals import MIN_ROUNDS, Draws, Estimate, estimate
-from jaxbench.analysis.stopping import HALF_WIDTH, half_width
-from jaxbench.config import FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH
+from jaxbench.analysis.stopping import half_width
+
+FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH = 5, 10, 1  # of the design that this simulates
 
 EFFECTS, PROCESSES, ROUNDS, BLOCKS = (0.0, 0.01, 0.02, 0.05), (1, 3, 5), (3, 5, 10, 30), 2
 STOPPED_EFFECTS = (0.0, 0.01, 0.02, 0.03, 0.05)
