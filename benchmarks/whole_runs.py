@@ -67,7 +67,8 @@ class Runs:
         shutil.rmtree(place, ignore_errors=True)
         log = self.folder / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "jaxbench", "run", *words, f"--workdir={place}"]
+        # -P: the current folder may have another copy of the package than the environment names
+        command = [sys.executable, "-P", "-m", "jaxbench", "run", *words, f"--workdir={place}"]
         began = time.monotonic()
         with log.open("w") as output:
             done = subprocess.run(
