@@ -209,4 +209,6 @@ def unit(rows: Iterable[Row]) -> str:
 def legend(rows: Sequence[Any]) -> str:
     """What the numbers and marks of a table mean."""
     in_turns = any(row.timing.draws.two_way is not None for row in rows)
-    return (LEGEND_IN_TURNS if in_turns else LEGEND) + (OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else "")
+    return (LEGEND_IN_TURNS if in_turns else LEGEND) + (
+        OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else ""
+    )
