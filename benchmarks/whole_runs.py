@@ -80,7 +80,7 @@ class Runs:
         self.document["runs"].append(asdict(run))
         write_json(self.path, self.document)
         found = ", ".join(f"{point} {_shown(values)}" for point, values in run.efficiencies.items())
-        self.console.print(f"{name}: {run.seconds:.0f} s; {found}", highlight=False)
+        self.console.print(f"{name}: {run.seconds:.0f} s; {found}", highlight=False, soft_wrap=True)
         return run
 
     def write(self, name: str, value: Any) -> None:
