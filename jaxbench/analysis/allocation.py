@@ -2,7 +2,7 @@
 """When worker sets that take turns have measured enough, and which points their next rounds visit: METRICS.md, Rounds.
 
 A pure function of the plan and the records, without a clock, so that a run that was killed and continued goes on as it
-would have. What stopping by the data does to the coverage of an interval is corrected in `intervals.LOOKED_IN_TURNS`.
+would have. What stopping by the data does to the coverage of an interval is corrected in `intervals.LOOKED`.
 
 The ratio of two points is formed within rounds. So a visit helps only if the round has both, and time is shared out
 between *claims*, pairs of points: to the widest first, and to those that are almost as wide.
@@ -25,10 +25,13 @@ from jaxbench.analysis.timing import round_medians
 from jaxbench.records.schema import PointRecord, Record, RoundRecord
 
 HALF_WIDTH = 0.03  # of the interval of each efficiency; 1 is 100 %
-LEAST_ROUNDS = 30  # of a claim: of fewer, noise of some seconds may have missed all or none
+LEAST_ROUNDS, LEAST_S = 30, 30.0  # of fewer rounds or seconds, a neighbour may have slowed down all of them, or none
+STEADY = (
+    0.75  # of `two_way.TwoWay.alike`: below it noise lasts, and a narrow interval before the budget ends may be luck
+)
 NEXT = 0.6  # claims of at least this share of the widest half width, which is an estimate, are narrowed with it
 EXPLAINING_ROUNDS = 8  # of a point that explains another one, if that resolves its factor
-EXPLAINING_SHARE = 3  # it has at most every third round of the point that it explains, while that is not precise
+EXPLAINING_SHARE = 3  # it has at most every third round of the point that it explains, while a claim is not precise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +53,10 @@ class Claim:
 
     @property
     def points(self) -> tuple[str, ...]:
-        return (self.base, self.point) if self.base else (self.point,)
+        return (self.point, self.base) if self.base else (self.point,)
 
     @property
-    def precise(self) -> bool:
+    def narrow(self) -> bool:
         return self.half_width <= HALF_WIDTH and self.rounds >= LEAST_ROUNDS
 
 
@@ -130,9 +133,10 @@ def _visits(
 ) -> tuple[str, ...]:
     """The points that the next rounds need, in the order of the plan; () if none does."""
     wanted: set[str] = set()
-    open_ = [claim for claim in claims if not claim.precise]
+    early = times.spent_s < LEAST_S or not times.steady
+    open_ = [claim for claim in claims if early or not claim.narrow]
     for claim in open_:
-        if claim.rounds < LEAST_ROUNDS or claim.half_width >= NEXT * open_[0].half_width:
+        if early or claim.rounds < LEAST_ROUNDS or claim.half_width >= NEXT * open_[0].half_width:
             wanted.update(claim.points)
     bases = {claim.point: claim.points for claim in claims}
     for name, about in points.items():
@@ -158,6 +162,11 @@ class Times:
         self.draws = Draws((unit for unit, _ in workers), workers, draws=1, looked=True)
         claiming = [of for name, of in values.items() if of and not points[name].get("explains")]
         self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming], spent_s)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the noise does not outlast a round."""
+        return self.draws.two_way is not None and self.draws.two_way.alike >= STEADY
 
     def count(self, name: str) -> int:
         return len(self.values.get(name, ()))

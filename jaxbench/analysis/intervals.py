@@ -38,7 +38,6 @@ MIN_PROCESSES = 3  # from these on, they show themselves how they differ
 # Whoever stops as soon as an interval is narrow stops more often where chance made it too narrow. By so much wider, the
 # intervals of such a run cover 95 % again (benchmarks/interval_coverage.py, docs/STATISTICS.md).
 LOOKED = 1.1
-LOOKED_IN_TURNS = 1.0
 _CHUNKS = 64
 Unit = Any  # of resampling, hashable and ordered: (session, round) in a run
 
@@ -136,7 +135,7 @@ class Draws:
         """The mean of one value a unit, in alternating rounds."""
         assert self.two_way is not None
         by_process = self.processes(units) >= MIN_PROCESSES
-        times = LOOKED_IN_TURNS if self.looked else 1.0
+        times = LOOKED if self.looked else 1.0
         return self.two_way.mean(np.array(self._columns(units)), values, by_process=by_process, times=times)
 
     def _drawn(self, mean: two_way.Mean) -> np.ndarray:
@@ -161,7 +160,7 @@ class Draws:
         self, samples: np.ndarray, owners: np.ndarray, units: Sequence[Unit], *, signed: bool = False
     ) -> tuple[float, np.ndarray]:
         """The geometric mean over processes of each one's median, of the data and (draws,) of each draw; of alternating
-        rounds the trimmed geometric mean of each one's median.
+        rounds the geometric mean of each one's median, without outliers.
 
         The draws vary as these processes do: `differing` adds what one or two processes cannot show.
 

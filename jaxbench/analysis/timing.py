@@ -34,8 +34,8 @@ class Timing:
 
     Attributes:
       samples: how many blocks of K steps. rounds: of how many rounds. processes: of how many independent processes.
-      step_s: geometric mean over processes of each one's median of block_s / K. p95 and cv (standard deviation over
-        mean) are of all blocks.
+      step_s: geometric mean over processes of each one's median of block_s / K; where they take turns, over rounds.
+      step_s_p95, step_s_cv (standard deviation over mean): of all blocks.
       examples_per_s: the examples of a step over step_s.
       clock_ratio: slope between K and 2 K steps, over step_s; 1 when both clocks agree.
       draws: of the run. step_draws: (draws,) step_s of each of them, NaN for a draw without samples.
@@ -57,10 +57,13 @@ class Timing:
 
     @property
     def rests_on(self) -> str:
-        """What the interval of step_s rests on: processes | rounds + calibrated | rounds + assumed | "" without one."""
+        """What the interval of step_s rests on: processes | processes and time | rounds + calibrated | rounds +
+        assumed; "" without one."""
         if not self.step_s.has_interval:
             return ""
-        return "processes" if self.processes >= MIN_PROCESSES else f"rounds + {self.draws.spread.kind}"
+        if self.processes < MIN_PROCESSES:
+            return f"rounds + {self.draws.spread.kind}"
+        return "processes" if self.draws.two_way is None else "processes and time"
 
     @property
     def inside(self) -> Timing:

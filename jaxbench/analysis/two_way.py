@@ -20,11 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-TRIM = 0.1  # the share of the rounds on each side that does not count for more than the next one
+# A value outside of these quantiles by more than FENCE times their distance counts as if it were at the fence. But a
+# neighbour that slows down more than a twentieth of the rounds is no outlier: it belongs to the mean.
+TAIL, FENCE = 0.05, 0.5
 BATCHES = 7
 # Batches are too short for noise that lasts as long as they do: neighbours share it, and their means differ by too
 # little. So the variance between batches, less that of fast noise, is widened as noise of this time constant needs.
-FORGOTTEN_S = 4.0
+FORGOTTEN_S = 12.0
 Series = tuple[np.ndarray, np.ndarray]  # of a point: the columns of its rounds, and the logarithm of its time in each
 
 
@@ -50,6 +52,8 @@ class TwoWay:
       process: (R,) int. batch: (R,) int.
       common: (R,) what the points of a round share, as a deviation of the logarithm of their times.
       lasting: squared factor on the spread between batches of what points share. own: of what they do not.
+      alike: the mean square of the difference of successive rounds over twice the variance (von Neumann): 1 if noise
+        does not outlast a round, and less the longer it lasts.
     """
 
     process: np.ndarray
@@ -57,10 +61,7 @@ class TwoWay:
     common: np.ndarray
     lasting: float
     own: float
-
-    @property
-    def factors(self) -> int:
-        return int(self.process.max()) + int(self.batch.max()) + 2
+    alike: float
 
     def only(self, columns: Sequence[int]) -> TwoWay:
         """Of some of the rounds."""
@@ -97,16 +98,18 @@ def fit(process: np.ndarray, series: Sequence[Series] = (), seconds: float = 0.0
     deviations = [(columns, len(values) * influences(values)[1]) for columns, values in series if len(values) > 1]
     common = _common(rounds, deviations)
     own = _own(process, batch, [(columns, found - common[columns]) for columns, found in deviations], lasting)
-    return TwoWay(process=process, batch=batch, common=common, lasting=lasting, own=own)
+    alike = _alike([_without(process[columns], found) for columns, found in deviations])
+    return TwoWay(process=process, batch=batch, common=common, lasting=lasting, own=own, alike=alike)
 
 
 def influences(values: np.ndarray) -> tuple[float, np.ndarray]:
-    """The trimmed mean, and (n,) by how much each value moves it (Tukey and McLaughlin 1963). They add up to 0."""
-    count = len(values)
-    cut = int(TRIM * count)
-    ordered = np.sort(values)[cut : count - cut]
-    clipped = np.clip(values, ordered[0], ordered[-1])
-    return float(ordered.mean()), (clipped - clipped.mean()) / (count - 2 * cut)
+    """The mean of values without outliers, and (n,) by how much each value moves it. They add up to 0."""
+    ordered, outside = np.sort(values), int(TAIL * len(values) + 0.5)
+    low, high = ordered[outside], ordered[-1 - outside]
+    fence = FENCE * (high - low)
+    clipped = np.clip(values, low - fence, high + fence)
+    mean = clipped.mean()
+    return float(mean), (clipped - mean) / len(values)
 
 
 def sums(each: np.ndarray, cluster: np.ndarray, count: int) -> np.ndarray:
@@ -133,6 +136,17 @@ def _common(rounds: int, deviations: Sequence[Series]) -> np.ndarray:
         total[columns] += found
         points[columns] += 1
     return np.where(points > 1, total / np.maximum(points, 1), 0.0)
+
+
+def _without(cluster: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The values less the mean of each cluster."""
+    sizes = np.maximum(np.bincount(cluster), 1)
+    return values - (np.bincount(cluster, values) / sizes)[cluster]
+
+
+def _alike(series: Sequence[np.ndarray]) -> float:
+    square = sum(float((each**2).mean()) for each in series)
+    return sum(float((np.diff(each) ** 2).mean()) for each in series) / (2 * square) if square > 0 else 1.0
 
 
 def _own(process: np.ndarray, batch: np.ndarray, series: Sequence[Series], lasting: float) -> float:

@@ -34,6 +34,7 @@ from jaxbench.report.row_sentences import base_lines, excused, notes, refusals, 
 from jaxbench.report.table import Table
 
 LEGEND = "Medians with 95 % bootstrap intervals."
+LEGEND_IN_TURNS = "Geometric means over rounds with 95 % intervals."
 OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
 
 
@@ -207,4 +208,7 @@ def unit(rows: Iterable[Row]) -> str:
 
 def legend(rows: Sequence[Any]) -> str:
     """What the numbers and marks of a table mean."""
-    return LEGEND + (OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else "")
+    in_turns = any(row.timing.draws.two_way is not None for row in rows)
+    return (LEGEND_IN_TURNS if in_turns else LEGEND) + (
+        OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else ""
+    )

@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """What a look at the rounds of worker sets that take turns decides, and which points the next rounds visit."""
 
+import dataclasses
 import math
 import time
 from datetime import UTC, datetime, timedelta
@@ -94,6 +95,16 @@ def test_points_that_explain_others_get_what_their_factor_needs():
     assert not set(PARTS) & set(resolved.visits)
 
 
+def test_where_noise_lasts_a_narrow_interval_does_not_end_the_run():
+    """All rounds may lie in the same spell. Then all claims go on together, because they need time and not visits."""
+    records, random = measured(WHOLE, 36, {}), np.random.default_rng(0)
+    slow = dict(enumerate(np.exp(0.02 * np.repeat(random.standard_normal(6), 6))))
+    lasting = [dataclasses.replace(r, block_s=(r.block_s[0] * slow[r.round],)) for r in records]
+    assert look(WHOLE, records).ended == "precise"
+    found = look(WHOLE, lasting)
+    assert found.half_width < allocation.HALF_WIDTH and (found.ended, found.visits) == ("", WHOLE)
+
+
 def test_what_failed_is_visited_no_more_and_without_claims_there_is_nothing():
     records = measured(WHOLE, 12, {})
     found = look(WHOLE, records, failed=("jit_auto/weak/2", "jit_auto/weak/1"))
@@ -102,7 +113,7 @@ def test_what_failed_is_visited_no_more_and_without_claims_there_is_nothing():
 
 
 def test_one_point_alone_claims_its_time():
-    found = look(WHOLE[:1], measured(WHOLE[:1], 40, {}))
+    found = look(WHOLE[:1], measured(WHOLE[:1], 40, {}, seed=1))
     assert (found.ended, found.to_json()["point"]) == ("precise", WHOLE[0])
 
 
