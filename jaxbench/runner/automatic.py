@@ -19,14 +19,10 @@ from jaxbench.records.store import MANIFEST, RunFolder, write_json
 
 
 class Looked(Protocol):
-    """What a look says: whether and why the run ends, the seconds that its rounds took, and the points that each of the
-    next rounds visits."""
+    """What a look says: whether and why the run ends, and the points that each of the next rounds visits."""
 
     @property
     def ended(self) -> str: ...
-
-    @property
-    def spent_s(self) -> float: ...
 
     @property
     def visits(self) -> tuple[str, ...]: ...
@@ -68,13 +64,21 @@ class Automatic:
         """The rounds of each point that the plan asks for so far."""
         return {point["point"]: point["rounds"] for point in self.run.manifest()["plan"]["points"]}
 
-    def note(self, found: Looked, records: Sequence[Record], ends: str = "", failed: Collection[str] = ()) -> None:
+    @property
+    def spent_s(self) -> float:
+        """The seconds that rounds took until the last look."""
+        return max((float(each["spent_s"]) for each in self.run.manifest()["plan"]["auto"]["looks"]), default=0.0)
+
+    def note(
+        self, found: Looked, records: Sequence[Record], spent_s: float, ends: str = "", failed: Collection[str] = ()
+    ) -> None:
         """Writes down a look and, if it `ends` the run, why. The plan then asks for what there is, but not of points
-        that have failed."""
+        that have failed. spent_s: the seconds that rounds took, without what was prepared between them."""
         manifest = self.run.manifest()
         plan, made = manifest["plan"], [record for record in records if isinstance(record, RoundRecord)]
         plan["rounds"] = max((record.round for record in made), default=-1) + 1
-        plan["auto"]["looks"].append({**found.to_json(), "rounds": plan["rounds"], "ended": ends})
+        about = found.to_json() | {"spent_s": round(spent_s, 3)}
+        plan["auto"]["looks"].append(about | {"rounds": plan["rounds"], "ended": ends})
         plan["auto"]["ended"] = ends
         done = Counter(record.point for record in made)
         for point in plan["points"]:

@@ -12,9 +12,11 @@ import dataclasses
 import random
 import shutil
 import statistics
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from absl import logging
@@ -71,16 +73,8 @@ def run(job: SweepJob, console: Console) -> None:
         return
     tasks = [("prepare", point.point) for point in points]
     tasks += [("round", name) for name, missing in todo.items() for _ in missing]
-    cache = job.run.path / "compiled"
-    with SweepProgress(console, tasks, rounds) as progress:
-        sweep = _Sweep(job, progress, points, todo, records)
-        try:
-            sweep.run(auto)
-        except BaseException:
-            sweep.end(kill=True)
-            raise
-        finally:
-            shutil.rmtree(cache, ignore_errors=True)
+    with SweepProgress(console, tasks, rounds) as progress, _Sweep(job, progress, points, todo, records) as sweep:
+        sweep.run(auto)
 
 
 class _Sweep:
@@ -107,6 +101,18 @@ class _Sweep:
         self.unreported: dict[str, list[str]] = {}  # failed points by reason
         self.visits: Counter[tuple[int, str]] = Counter()  # by set and point
         self.sets: list[Workers] = []
+        self.cache = job.run.path / "compiled"
+        self.spent_s = job.automatic.spent_s if job.automatic else 0.0  # in rounds that a budget limits
+
+    def __enter__(self) -> _Sweep:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kills the processes after an exception, such as an interrupt."""
+        self.end(kill=kind is not None)
+        shutil.rmtree(self.cache, ignore_errors=True)
 
     def run(self, auto: Automatic | None) -> None:
         alone = [name for name, point in self.points.items() if not point.oversubscribed]
@@ -178,16 +184,17 @@ class _Sweep:
             self.report_failures()
             self.turns(visits)
             found = auto.looked(self.records, len(self.sets), self.failed)
-            auto.note(found, self.records)
+            auto.note(found, self.records, self.spent_s)
             visits = [name for name in found.visits if name in self.points]
-            if found.spent_s + self.guess_s(visits) + self.guess_s(closing) > budget_s:
+            if self.spent_s + self.guess_s(visits) + self.guess_s(closing) > budget_s:
                 break
         main = [name for name in names if name not in self.failed and not getattr(self.points[name], "explains", "")]
         if not main:  # once they recover, there is something to look at
             return True
         self.turns(main, last=True)
         ends = "precise" if found.ended == "precise" else "budget" if last else ""
-        auto.note(auto.looked(self.records, len(self.sets), self.failed), self.records, ends, self.failed)
+        found = auto.looked(self.records, len(self.sets), self.failed)
+        auto.note(found, self.records, self.spent_s, ends=ends, failed=self.failed)
         return bool(ends)
 
     def guess_s(self, names: Sequence[str]) -> float:
@@ -198,16 +205,18 @@ class _Sweep:
 
     def turns(self, names: Sequence[str], *, last: bool = False) -> None:
         """A round of each set."""
+        start = time.monotonic()
         for workers in self.sets:
             self.round(workers, self.number, names, last=last)
             self.number += 1
+        self.spent_s += time.monotonic() - start
 
     def begin(self, wave: Sequence[int], names: Sequence[str]) -> None:
         """Starts the processes of a wave, instead of those of the one before."""
         learned = self.sets[0].learned if self.sets else {}
         self.end()
-        points, cache = [self.points[name] for name in names], self.job.run.path / "compiled"
-        how: dict[str, Any] = {"cache": cache if self.job.live else None, "learned": learned}
+        points = [self.points[name] for name in names]
+        how: dict[str, Any] = {"cache": self.cache if self.job.live else None, "learned": learned}
         for number in wave:
             self.sets.append(Workers(self.job, points, number=number, **how))
 
